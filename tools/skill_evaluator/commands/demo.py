@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import argument, options
+from skill_evaluator.display.options import CONFIG, argument, options
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.scaffolding import DEMO, DEMO_VERSIONS, demo_files, demo_version
 
 EXAMPLES = ("skill-evaluator demo", "skill-evaluator demo /tmp/tour")
-_REPLICATES = 4
 _NEXT = """{folder}: three versions of '{skill}', two models, {replicates} answers to each receipt.
 No call was made.
 
@@ -45,9 +44,10 @@ def demo(options: DemoOptions) -> int:
     for day, version in enumerate(DEMO_VERSIONS, 1):
         _write(options.folder, demo_version(version))
         with contextlib.chdir(options.folder):
-            Library().evaluate(DEMO, replicates=_REPLICATES, invocation=f"2026010{day}T090000Z-00000{day}")
+            Library().evaluate(DEMO, invocation=f"2026010{day}T090000Z-00000{day}")
     run = f"20260102T090000Z-000002-{DEMO}-example-large"
-    print(_NEXT.format(folder=options.folder, skill=DEMO, replicates=_REPLICATES, run=run), end="")
+    replicates = Library(config=options.folder / CONFIG).settings.replicates
+    print(_NEXT.format(folder=options.folder, skill=DEMO, replicates=replicates, run=run), end="")
     return EXIT_OK
 
 

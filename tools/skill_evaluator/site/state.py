@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from skill_evaluator.display import MIN_CASES_FOR_INTERVAL, WHOLE, interval, probability, signed
+from skill_evaluator.display import WHOLE, probability, signed
 from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
 from skill_evaluator.display.pages import Line, LinePart
 from skill_evaluator.display.sheets import Cell
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.summary import Reader, conclude, fall_words, measure_step, try_step
+from skill_evaluator.reports.summary import Reader, conclude, fall_words, interval_words, measure_step, try_step
 from skill_evaluator.site.component import verdict_of
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, new_cases_words
@@ -220,9 +220,7 @@ def change_words(
 
     If the verdict is improved or unchanged, the words also say how many new cases may get worse.
     """
-    spread = "too few cases for a confidence interval"
-    if cases >= MIN_CASES_FOR_INTERVAL:
-        spread = f"95 % confidence interval {interval(ci95, cases, signed)}"
+    spread = interval_words(ci95, cases)
     chance = "" if q is None else f"adjusted p-value {probability(q)}"
     change = ", ".join(filter(None, [f"{metric} {signed(difference)}", spread, chance, counted(cases, "case")]))
     return f"{change}; {new_cases_words(cases)}" if verdict in SOUND else change

@@ -1,1 +1,1 @@
-"""One file a command: its options and its story."""
+"""One module per command: its options, and what it runs and shows."""

@@ -1,4 +1,4 @@
-"""`skill-evaluator evaluate`. The evaluation is imported lazily, so that `--help` is fast."""
+"""`skill-evaluator evaluate`: run prompts on their cases and models; the command line imports this module when used."""
 
 from pathlib import Path
 

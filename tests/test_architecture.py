@@ -54,7 +54,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "openai",
     "google",
     "xllamacpp",
-    "jsonschema",
     "git",
     "github",
     "numpy",

@@ -21,7 +21,7 @@ from skill_evaluator.evaluation.judged import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import PlannedRuns, is_recordable, max_remaining_costs, plan_runs, record_path
 from skill_evaluator.identifiers import invocation_of
-from skill_evaluator.library.components import Component, places_of
+from skill_evaluator.library.components import Component
 from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, add_records, entry_of, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
@@ -373,7 +373,7 @@ def evaluate_at_each_save(
     """
     from watchfiles import watch as watch_files
 
-    cases = places_of(Path(), request.skill, request.fixtures, "cases")[0].parent
+    cases = (request.fixtures or Path("fixtures")) / request.skill
     folders = [folder for folder in (request.components / request.skill, cases) if folder.exists()]
     if request.max_calls is None and request.max_cost is None:
         request = replace(request, max_calls=MAX_CALLS)

@@ -40,10 +40,7 @@ from skill_evaluator.library.components import (
     TEXT_TRUTHS,
     TRUTHS,
     Component,
-    places_of,
     read_meta,
-    root_of,
-    sources_of,
 )
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, Message, PromptMessage
@@ -298,7 +295,7 @@ def read_cases(
     if ids == waiting:
         reason = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} has no cases; {_ADVICE}"
         raise _without_cases(component, reason)
-    root = root_of(component.home, fixtures_dir, sources[0], component.limits)
+    root = component.case_files(fixtures_dir).root(sources[0])
     of_rows = component.origin and ConfinedFolder(
         component.origin.root, FixtureError, follow_links=component.limits.follow_links
     )
@@ -420,13 +417,14 @@ def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
         raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
-    candidates = places_of(component.home, component.fixtures, fixtures_dir, QUESTIONS if is_choice else "cases")
-    sources = [path for path in candidates if path.is_file()][:1] if is_choice else sources_of(candidates)
+    files = component.case_files(fixtures_dir)
+    candidates = files.places(QUESTIONS if is_choice else "cases")
+    sources = [path for path in candidates if path.is_file()][:1] if is_choice else files.sources()
     sources = [*sources, *([component.rows.path] if component.rows.rows else [])]
     if len(tables := [str(source) for source in sources if source.suffix]) > 1:
         raise FixtureError(f"{' and '.join(tables)} are both the cases of '{component.name}'; keep one")
     if sources:
-        root = root_of(component.home, fixtures_dir, sources[0], component.limits)
+        root = files.root(sources[0])
         return [source if source == component.rows.path else root.inside(source) for source in sources]
     missing = f"{' and '.join(map(str, candidates))} missing; see --fixtures DIR"
     if component.rows.name and fixtures_dir is None:

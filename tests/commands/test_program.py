@@ -203,7 +203,10 @@ def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
         ({"run": ["python"], "watch": ["/etc/*"]}, "is not a glob relative to the component's folder"),
         ({"run": ["python"], "watch": ["*"], "env": ["PATH"]}, "PATH is set for every program"),
         ({"http": {"url": "http://u:p@host/", "body": {}}}, "do not write a password"),
-        ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "{{dokument}}, which is no input (did you"),
+        (
+            {"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}},
+            "is not an input of the prompt (did you",
+        ),
         ({"http": {"url": "http://host", "body": {}, "headers": {"a\nb": "A"}}}, "program.http.headers"),
     ],
 )

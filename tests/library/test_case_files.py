@@ -155,7 +155,7 @@ def prompt_without(other: Component) -> str:
 def test_version_with_pdf_texts_is_not_interleaved_with_one_without(skill: Component, tmp_path: Path) -> None:
     other = as_text(tmp_path / "other")
     for version, beside in ((skill, other), (other, skill)):
-        with pytest.raises(FixtureError, match=r"only one gets the text of PDFs \(text_of\)"):
+        with pytest.raises(FixtureError, match=r"only one of .* has text_of"):
             refuse_unfilled(version, [], beside)
     refuse_unfilled(skill, [], skill)
 

@@ -175,7 +175,7 @@ def test_missing_fixtures_are_refused(skill: Component, tmp_path: Path) -> None:
         load_cases(skill, tmp_path / "none")
     shared = component(tmp_path, datasets={"fixtures": "shared"})
     (tmp_path / "f").mkdir()
-    with pytest.raises(FixtureError, match=r"no fixtures for 'receipts': .*f/shared/cases missing; see --fixtures"):
+    with pytest.raises(FixtureError, match=r"no fixtures for 'receipts': .*f/shared/cases missing; add "):
         load_cases(shared, tmp_path / "f")
 
 

@@ -102,7 +102,7 @@ def test_prompt_is_the_body_or_its_section(tmp_path: Path, body: str, prompt: st
 def test_unfilled_placeholder_is_refused_unless_literal(tmp_path: Path, text: str) -> None:
     prompt = front(f"name: {NAME}", "version: 1.0.0") + f"\n{text}\n"
     assert "prompt.md:" in (said := refused(tmp_path / "a", prompt=prompt))
-    assert "the model would see these unfilled: " in said
+    assert "these placeholders would be sent unfilled: " in said
     literal = prompt.replace("version:", "placeholders: literal\nversion:")
     folder = write_component(tmp_path / "b", prompt=literal)
     assert text.strip() in load_component(folder.parent, folder.name).prompt.text

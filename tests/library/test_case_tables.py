@@ -249,7 +249,7 @@ WRONG = [
     ("cases.jsonl", '{"document": ' + "[" * 100_000 + "]" * 100_000 + "}\n", ":1: not JSON: it is nested more than"),
     ("cases.jsonl", '{"document": "A", "inputs": [1]}\n', ":1: inputs is not an object"),
     ("cases.jsonl", '{"document": "A", "inputs": {"kind": null}}\n', ":1: inputs is not an object"),
-    ("cases.jsonl", '{"document": "A", "inputs": {"document": "B"}}\n', ":1: 'document' and 'document' in inputs"),
+    ("cases.jsonl", '{"document": "A", "inputs": {"document": "B"}}\n', ":1: the document is a column and also in inputs"),
     ("cases.jsonl", '{"document": "A", "turns": "hello"}\n', 'a list is expected, got "hello" at turns in {path}:1'),
     (
         "cases.jsonl",

@@ -299,7 +299,7 @@ def test_unreviewed_case_is_read_but_not_evaluated(skill: Component, tmp_path: P
     (folder.parent / "cases.jsonl").write_text(json.dumps({"id": "row", "document": "Bell 3", "unreviewed": True}))
     assert [case.id for case in load_cases(skill, tmp_path / "fixtures")] == ["b"]
     assert [case.id for case in read_cases(skill, tmp_path / "fixtures")] == ["b", "draft-01", "row"]
-    with pytest.raises(FixtureError, match="remove its key unreviewed there"):
+    with pytest.raises(FixtureError, match="remove the key unreviewed there"):
         accept_cases(skill, tmp_path / "fixtures", ["row"])
     assert accept_cases(skill, tmp_path / "fixtures", ["draft-*"]) == ["draft-01"]
     assert [case.id for case in load_cases(skill, tmp_path / "fixtures")] == ["b", "draft-01"]

@@ -207,9 +207,7 @@ class Dataset(StrictModel, defer_build=False):
 
     id: str = "default"
     evaluate: bool = Field(default=True, description="false: do not evaluate this component")
-    fixtures: str | None = Field(
-        default=None, description="folder of its cases in the fixtures folder; default: the component's name"
-    )
+    fixtures: str | None = Field(default=None, description="folder of its cases in the fixtures folder")
     columns: Columns = Field(default_factory=Columns, description="columns of a table of cases")
     contract: str | None = Field(
         default=None,
@@ -220,9 +218,7 @@ class Dataset(StrictModel, defer_build=False):
     output: Output | None = Field(
         default=None, description="the output type, if the prompt's format does not declare it"
     )
-    metrics: tuple[str, ...] = Field(
-        default=(), description="metrics to score, including metrics that are not scored by default"
-    )
+    metrics: tuple[str, ...] = Field(default=(), description="metrics to score in place of the default ones")
     primary_metric: str | None = None
     fields: dict[str, FieldRule] = Field(default_factory=dict, description="comparison rules of fields by path")
     checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of the outputs of all cases")

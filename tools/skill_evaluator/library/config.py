@@ -43,8 +43,7 @@ class BatchSettings(StrictModel):
 
     poll_s: PositiveFloat = Field(default=60.0, description="seconds between two status requests for a batch")
     delete_results: bool = Field(
-        default=False,
-        description="delete a batch at the vendor once its results are collected; vendors keep them for a month",
+        default=False, description="delete collected batches at the vendor, which keeps them for a month"
     )
 
 
@@ -94,26 +93,21 @@ DeclaredJudge = Annotated[
 class JudgePolicy(StrictModel):
     """The judges, the ship rules that a team can set, and how several judges are combined."""
 
-    model: ModelId | None = Field(
-        default=None, description="default judge of `expect` checks, for components that name no judge"
-    )
+    model: ModelId | None = Field(default=None, description="default judge of `expect` checks")
     trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
     one_low: Literal["review_required", "ship"] = Field(
-        default="review_required", description="decision for a single regression of low impact"
+        default="review_required", description="decision on a single regression of low impact"
     )
     blocking: tuple[str, ...] = Field(default=(), description="additional dimensions in which any regression blocks")
     panel: JudgePanel = JudgePanel()
     cascade: tuple[ModelId, ModelId] | None = Field(
-        default=None,
-        description="the cheap judge, then the strong judge for outputs that the cheap one does not decide",
+        default=None, description="cheap judge, and the strong judge for what it leaves undecided"
     )
     alert_above: Share | dict[str, Share] | None = Field(
-        default=None,
-        description="share of regressions above which a batch alerts, for all dimensions or by dimension",
+        default=None, description="share of regressions above which a batch alerts"
     )
     calibration: str | None = Field(
-        default=None,
-        description="file in this folder with results of `judge calibrate`, used to correct reported shares",
+        default=None, description="results of `judge calibrate` in this folder, which correct shares"
     )
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
@@ -193,9 +187,7 @@ class Limits(StrictModel):
     requests_per_minute: PositiveInt | None = None
     tokens_per_minute: PositiveInt | None = None
     context_tokens: PositiveInt | None = Field(default=None, description="tokens that the model can read in one call")
-    queued_tokens: PositiveInt | None = Field(
-        default=None, description="the vendor's limit of tokens in unfinished batches of the model"
-    )
+    queued_tokens: PositiveInt | None = Field(default=None, description="limit of tokens in unfinished batches")
 
 
 UsdPerMillion = Annotated[float, Field(ge=0, le=1_000_000)]
@@ -213,7 +205,7 @@ class Price(StrictModel):
     cache_write: UsdPerMillion | None = None
     cache_write_1h: UsdPerMillion | None = None
     batch_cache_read: UsdPerMillion | None = Field(
-        default=None, description="price of cache reads in a batch; other batch prices are half"
+        default=None, description="cache reads in a batch; other prices are halved"
     )
 
 
@@ -243,9 +235,7 @@ class Model(StrictModel):
     project: Label | None = Field(default=None, exclude_if=_is_none, description="project, for place vertex")
     api_version: Label | None = Field(default=None, exclude_if=_is_none, description="API version, for place azure")
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    auth: Literal["key", "oidc"] = Field(
-        default="key", description="oidc: the identity of the GitHub Actions job instead of a key"
-    )
+    auth: Literal["key", "oidc"] = Field(default="key", description="oidc: the identity of the GitHub Actions job")
     limits: Limits = Limits()
     price: Price | None = None
     cache: bool = Field(default=True, description="whether to request prompt caching")
@@ -373,11 +363,9 @@ class ComponentPolicy(StrictModel):
     critical_cases: tuple[str, ...] = Field(default=(), description="cases whose loss of `harm` is a regression")
     unstable_cases: dict[str, UnstableCase] = Field(default={}, description="cases that decide nothing, by id")
     stakes: Literal["normal", "high"] = Field(
-        default="normal", description="high: judges alone cannot ship a version; a person must agree"
+        default="normal", description="high: a person must agree before a version ships"
     )
-    judge: DeclaredJudge | None = Field(
-        default=None, description="judge of `expect` checks and, in CI, of new outputs compared with pinned outputs"
-    )
+    judge: DeclaredJudge | None = Field(default=None, description="judge of `expect` checks and of new outputs in CI")
 
 
 class Policy(StrictModel):
@@ -473,9 +461,7 @@ class DeclaredSource(StrictModel):
 
     kind: str = Field(description="skills, prompt_yml or promptfoo")
     root: str = Field(default=".", min_length=1, description="the folder, relative to the parent of .evaluator")
-    leave_out: tuple[str, ...] = Field(
-        default=(), description="components to skip, or cases as component/case; * and ? are wildcards"
-    )
+    leave_out: tuple[str, ...] = Field(default=(), description="components or component/case to skip, with * and ?")
 
 
 class Settings(StrictModel):
@@ -484,7 +470,7 @@ class Settings(StrictModel):
     replicates: ReplicateCount = 10
     seed: int = 0
     concurrency: PositiveInt | None = Field(
-        default=None, description="concurrent calls per model; default 8, up to 256 on a private network"
+        default=None, description="calls at a time per model; default: 8, or up to 256 on a private network"
     )
     timeout_s: PositiveFloat = 180.0
     retry: Retry = Retry()

@@ -63,9 +63,7 @@ class ProgramUnderTest(StrictModel):
 
     run: Argv | None = Field(default=None, description="program and arguments; JSON on stdin, JSON on stdout")
     http: Endpoint | None = None
-    env: tuple[Variable, ...] = Field(
-        default=(), description="environment variables passed to the program, in addition to PATH"
-    )
+    env: tuple[Variable, ...] = Field(default=(), description="environment variables of the program, beside PATH")
     setup: Commands = Field(default=(), description="installation commands, run once before the first call")
     watch: tuple[str, ...] = Field(default=(), description="globs of the files whose change is a new version")
     price: Price | None = Field(

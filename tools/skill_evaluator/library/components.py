@@ -164,8 +164,7 @@ def find_texts(
     }
 
 
-def refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[Any], file: Path) -> None:
-    """Raise ComponentError if a declared path without `*` occurs in no ground truth."""
+def _refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[Any], file: Path) -> None:
     if output == "json" and not truths:
         return
     existing = {part.path for truth in truths for part, _ in FieldPlan().walk(truth)} if output == "json" else {""}
@@ -380,7 +379,7 @@ def _compared(
     """Return the arguments of Component that compare outputs, by name, and the digest of these settings."""
     texts_lengths, prose = find_texts(answers.schema, dataset.fields, truths)
     if answers.schema is None:  # without a schema, the ground truths define the valid paths
-        refuse_unknown_paths(dataset.fields, answers.output, truths, file)
+        _refuse_unknown_paths(dataset.fields, answers.output, truths, file)
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
     plan = plan_fields(answers.schema, {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}, str(file))
     labelled = bool(truths) or answers.output == "choice"

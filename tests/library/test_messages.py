@@ -109,18 +109,6 @@ def test_single_braces_are_filled_as_format_strings(tmp_path: Path) -> None:
     assert sent(skill, asked)[0][1] == text.format(document="{kind}", kind="{document}", other="{other}")
 
 
-def test_doubled_braces_stay_beside_single_ones(tmp_path: Path) -> None:
-    """As in the public prompts whose texts are replaced, not formatted: their JSON is written with its own braces."""
-    body = '## System\nNo {{x}}.\n## User\nA {doc_type}: {text}\nSay {"a": {"b": 0.9}}, e.g. {{}}.'
-    lines = ["inputs: [text, doc_type]", "placeholders: single", "messages: sections"]
-    skill = component(tmp_path, prompt=front(*lines, body=body))
-    asked = case(tmp_path, skill, {"inputs.json": {"text": "{doc_type}", "doc_type": "bill"}})
-    assert sent(skill, asked) == [
-        ("system", "No {x}."),
-        ("user", 'A bill: {doc_type}\nSay {"a": {"b": 0.9}}, e.g. {{}}.'),
-    ]
-
-
 def test_scenario_keeps_its_own_braces(tmp_path: Path) -> None:
     lines = ["placeholders: single", "messages: sections"]
     skill = component(tmp_path, prompt=front(*lines, body="## System\nRead {{x}}.\n## User\n{document}"))

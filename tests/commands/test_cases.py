@@ -2,10 +2,6 @@
 
 import base64
 import json
-import os
-import pty
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -39,20 +35,6 @@ TABLES = (
         ("--input", "text", "--truth", "truth"),
     ),
 )
-
-
-@pytest.mark.process
-def test_import_asks_at_a_terminal_before_it_writes(library: Library) -> None:
-    library.write("new.csv", TABLES[0][1])
-    terminal, command = pty.openpty()
-    words = [sys.executable, "-m", "skill_evaluator", "cases", "import", "new.csv", *FIELDS]
-    with subprocess.Popen(words, cwd=library.root, stdin=command, stdout=command, stderr=command) as process:
-        os.write(terminal, b"y\n")
-        assert process.wait(60) == 0
-    os.close(command)
-    assert b"Write them? [y/N]" in os.read(terminal, 65_536)
-    os.close(terminal)
-    assert (library.root / CASES / "new-1").exists()
 
 
 def test_import_writes_cases_that_evaluate_accepts(tmp_path: Path) -> None:

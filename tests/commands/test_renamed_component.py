@@ -62,7 +62,7 @@ def test_next_version_is_compared_with_the_version_under_the_former_name(renamed
     evaluated = renamed.call("evaluate", NEW, "--with-baseline", env=IDENTITY)
     assert evaluated.code == 0, evaluated.err
     assert "1.0.0" in evaluated.out
-    for command in (("compare", NEW), ("history", NEW), ("site", "build")):
+    for command in (("compare", NEW), ("history", NEW)):
         ended = renamed.call(*command)
         assert ended.code == 0, ended.err
     assert "1.0.0 → 1.1.0" in renamed.call("compare", NEW).out

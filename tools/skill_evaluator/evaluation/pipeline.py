@@ -178,10 +178,11 @@ class Evaluation:
                 )
                 for run in runs
             }
-            results = session.ask(runs, _questions(runs, planned.components, inputs, scorers))
+            failures = session.ask(runs, _questions(runs, planned.components, inputs, scorers))
             scored = []
             for run in runs:
-                scorer, stopped, judged = scorers.pop(run.manifest.run_id), results.why_stopped(run), JudgedRun()
+                scorer, failure = scorers.pop(run.manifest.run_id), failures[run.manifest.run_id]
+                stopped, judged = str(failure) if failure else None, JudgedRun()
                 if inputs.judge is not None and stopped is None:
                     judged = judge_run(run, cases, inputs.judge, session, self.request.config)
                     scorer.take(judged.scores)

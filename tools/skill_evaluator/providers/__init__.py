@@ -140,20 +140,15 @@ def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
     return {variable: os.environ[variable] for variable in variables if variable in os.environ}
 
 
-def read_key(variables: Iterable[str], keys: Keys) -> str | None:
-    """Return the first value that is not blank, or None. Raise ConfigError if an HTTP header cannot carry it."""
-    for variable in variables:
+def find_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
+    """Return a model's key, or None if it is not set. Raise ConfigError if an HTTP header cannot carry it."""
+    for variable in key_variables(model, kind):
         value = keys.get(variable, "").strip()
         if value and not (value.isascii() and value.isprintable()):
             raise ConfigError(f"{variable} has a line break or a non-ASCII character; set it to the key only")
         if value:
             return value
     return None
-
-
-def find_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
-    """Return a model's key, or None if it is not set."""
-    return read_key(key_variables(model, kind), keys)
 
 
 def missing_variables(model: Model, kind: ProviderKind, keys: Keys) -> list[str]:

@@ -151,6 +151,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 KIND = ProviderKind(
     open=open_provider,
+    tools=True,
     sampling=sampling,
     key_variables=("ANTHROPIC_API_KEY",),
     federation=_FEDERATION,

@@ -198,6 +198,9 @@ class Failure:
     message: Annotated[StrictStr, _or_default("")] = ""
     status: Annotated[HttpStatus | None, _or_default(None)] = None
 
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}"
+
 
 @dataclass(eq=False, repr=False)
 class ProviderError(SkillEvaluatorError):
@@ -335,6 +338,7 @@ class ProviderKind:
     sampling: Callable[[Model], Sampling]
     key_variables: tuple[str, ...] = ()  # variables that may hold the key
     free: bool = False
+    tools: bool = False  # whether it can return an output as the arguments of a function call
     one_at_a_time: bool = False
     check: Callable[[Model], object] | None = None  # raises ConfigError for a model that cannot be served
     context_tokens: Callable[[Model], int] | None = None  # the context window, if the provider sets it

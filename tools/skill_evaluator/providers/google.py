@@ -31,7 +31,7 @@ from skill_evaluator.providers.base import (
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import RemoteProvider
 from skill_evaluator.providers.structured import sent_schema
-from skill_evaluator.providers.wire import ErrorAnswer, base64_of, content_of, error_from_status
+from skill_evaluator.providers.wire import HttpAnswer, base64_of, content_of, error_from_status
 
 if TYPE_CHECKING:
     from google.genai.client import AsyncClient
@@ -255,7 +255,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     )
 
 
-def _vendor_error(answer: ErrorAnswer) -> ProviderError | None:
+def _vendor_error(answer: HttpAnswer) -> ProviderError | None:
     """Map the vendor's 400 for a wrong key, and a retry delay that is only in the body."""
     listed = answer.details.get("details")
     details = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
@@ -272,6 +272,7 @@ def _vendor_error(answer: ErrorAnswer) -> ProviderError | None:
 
 KIND = ProviderKind(
     open=open_provider,
+    tools=True,
     sampling=usual_sampling,
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     federation=_FEDERATION,

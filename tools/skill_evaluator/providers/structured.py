@@ -239,7 +239,7 @@ def output_of(completion: Completion, request: Request, model: Model) -> Complet
     if request.by_tool_call and completion.tool_call.strip():
         beside = completion.reasoning or completion.text
         completion = replace(completion, text=completion.tool_call, tool_call="", reasoning=beside)
-    elif request.by_tool_call and model.provider in ("openai", "anthropic", "google"):  # the others have no tools
+    elif request.by_tool_call:
         return replace(completion, stop_reason="no_tool_call")
     if request.schema is None or model.structured_output != STRICT:
         return completion

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, RootModel
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.files import LinesWriter, StrictModel, read_lines, validated
@@ -40,57 +40,29 @@ from skill_evaluator.text import counted, digest
 
 BATCHES = "batches.jsonl"
 _ADVICE = "only the evaluator writes this file; move the run folder away and start a new run"
+BatchEvent = Literal["intended", "submitted", "absent", "collected", "deleted"]
 CustomId = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
 
-class _Line(StrictModel):
+class BatchLine(StrictModel):
+    """One line of `batches.jsonl`: an event in the life of a batch.
+
+    A batch that is about to be created (`intended`) has a name and calls, a case and a replicate by custom id. A batch
+    that the vendor accepted (`submitted`) has the vendor's id. A batch that the vendor does not have (`absent`) has a
+    reason. A batch that ended (`collected`) has a state and counts of calls; `again` counts those to be sent again.
+    """
+
     batch: PositiveInt
     at: Timestamp
-
-
-class Intended(_Line):
-    """A batch that is about to be created, with its name and calls: case and replicate by custom id."""
-
-    event: Literal["intended"] = "intended"
-    name: Label
-    calls: dict[CustomId, tuple[CaseId, NonNegativeInt]] = Field(min_length=1)
-
-
-class Submitted(_Line):
-    """The vendor accepted the batch under this id."""
-
-    event: Literal["submitted"] = "submitted"
-    id: Annotated[Label, Field(min_length=1)]
-
-
-class BatchNotFound(_Line):
-    """The vendor has no such batch, for this reason; its calls may be sent again."""
-
-    event: Literal["absent"] = "absent"
-    reason: Label
-
-
-class Collected(_Line):
-    """The batch ended in this state; each call has an outcome, or is sent again in a new batch (`again`)."""
-
-    event: Literal["collected"] = "collected"
-    state: Label
-    answered: NonNegativeInt
-    failed: NonNegativeInt
-    again: NonNegativeInt
-
-
-class Deleted(_Line):
-    """The vendor deleted the batch with its requests and results."""
-
-    event: Literal["deleted"] = "deleted"
-
-
-_Event = Intended | Submitted | BatchNotFound | Collected | Deleted
-
-
-class BatchLine(RootModel[Annotated[_Event, Field(discriminator="event")]]):
-    """One line of `batches.jsonl`."""
+    event: BatchEvent
+    name: Label = ""
+    calls: dict[CustomId, tuple[CaseId, NonNegativeInt]] = {}
+    id: Label | None = None
+    reason: Label = ""
+    state: Label = ""
+    answered: NonNegativeInt = 0
+    failed: NonNegativeInt = 0
+    again: NonNegativeInt = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,7 +75,7 @@ class Batch:
     calls: Mapping[str, Call]
     attempts: Mapping[Call, int]
     batch_id: str | None = None
-    stage: Literal["intended", "submitted", "absent", "collected", "deleted"] = "intended"
+    stage: BatchEvent = "intended"
 
     @property
     def is_open(self) -> bool:
@@ -138,7 +110,7 @@ class BatchJournal:
         if path.exists():
             for number, value in read_lines(path, RunError, torn_lines=True):
                 try:
-                    journal._apply(validated(BatchLine, value, path, RunError).root)
+                    journal._apply(validated(BatchLine, value, path, RunError))
                 except (RunError, IndexError) as problem:
                     raise RunError(f"{path}:{number} is not a batch line ({problem}); {_ADVICE}") from None
         return journal
@@ -159,39 +131,24 @@ class BatchJournal:
         """Record a batch that is about to be created."""
         number = len(self.batches) + 1
         case_replicates = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
-        self._write(Intended(batch=number, at=now(), name=f"{run_id}.{number}", calls=case_replicates))
+        self._write(number, "intended", name=f"{run_id}.{number}", calls=case_replicates)
         return self.batches[-1]
 
-    def submitted(self, batch: Batch, batch_id: str) -> None:
-        """Record that the vendor has a batch."""
-        self._write(Submitted(batch=batch.number, at=now(), id=batch_id))
+    def note(self, batch: Batch, event: BatchEvent, **values: Any) -> None:
+        """Record an event of a batch, with values of `BatchLine`."""
+        self._write(batch.number, event, **values)
 
-    def absent(self, batch: Batch, reason: str) -> None:
-        """Record that the vendor does not have a batch."""
-        printable = "".join(character for character in reason if character.isprintable())
-        self._write(BatchNotFound(batch=batch.number, at=now(), reason=printable[:300]))
-
-    def collected(self, batch: Batch, state: str, *, answered: int, failed: int, resent: int) -> None:
-        """Record that every call of a batch has its outcome, or goes into a new batch."""
-        state_text = "".join(character for character in state if character.isprintable())[:100]
-        self._write(
-            Collected(batch=batch.number, at=now(), state=state_text, answered=answered, failed=failed, again=resent)
-        )
-
-    def deleted(self, batch: Batch) -> None:
-        """Record that the vendor deleted a batch."""
-        self._write(Deleted(batch=batch.number, at=now()))
-
-    def _write(self, line: _Event) -> None:
+    def _write(self, number: int, event: BatchEvent, **values: Any) -> None:
+        line = BatchLine(batch=number, at=now(), event=event, **values)
         writer = LinesWriter(self.folder / BATCHES)
         try:
-            writer.append(line.model_dump(mode="json"))
+            writer.append(line.model_dump(mode="json", exclude_unset=True))
         finally:
             writer.close()
         self._apply(line)
 
-    def _apply(self, line: _Event) -> None:
-        if isinstance(line, Intended):
+    def _apply(self, line: BatchLine) -> None:
+        if line.event == "intended":
             if line.batch != len(self.batches) + 1:
                 raise IndexError(f"batch {line.batch} follows {len(self.batches)}")
             calls = {custom_id: Call(*pair) for custom_id, pair in line.calls.items()}
@@ -208,7 +165,7 @@ class BatchJournal:
             return
         batch = self.batches[line.batch - 1]
         batch.stage = line.event
-        if isinstance(line, Submitted):
+        if line.event == "submitted":
             batch.batch_id = line.id
 
 
@@ -216,6 +173,10 @@ def batch_ids_in(results_dir: Path) -> frozenset[str]:
     """Return the vendor's ids of all batches of the runs in a folder."""
     journals = (BatchJournal.read(path.parent) for path in results_dir.glob(f"*/{BATCHES}"))
     return frozenset(batch.batch_id for journal in journals for batch in journal.batches if batch.batch_id)
+
+
+def _printable(text: str) -> str:
+    return "".join(filter(str.isprintable, text))[:300]
 
 
 PENDING = "batch_pending"
@@ -308,10 +269,10 @@ class BatchEngine:
                 self._add_remark(problem)
                 continue
             if batch_id is not None:
-                self._journal.submitted(batch, batch_id)
+                self._journal.note(batch, "submitted", id=batch_id)
             elif batch.age_s > self._settings.timeout_s:  # before that, the vendor may still be creating it
                 self._release(batch)
-                self._journal.absent(batch, "the vendor has no such batch")
+                self._journal.note(batch, "absent", reason="the vendor has no such batch")
             else:
                 self._remarks.append(f"batch {batch.number} may have been created; it will be looked up again")
 
@@ -334,7 +295,7 @@ class BatchEngine:
                 except ProviderError as problem:
                     self._remarks.append(f"{batch.batch_id} could not be deleted: {self._redact(str(problem))}")
                 else:
-                    self._journal.deleted(batch)
+                    self._journal.note(batch, "deleted")
 
     async def _status(self, batch: Batch) -> BatchStatus | None:
         """Return the status of a batch that has ended. Return None while it is in progress."""
@@ -413,7 +374,8 @@ class BatchEngine:
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
                 await self._finish_call(replicate, answered_at)
-        self._journal.collected(batch, status.state, answered=answered, failed=failed, resent=resent)
+        state = _printable(status.state)
+        self._journal.note(batch, "collected", state=state, answered=answered, failed=failed, again=resent)
 
     async def _finish_call(self, replicate: Replicate, cost_usd: float | None) -> None:
         self._todo.discard(replicate.call)
@@ -440,11 +402,11 @@ class BatchEngine:
                     self._refusal = failure if self._uncreated >= self._settings.retry.attempts else None
                     return  # it may have been created; the next poll looks it up
                 self._release(batch)
-                self._journal.absent(batch, failure.message)
+                self._journal.note(batch, "absent", reason=_printable(failure.message))
                 self._refusal = None if problem.retryable else failure
                 return
             self._uncreated = 0
-            self._journal.submitted(batch, batch_id)
+            self._journal.note(batch, "submitted", id=batch_id)
 
     async def _next_requests(self, queue: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
         """Remove the calls of the next batch from `queue`. Return no calls if submitted batches must end first."""
@@ -518,7 +480,7 @@ class BatchEngine:
 
     def _add_remark(self, problem: ProviderError) -> Failure:
         failure = problem.failure(self._redact)
-        self._remarks.append(f"{failure.reason}: {failure.message}")
+        self._remarks.append(str(failure))
         return failure
 
     def _state(self) -> str:

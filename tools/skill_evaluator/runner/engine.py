@@ -1,9 +1,7 @@
 """Make the scheduled calls of one model: workers under limits, one retry policy, one outcome per call.
 
-`Gate` and `Pace` limit one model: calls in flight (fewer if the API is overloaded), requests and tokens per minute.
-`Budget` is shared by all models of an invocation; the worst case of a call is reserved before it is made. If the
-vendor caches prompts, the replicates of a case are called one after another: the first call fills the cache and the
-others read it. Outcomes are passed to `on_outcome` as they arrive; `Progress` counts them.
+`Gate` and `Pace` limit the calls of one model. `Budget` limits the calls of all models together; the maximum cost of a
+call is reserved before the call is made. Outcomes are passed to `on_outcome` as they arrive.
 """
 
 import asyncio
@@ -11,7 +9,7 @@ import math
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -35,6 +33,7 @@ from skill_evaluator.providers.structured import output_of
 from skill_evaluator.records.summaries import InFlight
 from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost
 from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, limits_under, max_input_tokens
+from skill_evaluator.stats import by_key
 
 Sleep = Callable[[float], Awaitable[object]]  # returns true if the sleeper was woken early
 _MAX_LATENCY_RATIO = 1.6  # twice as many calls in flight then give at least 1/4 more outputs per second
@@ -50,14 +49,12 @@ def limits_of(
     A plan assigns each job its share. Without a plan the `shards` of a run share equally.
     """
     of_provider = Counter(model.provider for model in models)
-    limits = {
-        model.id: limits_under(model.limits, settings.ceilings.get(model.provider), of_provider[model.provider])
-        for model in models
-    }
-    return {
-        name: limits_under(limit, planned[name]) if name in planned else limits_under(limit, limit, shards)
-        for name, limit in limits.items()
-    }
+    limits = {}
+    for model in models:
+        limit = limits_under(model.limits, settings.ceilings.get(model.provider), of_provider[model.provider])
+        share, sharers = (planned[model.id], 1) if model.id in planned else (limit, shards)
+        limits[model.id] = limits_under(limit, share, sharers)
+    return limits
 
 
 class Gate:
@@ -145,7 +142,8 @@ class Gate:
 
     def _change(self, limit: float) -> None:
         self._limit, self._taken_s = limit, []
-        self._limits_seen = [min(self._limits_seen[0], self.limit), max(self._limits_seen[1], self.limit)]
+        lowest, highest = self._limits_seen
+        self._limits_seen = [min(lowest, self.limit), max(highest, self.limit)]
         self._wake()
 
     def _count(self, change: int) -> None:
@@ -170,7 +168,7 @@ class Bucket:
     def __init__(self, per_minute: int, sleep: Sleep = asyncio.sleep) -> None:
         self._sleep = sleep
         self._rate = per_minute / 60.0
-        self._capacity = max(1.0, per_minute / 60.0)
+        self._capacity = max(1.0, self._rate)
         self._level = self._capacity
         self._at = time.monotonic()
 
@@ -192,10 +190,9 @@ class Pace:
 
     async def wait(self, tokens: int) -> None:
         """Wait until a request with this number of tokens may be sent."""
-        if self._requests is not None:
-            await self._requests.take(1)
-        if self._tokens is not None:
-            await self._tokens.take(tokens)
+        for bucket, units in ((self._requests, 1), (self._tokens, tokens)):
+            if bucket is not None:
+                await bucket.take(units)
 
 
 def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -> float:
@@ -228,23 +225,16 @@ class Budget:
         """Bind the budget to the running event loop; a budget may serve several loops in sequence."""
         self._settled = asyncio.Event()
 
-    def anew(self, spent_usd: float) -> "Budget":
-        """Return a budget with the same cap and remaining calls, of which `spent_usd` is spent."""
-        budget = Budget(self._max_cost, self._calls_left)
-        budget.count_earlier(spent_usd)
-        return budget
-
     def count_earlier(self, cost_usd: float) -> None:
         """Count what a resumed run spent before; the cap applies to the whole run."""
         self._spent += cost_usd
 
     def take_call(self) -> bool:
         """Count one call against the limit of calls; return whether one was left."""
-        if self._calls_left == 0:
-            return False
-        if self._calls_left is not None:
-            self._calls_left -= 1
-        return True
+        if self._calls_left is None:
+            return True
+        self._calls_left = max(-1, self._calls_left - 1)
+        return self._calls_left >= 0
 
     @property
     def left_usd(self) -> float:
@@ -299,19 +289,18 @@ def cached_prompts(
     """Return the prompts with at least two calls that are estimated to be long enough for the vendor's cache."""
     if cache_floor is None:
         return frozenset()
-    times = Counter(map(prompt_of, calls))
-    first = {prompt_of(call): call for call in reversed(calls)}
-    repeated = (prompt for prompt, count in times.items() if count > 1)
-    return frozenset(prompt for prompt in repeated if estimate_input_tokens(request_for(first[prompt])) >= cache_floor)
+    calls_by_prompt = by_key((prompt_of(call), call) for call in calls)
+    return frozenset(
+        prompt
+        for prompt, repeated in calls_by_prompt.items()
+        if len(repeated) > 1 and estimate_input_tokens(request_for(repeated[0])) >= cache_floor
+    )
 
 
 def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[list[Call]]:
     """Group the calls of each cached prompt at its first call. Other calls stay single."""
-    sequences: dict[Hashable, list[Call]] = {}
-    for call in calls:
-        prompt = prompt_of(call)
-        sequences.setdefault(prompt if prompt in cached else call, []).append(call)
-    return list(sequences.values())
+    keyed = ((prompt_of(call) if prompt_of(call) in cached else call, call) for call in calls)
+    return list(by_key(keyed).values())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -348,10 +337,9 @@ class Progress:
     @property
     def seconds_left(self) -> float | None:
         """The estimated remaining time in seconds, or None before the first outcome."""
-        finished = self.answered + self.failed
-        if not finished:
-            return None
-        return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
+        if finished := self.answered + self.failed:
+            return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
+        return None
 
 
 # Receives an outcome. If it returns a future, the next call waits for it, which bounds the backlog of scoring.
@@ -513,12 +501,8 @@ class Engine:
             completion, latency_s = answer
             self.gate.succeeded(latency_s)
             self._succeeded = True
-            return Replicate(
-                call=call,
-                completion=completion.redacted(self._redact),
-                latency_s=latency_s,
-                attempts=attempt,
-            )
+            completion = completion.redacted(self._redact)
+            return Replicate(call=call, completion=completion, latency_s=latency_s, attempts=attempt)
         raise AssertionError("unreachable: the last attempt returns")
 
     async def _attempt(self, request: Request, worst_case: WorstCase) -> tuple[Completion, float] | None:

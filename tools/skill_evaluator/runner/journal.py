@@ -18,8 +18,8 @@ from skill_evaluator import __version__
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, RunError, StorageError
 from skill_evaluator.files import (
+    FrozenModel,
     LinesWriter,
-    StrictModel,
     first_problem,
     json_text,
     read_json,
@@ -67,26 +67,38 @@ Role = Literal["baseline", "again"]
 Transport = Literal["direct", "batch"]  # single calls, or batches (see batches.jsonl)
 
 
-class Manifest(StrictModel):
-    """The plan of one run: each case in `cases` is called `replicates` times.
+class RunPlan(FrozenModel):
+    """The planned calls of a model, or of a shard of its cases: each case is called `replicates` times.
 
-    `digests` are of everything that affects the outputs, `inputs` the inputs that the version uses. `not_applicable`
-    has the component's cases that are not called, with reasons. In a run of an `audit`, cases are
-    `<benchmark>/<scenario>/<case>`; in a judge run (`judging`), they are the judge's questions. `beside` is the id of
-    the interleaved run. A run of a recorded version has a `role`, the interleaved `baseline` or a rerun (`again`), and
-    the commit of its prompt in `prompt_commit`. A `draft` has no leaderboard row and is never a baseline. `server` and
-    `in_flight` are set during the run.
+    `cases` has the digest of each case by id, `digests` the digests of prompt, schema, scenario and model settings, and
+    `not_applicable` the reasons why the other cases of the component are not called, by case id. `inputs` are the
+    inputs that the prompt uses.
     """
 
-    run_id: RunId
-    created: Timestamp
     skill: ComponentName
     skill_version: VersionText
     model_id: ModelId
     provider: Label
+    shard: ShardText | None = None
     replicates: ReplicateCount
     seed: int
-    shard: ShardText | None = None
+    cases: dict[CaseId, Digest]
+    inputs: UsedInputs = (DOCUMENT,)
+    not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
+    digests: dict[str, Digest]
+
+
+class Manifest(RunPlan):
+    """The plan of one run, as its folder has it.
+
+    `beside` is the id of the interleaved run. A run of a recorded version has a `role`, the interleaved `baseline` or a
+    rerun (`again`), and the commit of its prompt in `prompt_commit`. In a run of an `audit`, cases are
+    `<benchmark>/<scenario>/<case>`; in a judge run (`judging`), they are the judge's questions. A `draft` has no
+    leaderboard row and is never a baseline. `server` and `in_flight` are set during the run.
+    """
+
+    run_id: RunId
+    created: Timestamp
     selection: tuple[str, ...] = ()
     scenario: Label | None = None
     beside: RunId | None = None
@@ -94,10 +106,6 @@ class Manifest(StrictModel):
     prompt_commit: Commit | None = None
     audit: RunId | None = None
     judging: RunId | None = None
-    cases: dict[CaseId, Digest]
-    inputs: UsedInputs = (DOCUMENT,)
-    not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
-    digests: dict[str, Digest]
     evaluator_version: Label
     draft: bool = False
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 from pydantic import NonNegativeInt
 
@@ -33,6 +34,8 @@ from skill_evaluator.runner.schedule import (
 from skill_evaluator.stats import by_key, total_or_none
 
 AMOUNTS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
+_COUNTS = ("calls", "input_tokens_estimate", "output_tokens_upper")
+_COSTS = ("cost_upper_usd", "cost_uncached_usd", "cost_cached_usd", "cost_batch_usd")
 _PER_MILLION = 1_000_000
 _SAMPLE_TOKENS = 1_000  # below every vendor's long-context tier
 _BATCH_FACTOR = 0.5  # share of the direct price, at every vendor
@@ -75,8 +78,7 @@ class CostEstimate:
     @property
     def amounts(self) -> tuple[str, ...]:
         """The texts of the table columns AMOUNTS."""
-        counts = (self.calls, self.input_tokens_estimate, self.output_tokens_upper)
-        return (*(f"{count:,}" for count in counts), cost_words(self.cost_upper_usd, digits=2))
+        return (*(f"{getattr(self, name):,}" for name in _COUNTS), cost_words(self.cost_upper_usd, digits=2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,21 +130,22 @@ def estimate(
 ) -> CostEstimate:
     """Estimate a model's run on cases of these sizes."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
-    cache_floor = kind.cache_floor_of(model)
     sizes = {case_id: size.of_model(model, kind) for case_id, size in sizes.items()}
     cost = total_or_none(max_call_cost(price, size.maximum, limit, batch=batch) for size in sizes.values())
+
+    def total(floor: int | None = None, *, in_batch: bool = False) -> float | None:
+        return total_or_none(
+            _case_cost(price, size, limit, replicates, floor, batch=in_batch) for size in sizes.values()
+        )
+
     return CostEstimate(
         calls=len(sizes) * replicates,
         input_tokens_estimate=sum(size.likely for size in sizes.values()) * replicates,
         output_tokens_upper=len(sizes) * replicates * limit,
         cost_upper_usd=None if cost is None else cost * replicates,
-        cost_uncached_usd=total_or_none(_case_cost(price, size, limit, replicates) for size in sizes.values()),
-        cost_cached_usd=total_or_none(
-            _case_cost(price, size, limit, replicates, cache_floor) for size in sizes.values()
-        ),
-        cost_batch_usd=None
-        if batch_refusal(model)
-        else total_or_none(_case_cost(price, size, limit, replicates, batch=True) for size in sizes.values()),
+        cost_uncached_usd=total(),
+        cost_cached_usd=total(kind.cache_floor_of(model)),
+        cost_batch_usd=None if batch_refusal(model) else total(in_batch=True),
     )
 
 
@@ -165,15 +168,9 @@ def _case_cost(
 
 def sum_of(estimates: Sequence[CostEstimate]) -> CostEstimate:
     """Add up the estimates of several runs."""
-    return CostEstimate(
-        calls=sum(estimate.calls for estimate in estimates),
-        input_tokens_estimate=sum(estimate.input_tokens_estimate for estimate in estimates),
-        output_tokens_upper=sum(estimate.output_tokens_upper for estimate in estimates),
-        cost_upper_usd=total_or_none(estimate.cost_upper_usd for estimate in estimates),
-        cost_uncached_usd=total_or_none(estimate.cost_uncached_usd for estimate in estimates),
-        cost_cached_usd=total_or_none(estimate.cost_cached_usd for estimate in estimates),
-        cost_batch_usd=total_or_none(estimate.cost_batch_usd for estimate in estimates),
-    )
+    counts: Any = {name: sum(getattr(estimate, name) for estimate in estimates) for name in _COUNTS}
+    costs: Any = {name: total_or_none(getattr(estimate, name) for estimate in estimates) for name in _COSTS}
+    return CostEstimate(**counts, **costs)
 
 
 def price_of(model: Model, kind: ProviderKind) -> Price | None:

@@ -1,7 +1,6 @@
 """The calls of a run: their order, their shards, their requests and their outcomes.
 
 Calls go through all cases replicate by replicate, so that an interrupted run has about equally many outputs per case.
-Only the replicates of a prompt that a vendor caches follow each other.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Limits, Model
 from skill_evaluator.parsing.answer import split_reasoning
-from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Request
+from skill_evaluator.providers.base import Completion, Failure, FailureKind, ProviderKind, Request
 from skill_evaluator.text import canonical_json, digest
 
 IN_FLIGHT = 8  # default number of concurrent calls of a model
@@ -64,15 +63,15 @@ class Replicate:
         """The failure: the error, or an output that was refused, truncated or empty. It is None for a usable output."""
         if self.completion is None:
             return self.error
-        if self.completion.stop_reason == "length":
+        text, stop_reason = self.completion.text, self.completion.stop_reason
+        if stop_reason == "length":
             return Failure(kind="truncated", reason="output_limit", message="the answer reached the output limit")
-        if self.completion.stop_reason == "too_large":
+        if stop_reason == "too_large":
             return Failure(kind="truncated", reason="answer_too_large", message="the answer is over a limit of bytes")
-        if self.completion.stop_reason == "refusal":
-            return Failure(kind="refused", reason="refusal", message=self.completion.text[:200])
-        if self.completion.stop_reason == "no_tool_call":
-            return Failure(kind="unparseable", reason="no_tool_call", message=self.completion.text[:200])
-        if self.completion.text.strip() or not (self.completion.tool_call or self.completion.reasoning):
+        if stop_reason in ("refusal", "no_tool_call"):
+            kind: FailureKind = "refused" if stop_reason == "refusal" else "unparseable"
+            return Failure(kind=kind, reason=stop_reason, message=text[:200])
+        if text.strip() or not (self.completion.tool_call or self.completion.reasoning):
             return None
         return Failure(kind="unparseable", reason="tool_call" if self.completion.tool_call else "in_reasoning")
 
@@ -193,16 +192,15 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
     >>> [(call.case_id, call.arm) for call in interleaved([first, first])]
     [('a', 0), ('a', 1), ('b', 1), ('b', 0)]
     """
-    order = {
-        case_id: position for position, case_id in enumerate(dict.fromkeys(c.case_id for s in schedules for c in s))
-    }
-    turns = [
-        (call.replicate, position := order[call.case_id], (arm + call.replicate + position) % len(schedules), arm, call)
-        for arm, schedule in enumerate(schedules)
-        for call in schedule
-    ]
-    turns.sort(key=lambda turn: turn[:3])
-    return tuple(replace(call, arm=arm) if arm else call for *_, arm, call in turns)
+    case_ids = dict.fromkeys(call.case_id for schedule in schedules for call in schedule)
+    order = {case_id: position for position, case_id in enumerate(case_ids)}
+    turns = []
+    for arm, schedule in enumerate(schedules):
+        for call in schedule:
+            position = order[call.case_id]
+            turn = (call.replicate, position, (arm + call.replicate + position) % len(schedules))
+            turns.append((turn, replace(call, arm=arm) if arm else call))
+    return tuple(call for _, call in sorted(turns, key=lambda item: item[0]))
 
 
 def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:

@@ -87,18 +87,6 @@ class Questions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionResults:
-    """The result of a session: by run id, the reason why calls were not made, or None if all were made."""
-
-    halted: Mapping[str, Failure | None]
-
-    def why_stopped(self, run: Run) -> str | None:
-        """Return the reason why some calls of a run were not made, or None if all were."""
-        failure = self.halted[run.manifest.run_id]
-        return None if failure is None else f"{failure.reason}: {failure.message}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """The configuration and budget that all calls of a command share.
 
@@ -112,13 +100,13 @@ class Session:
     concurrency: int | None = None
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
-    def ask(self, runs: Sequence[Run], questions: Questions) -> SessionResults:
-        """Make every call of the runs that has no output yet.
+    def ask(self, runs: Sequence[Run], questions: Questions) -> Mapping[str, Failure | None]:
+        """Make every call without an output; return, by run id, why calls were not made, or None if all were made.
 
         The budget includes the earlier cost of resumed runs. Raise ConfigError if a provider cannot be opened (before
         any call), and StorageError if an output cannot be written.
         """
-        return SessionResults(halted=_run_to_its_end(_ask(self, runs, questions)))
+        return _run_to_its_end(_ask(self, runs, questions))
 
 
 async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
@@ -252,10 +240,11 @@ class _RunningRun:
         self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
 
     def request_for(self, call: Call) -> Request:
-        """Return the request of a call with the maximum number of tokens of its files."""
+        """Return the request of a call with the maximum tokens of its files, by tool call if the provider has tools."""
         request, model = self.questions.request_for(self.run, call), self.run.model
         file_tokens = sum(self._kind.file_tokens(model, file).upper_bound for file in request.files)
-        return replace(request, file_tokens=file_tokens) if file_tokens else request
+        by_tool_call = request.by_tool_call and self._kind.tools
+        return replace(request, file_tokens=file_tokens, by_tool_call=by_tool_call)
 
     def begin(self, server: Server | None) -> None:
         """Write the run to disk. Call this only after all providers of the invocation are open."""
@@ -313,8 +302,7 @@ class _RunningModel:
         self._job: ModelJob | None = None
         self._is_batched = first_part.run.manifest.transport == "batch"
         if self._is_batched:
-            jobs = [(part, _batch_job(part, kind, key, shared)) for part in parts]
-            self._engines = [BatchEngine(job, self.progress, part.keep) for part, job in jobs]
+            self._engines = [self._batch_engine(part, kind, key, shared) for part in parts]
             return
         if not calls:
             return
@@ -335,6 +323,21 @@ class _RunningModel:
         )
         engine = Engine(job, self.progress, self._keep)
         self._engines, self._gate = [engine], engine.gate
+
+    def _batch_engine(self, part: _RunningRun, kind: ProviderKind, key: str | None, shared: Invocation) -> BatchEngine:
+        model = part.run.model
+        cached = cached_prompts(part.schedule, part.request_for, kind.cache_floor_of(model))
+        job = BatchJob(
+            run=part.run,
+            batches=open_batches(BATCHES[model.provider], kind, model, key, shared.settings),
+            schedule=part.schedule,
+            calls=[call for call in part.schedule if call not in part.done],
+            failed=part.failed,
+            request_for=lambda call: replace(part.request_for(call), cache=prompt_of(call) in cached),
+            price=part.price,
+            shared=shared,
+        )
+        return BatchEngine(job, self.progress, part.keep)
 
     @property
     def halted(self) -> Mapping[str, Failure | None]:
@@ -376,21 +379,6 @@ class _RunningModel:
     def _keep(self, replicate: Replicate) -> Future[Any] | None:
         part, call = self._parts[replicate.call.arm], _without_arm(replicate.call)
         return part.keep(replicate if call is replicate.call else replace(replicate, call=call))
-
-
-def _batch_job(part: _RunningRun, kind: ProviderKind, key: str | None, shared: Invocation) -> BatchJob:
-    model = part.run.model
-    cached = cached_prompts(part.schedule, part.request_for, kind.cache_floor_of(model))
-    return BatchJob(
-        run=part.run,
-        batches=open_batches(BATCHES[model.provider], kind, model, key, shared.settings),
-        schedule=part.schedule,
-        calls=[call for call in part.schedule if call not in part.done],
-        failed=part.failed,
-        request_for=lambda call: replace(part.request_for(call), cache=prompt_of(call) in cached),
-        price=part.price,
-        shared=shared,
-    )
 
 
 def _without_arm(call: Call) -> Call:

@@ -84,11 +84,12 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
         budget=Budget(max_cost, request.max_calls),
         concurrency=request.concurrency,
     )
-    session_results = session.ask(runs, Questions(request_for=drawn.request))  # outputs are scored after the last call
+    failures = session.ask(runs, Questions(request_for=drawn.request))  # outputs are scored after the last call
     tallies = gather(folder, request).tallies
     results = []
     for run in runs:
-        tally, stopped = tallies[run.model.id], session_results.why_stopped(run)
+        tally, failure = tallies[run.model.id], failures[run.manifest.run_id]
+        stopped = str(failure) if failure else None
         enough = tally.answered >= drawn.settings.required_coverage * tally.planned
         results.append(
             AuditRun(model_id=run.model.id, tally=tally, stopped=stopped, complete=stopped is None and enough)

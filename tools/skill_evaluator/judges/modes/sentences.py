@@ -261,8 +261,8 @@ def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session
             break
         called_ids |= questions.keys()
         run = judge.run(questions.values(), len(_passes(judge.folder)) + 1)
-        results = session.ask([run], Questions(request_for=partial(_request, questions)))
-        manifest, stopped = run.manifest, results.why_stopped(run)
+        (failure,) = session.ask([run], Questions(request_for=partial(_request, questions))).values()
+        manifest, stopped = run.manifest, str(failure) if failure else None
         answered |= {call.case_id: replicate for call, replicate in outcomes(run.folder).items()}
     return SentenceAnswers(manifest=manifest, answered=answered, stopped=stopped)
 

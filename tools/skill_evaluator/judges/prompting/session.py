@@ -70,11 +70,7 @@ class JudgeResults:
     @property
     def stopped(self) -> list[str]:
         """The reasons why calls were not made or failed, one sentence per judge."""
-        stopped_judges = [
-            f"{run.run.model.id} stopped: {run.stopped.reason}: {run.stopped.message}"
-            for run in self.runs
-            if run.stopped is not None
-        ]
+        stopped_judges = [f"{run.run.model.id} stopped: {run.stopped}" for run in self.runs if run.stopped is not None]
         failures = [(run.run.model.id, commonest_failure(run.answers.values())) for run in self.runs]
         return [*stopped_judges, *(f"{model_id} failed: {failure}" for model_id, failure in failures if failure)]
 
@@ -207,7 +203,7 @@ class JudgeSession:
             ),
             on_outcome=on_outcome,
         )
-        halted = session.ask(runs, judge_questions).halted
+        halted = session.ask(runs, judge_questions)
         parts = [JudgeCalls(run=run, answers=outcomes(run.folder), stopped=halted[run.manifest.run_id]) for run in runs]
         return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)
 

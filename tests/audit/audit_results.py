@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from skill_evaluator.audit.auditing import audit
 from skill_evaluator.audit.cube import ModelCost, Outcomes, cube_of_outcomes
-from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.results import AuditResult
 
 QUESTIONS = 100

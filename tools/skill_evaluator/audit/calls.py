@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from skill_evaluator.audit.drawing import DrawnAudit, drawn_audit, model_estimates, new_audit, validate_request
+from skill_evaluator.audit.gathering import CallTally, gather
+from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditManifest, read_audit_manifest, write_manifest
 from skill_evaluator.audit.request import AuditRunRequest
-from skill_evaluator.audit.run.drawing import DrawnAudit, drawn_audit, model_estimates, new_audit, validate_request
-from skill_evaluator.audit.run.gathering import CallTally, gather
-from skill_evaluator.audit.run.manifest import AUDIT, RUNS, AuditManifest, read_audit_manifest, write_manifest
 from skill_evaluator.display.options import FOLDERS, LATEST, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError

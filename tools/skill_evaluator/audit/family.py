@@ -15,10 +15,10 @@ import numpy as np
 from rapidfuzz import fuzz
 
 from skill_evaluator.audit.cube import Cube
+from skill_evaluator.audit.gathering import gather
+from skill_evaluator.audit.manifest import AUDIT, MIN_SCENARIOS, read_audit_manifest
 from skill_evaluator.audit.request import ScenariosCheckRequest
-from skill_evaluator.audit.run.gathering import gather
-from skill_evaluator.audit.run.manifest import AUDIT, MIN_SCENARIOS, read_audit_manifest
-from skill_evaluator.audit.statistics.neutrality import neutrality_of
+from skill_evaluator.audit.statistics import neutrality_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ConfigError
 from skill_evaluator.files import FrozenModel

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 from skill_evaluator import __version__
+from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest, parts_of
 from skill_evaluator.audit.request import AuditFolders, AuditRequest, AuditRunRequest
-from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest, parts_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ComponentError
 from skill_evaluator.files import read_text

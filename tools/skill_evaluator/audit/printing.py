@@ -7,10 +7,10 @@ import shlex
 import sys
 from dataclasses import asdict
 
-from skill_evaluator.audit.findings.family import FamilyCheck, Trial
+from skill_evaluator.audit.calls import AuditResults, AuditRun
+from skill_evaluator.audit.drawing import AuditSize
+from skill_evaluator.audit.family import FamilyCheck, Trial
 from skill_evaluator.audit.request import ScenariosCheckRequest
-from skill_evaluator.audit.run.calls import AuditResults, AuditRun
-from skill_evaluator.audit.run.drawing import AuditSize
 from skill_evaluator.display import cost_words
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.pages import Block, Captioned, ForMedia, Heading, Line, Lines, Page, page_of, print_page

@@ -14,16 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube import Cube, ModelCost, Outcomes, cube_of_outcomes
+from skill_evaluator.audit.drawing import changed_cases, read_benchmark
+from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditedBenchmark, AuditManifest, parts_of, read_audit_manifest
 from skill_evaluator.audit.request import AuditFolders, Missing
-from skill_evaluator.audit.run.drawing import changed_cases, read_benchmark
-from skill_evaluator.audit.run.manifest import (
-    AUDIT,
-    RUNS,
-    AuditedBenchmark,
-    AuditManifest,
-    parts_of,
-    read_audit_manifest,
-)
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, RunError
 from skill_evaluator.library.config import load_models

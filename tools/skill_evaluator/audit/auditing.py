@@ -283,7 +283,7 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
     if request.without:
         note = f"excluded scenario {listed(list(dict.fromkeys(request.without)))} (--without)"
         remaining = [name for name in cube.scenarios if name not in request.without]
-        selected = cube.for_scenarios(remaining).with_treatment(note)
+        selected = cube.select(cube.models, remaining).with_treatment(note)
     result = audit(selected, bins=request.grades, centered=request.centered)
     return ReportedAudit(
         result=result.model_copy(update={"warnings": [*remarks, *result.warnings]}),

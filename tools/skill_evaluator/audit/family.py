@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 from rapidfuzz import fuzz
 
-from skill_evaluator.audit.cube import Cube
 from skill_evaluator.audit.gathering import gather
 from skill_evaluator.audit.manifest import AUDIT, MIN_SCENARIOS, read_audit_manifest
 from skill_evaluator.audit.request import ScenariosCheckRequest
@@ -174,7 +173,8 @@ def _read_trial(request: ScenariosCheckRequest, folder: Path, names: Sequence[st
     gathered = gather(folder, request)
     for remark in gathered.remarks:
         print(f"warning: {visible(remark)}", file=sys.stderr)
-    cube: Cube = gathered.cube({}, "questions").for_scenarios(names)
+    cube = gathered.cube({}, "questions")
+    cube = cube.select(cube.models, names)
     scores = np.round(cube.overall, 2).tolist()
     return Trial(
         audit=gathered.manifest.id,

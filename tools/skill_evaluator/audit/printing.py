@@ -59,7 +59,7 @@ def _size_page(size: AuditSize) -> Page:
         cells_of([each.name], each.version, each.metric, f"{each.weight:g}", f"{len(each.cases):,}", f"{each.of:,}")
         for each in audit.benchmarks
     ]
-    amounts = [cells_of([model.model_id], model.provider, model.note, *model.amounts) for model in size.models]
+    amounts = [cells_of([model.model_id], model.provider, model.key, *model.amounts) for model in size.models]
     blocks: list[Block] = [
         ForMedia(("markdown",), [Heading("Stability audit", level=2)]),
         Line(f"{factors} = {counted(len(audit.models) * audit.calls_per_model, 'call')}."),

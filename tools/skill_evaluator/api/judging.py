@@ -4,8 +4,8 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from skill_evaluator.audit.drafting import draft_scenarios
 from skill_evaluator.audit.request import ScenariosDraftRequest
-from skill_evaluator.audit.run.drafting import draft_scenarios
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.ci.fixtures import refuse_fetched
 from skill_evaluator.display.options import JUDGEMENTS, request_of

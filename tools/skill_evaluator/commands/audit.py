@@ -3,10 +3,10 @@
 import sys
 
 from skill_evaluator.api import Library
-from skill_evaluator.audit.report.calls import print_audit_runs, print_size
-from skill_evaluator.audit.report.page import print_audit, write_audit
+from skill_evaluator.audit.drawing import AuditSize
+from skill_evaluator.audit.page import print_audit, write_audit
+from skill_evaluator.audit.printing import print_audit_runs, print_size
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest
-from skill_evaluator.audit.run.drawing import AuditSize
 from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.reports.live import watch

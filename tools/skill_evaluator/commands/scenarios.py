@@ -3,8 +3,8 @@
 import sys
 
 from skill_evaluator.api import Library
-from skill_evaluator.audit.findings.family import FamilyVerdict, check_draft
-from skill_evaluator.audit.report.calls import print_family
+from skill_evaluator.audit.family import FamilyVerdict, check_draft
+from skill_evaluator.audit.printing import print_family
 from skill_evaluator.audit.request import ScenariosCheckRequest, ScenariosDraftRequest
 from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR

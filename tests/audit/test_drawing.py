@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from skill_evaluator.audit.drawing import default_scenarios, draw_questions, new_audit
+from skill_evaluator.audit.manifest import read_audit_manifest, size_warnings, write_manifest
 from skill_evaluator.audit.request import AuditRequest
-from skill_evaluator.audit.run.drawing import default_scenarios, draw_questions, new_audit
-from skill_evaluator.audit.run.manifest import read_audit_manifest, size_warnings, write_manifest
 from skill_evaluator.errors import AuditError
 
 from tests.audit.audit_library import SCENARIOS, SECOND, AuditLibrary

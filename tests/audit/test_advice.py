@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from skill_evaluator.audit.auditing import audit, regimes_of
 from skill_evaluator.audit.cube import ModelCost
-from skill_evaluator.audit.findings.auditing import audit, regimes_of
 from skill_evaluator.audit.results import ModelAudit, Quadrant
 
 from tests.audit.cubes import cube_of, drawn

@@ -8,9 +8,9 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.audit.report.wording import ablest_first, best_first, points, quadrant_text
 from skill_evaluator.audit.results import AuditResult, ModelAudit, Quadrant
-from skill_evaluator.audit.statistics.grades import SCALES
+from skill_evaluator.audit.statistics import SCALES
+from skill_evaluator.audit.wording import ablest_first, best_first, points, quadrant_text
 from skill_evaluator.display.chart_style import (
     FONT_SIZE,
     GREY,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from skill_evaluator.audit.findings.auditing import audit
+from skill_evaluator.audit.auditing import audit
 from skill_evaluator.audit.results import AuditResult, ModelAudit
 
 from tests.audit.cubes import audited_paper, paper

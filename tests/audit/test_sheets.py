@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from skill_evaluator.audit.report.calls import print_audit_runs
+from skill_evaluator.audit.calls import AuditResults, AuditRun
+from skill_evaluator.audit.gathering import CallTally
+from skill_evaluator.audit.printing import print_audit_runs
 from skill_evaluator.audit.request import AuditRunRequest
-from skill_evaluator.audit.run.calls import AuditResults, AuditRun
-from skill_evaluator.audit.run.gathering import CallTally
 
 from tests.audit.manifests import manifest
 from tests.support.hostile import EVERYTHING, outside_of_code

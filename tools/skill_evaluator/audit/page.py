@@ -8,9 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from skill_evaluator.audit.auditing import ReportedAudit
 from skill_evaluator.audit.cube import write_cube
-from skill_evaluator.audit.findings.auditing import ReportedAudit
-from skill_evaluator.audit.report.wording import (
+from skill_evaluator.audit.results import (
+    QUADRANTS,
+    REPORTED,
+    AuditResult,
+    BenchmarkFigures,
+    BenchmarkUsed,
+    ModelAudit,
+    RankEntry,
+    Regime,
+)
+from skill_evaluator.audit.wording import (
     ablest_first,
     best_first,
     finding_text,
@@ -23,16 +33,6 @@ from skill_evaluator.audit.report.wording import (
     signed_points,
     size_text,
     threshold_text,
-)
-from skill_evaluator.audit.results import (
-    QUADRANTS,
-    REPORTED,
-    AuditResult,
-    BenchmarkFigures,
-    BenchmarkUsed,
-    ModelAudit,
-    RankEntry,
-    Regime,
 )
 from skill_evaluator.display.pages import (
     Block,
@@ -284,7 +284,7 @@ def _drawing(name: str, result: AuditResult) -> Callable[[], Any]:
     """Return a function that draws a chart; it imports the charting libraries when called."""
 
     def draw_late() -> Any:
-        from skill_evaluator.audit.report import charts
+        from skill_evaluator.audit import charts
 
         return getattr(charts, name)(result)
 

@@ -13,17 +13,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skill_evaluator.audit.cube import Cube, ModelCost, Outcomes, cube_of_outcomes
+from skill_evaluator.audit.cube import Cube, ModelCost, Outcomes, cube_of_outcomes, without_gaps
+from skill_evaluator.audit.drawing import changed_cases, read_benchmark
+from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditedBenchmark, AuditManifest, parts_of, read_audit_manifest
 from skill_evaluator.audit.request import AuditFolders, Missing
-from skill_evaluator.audit.run.drawing import changed_cases, read_benchmark
-from skill_evaluator.audit.run.manifest import (
-    AUDIT,
-    RUNS,
-    AuditedBenchmark,
-    AuditManifest,
-    parts_of,
-    read_audit_manifest,
-)
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, RunError
 from skill_evaluator.library.config import load_models
@@ -113,22 +106,19 @@ class GatheredAudit:
 
         Raise AuditError if no model has an output.
         """
-        rows = [m for m, name in enumerate(self.manifest.models) if self.tallies[name].answered]
-        if not rows:
+        models = [name for name in self.manifest.models if self.tallies[name].answered]
+        if not models:
             raise AuditError(
                 f"no model has an output yet; continue: skill-evaluator audit run --run {self.manifest.id}"
             )
-        models = list(self.manifest.models)
-        cube = cube_of_outcomes(
-            [models[row] for row in rows],
-            list(self.manifest.scenarios),
-            {name: replace(outcomes, scores=outcomes.scores[rows]) for name, outcomes in self.outcomes.items()},
-            weights={one.name: one.weight for one in self.manifest.benchmarks} | dict(weights),
-            missing=missing,
-            source=f"the audit {self.manifest.id}",
+        scenarios = list(self.manifest.scenarios)
+        all_weights = {benchmark.name: benchmark.weight for benchmark in self.manifest.benchmarks} | dict(weights)
+        cube = cube_of_outcomes(list(self.manifest.models), scenarios, self.outcomes, weights=all_weights)
+        return replace(
+            without_gaps(cube.select(models, scenarios), missing, f"the audit {self.manifest.id}"),
+            spending={name: tally.model_cost for name, tally in self.tallies.items()},
+            answers={name: tally.outcomes for name, tally in self.tallies.items()},
         )
-        spending = {name: tally.model_cost for name, tally in self.tallies.items()}
-        return cube.with_costs(spending, {name: tally.outcomes for name, tally in self.tallies.items()})
 
 
 def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
@@ -140,10 +130,7 @@ def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
     if not (folder / AUDIT).is_file():
         raise AuditError(f"{folder} is not an audit: it has no {AUDIT}")
     manifest = read_audit_manifest(folder / AUDIT)
-    runs = {}
-    for path in sorted(folder.glob(f"{RUNS}/*/{MANIFEST}")):
-        run = _read_run(path.parent, manifest)
-        runs[run.model_id] = path.parent, run
+    runs = read_runs(folder, manifest)
     remarks: list[str] = []
     with ExitStack() as stack:
         grids = {benchmark.name: _Grid(benchmark, manifest, folders, stack) for benchmark in manifest.benchmarks}
@@ -221,18 +208,24 @@ class _Grid:
         return kind
 
 
-def _read_run(folder: Path, audit: AuditManifest) -> Manifest:
-    """Read the manifest of a run; raise AuditError if it is not a run of the audit, RunError if it is unreadable."""
-    run = read_manifest(folder)
-    if run.audit != audit.id:
-        owner = f"the audit {run.audit}" if run.audit else f"'{run.skill}'"
-        raise AuditError(f"{folder} is a run of {owner}, not of the audit {audit.id}")
-    planned = audit.run(run.model_id, run.provider, audit.models.get(run.model_id, "none"))
-    fields = Manifest.model_fields.keys() - {"evaluator_version", *SET_DURING_RUN}
-    changed = sorted(name for name in fields if getattr(run, name) != getattr(planned, name))
-    if changed:
-        raise AuditError(f"{folder} differs from {AUDIT} of the audit {audit.id} in: {', '.join(changed)}")
-    return run
+def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manifest]]:
+    """Return the folder and the manifest of each run of an audit, by model id.
+
+    Raise AuditError if a run belongs to another audit or has other inputs, RunError if it is unreadable.
+    """
+    runs = {}
+    for path in sorted(path.parent for path in folder.glob(f"{RUNS}/*/{MANIFEST}")):
+        run = read_manifest(path)
+        if run.audit != audit.id:
+            owner = f"the audit {run.audit}" if run.audit else f"'{run.skill}'"
+            raise AuditError(f"{path} is a run of {owner}, not of the audit {audit.id}")
+        planned = audit.run(run.model_id, run.provider, audit.models.get(run.model_id, "none"))
+        fields = Manifest.model_fields.keys() - {"evaluator_version", *SET_DURING_RUN}
+        changed = sorted(name for name in fields if getattr(run, name) != getattr(planned, name))
+        if changed:
+            raise AuditError(f"{path} differs from {AUDIT} of the audit {audit.id} in: {', '.join(changed)}")
+        runs[run.model_id] = path, run
+    return runs
 
 
 def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replicate]:

@@ -1,40 +1,33 @@
-"""`audit report`: read an audit or a table of scores, and compute the result that its report shows.
-
-Regimes. Agentic: an error in one step spoils the following ones, so only the grades AAA and AA are considered, by
-ability. Single-shot: outputs are independent, so ability decides, with a warning for fragile models. Cost-sensitive:
-predictable models of lower ability (Q2), by cost if it is known.
-"""
+"""`audit report`: read an audit or a table of scores, and compute the result that its report shows."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from skill_evaluator.audit.cube import Cube, Floats, read_cube
+from skill_evaluator.audit.gathering import gather
+from skill_evaluator.audit.manifest import AUDIT, size_warnings
 from skill_evaluator.audit.request import AuditReportRequest
 from skill_evaluator.audit.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, RankEntry, Regime
-from skill_evaluator.audit.run.gathering import gather
-from skill_evaluator.audit.run.manifest import AUDIT, size_warnings
-from skill_evaluator.audit.statistics.grades import (
+from skill_evaluator.audit.statistics import (
     GRADE_ORDER,
     QUARTERS,
-    grades_of,
-    is_settled,
-    medians_of,
-    quadrants_of,
-    scale_of,
-    thresholds_of,
-    upper_bounds,
-)
-from skill_evaluator.audit.statistics.neutrality import neutrality_of
-from skill_evaluator.audit.statistics.uncertainty import (
     ability_interval,
     binomial_noise,
     fluctuation_interval,
+    grades_of,
+    is_settled,
+    medians_of,
+    neutrality_of,
+    quadrants_of,
     question_noise,
     replicate_noise,
+    scale_of,
+    thresholds_of,
+    upper_bounds,
     widest_interval,
     without_noise,
 )
@@ -67,7 +60,7 @@ def audit(cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False) -> A
     of the centered scores; the neutrality test always uses the scores as measured.
     """
     if len(cube.scenarios) < 2:
-        raise AuditError(f"one scenario ({cube.scenarios[0]}) has no fluctuation; use at least 2, better 10")
+        raise AuditError(f"an audit requires at least 2 scenarios, better 10; this one has {len(cube.scenarios)}")
     scale = scale_of(bins, len(cube.models))
     neutrality, centered_cube = neutrality_of(cube), cube.centered()
     raw_grades, new_grades = (grades_of(each.fluctuations, scale) for each in (cube, centered_cube))
@@ -180,42 +173,35 @@ def _median_noise(variances: Floats | None) -> float | None:
 
 
 def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
-    """Return the three regimes by name."""
+    """Return the regimes `agentic`, `single-shot` and `cost-sensitive`, each with its models, best first.
+
+    Agentic: an error in one step spoils the following ones, so only the grades AAA and AA are considered, by ability.
+    Single-shot: outputs are independent, so ability decides, with a warning for fragile models (Q4). Cost-sensitive:
+    predictable models of lower ability (Q2), by cost if all costs are known, else by ability.
+    """
     by_ability = sorted(models, key=lambda model: -model.ability)
-    return {
-        "agentic": _agentic(by_ability),
-        "single-shot": _single_shot(by_ability),
-        "cost-sensitive": _cost_sensitive(by_ability),
-    }
-
-
-def _agentic(by_ability: Sequence[ModelAudit]) -> Regime:
-    ranked, left_out = [], []
+    agentic, left_out, single_shot = [], [], []
     for model in by_ability:
         if model.grade in _STABLE_GRADES:
-            ranked.append(_entry(model))
+            agentic.append(_entry(model))
         else:
             left_out.append(_entry(model, model.grade or "no grade"))
-    return Regime(title="Agentic", note="AAA and AA, by μ", ranked=ranked, left_out=left_out)
-
-
-def _single_shot(by_ability: Sequence[ModelAudit]) -> Regime:
-    fragile = "strong but scenario-fragile"
-    ranked = [_entry(model, "Q4: stability warning" if model.quadrant == fragile else "") for model in by_ability]
-    return Regime(title="Single-shot", note="by μ", ranked=ranked)
-
-
-def _cost_sensitive(by_ability: Sequence[ModelAudit]) -> Regime:
+        fragile = model.quadrant == "strong but scenario-fragile"
+        single_shot.append(_entry(model, "Q4: stability warning" if fragile else ""))
     predictable = [model for model in by_ability if model.quadrant == "predictable baseline"]
-    priced = bool(predictable) and all(model.usd_per_1000_right is not None for model in predictable)
-    if priced:
-        predictable.sort(key=lambda model: model.usd_per_1000_right or 0.0)
-    ranked = [
-        _entry(model, f"${model.usd_per_1000_right:.2f} for 1,000 right outputs" if priced else "")
-        for model in predictable
+    costs = {model.model: model.usd_per_1000_right for model in predictable if model.usd_per_1000_right is not None}
+    by_cost = bool(predictable) and len(costs) == len(predictable)
+    if by_cost:
+        predictable.sort(key=lambda model: costs[model.model])
+    cost_sensitive = [
+        _entry(model, f"${costs[model.model]:.2f} for 1,000 right outputs" if by_cost else "") for model in predictable
     ]
-    note = f"Q2, predictable at a lower ability, by {'cost' if priced else 'μ'}"
-    return Regime(title="Cost-sensitive", note=note, ranked=ranked)
+    note = f"Q2, predictable at a lower ability, by {'cost' if by_cost else 'μ'}"
+    return {
+        "agentic": Regime(title="Agentic", note="AAA and AA, by μ", ranked=agentic, left_out=left_out),
+        "single-shot": Regime(title="Single-shot", note="by μ", ranked=single_shot),
+        "cost-sensitive": Regime(title="Cost-sensitive", note=note, ranked=cost_sensitive),
+    }
 
 
 def _entry(model: ModelAudit, note: str = "") -> RankEntry:
@@ -274,7 +260,12 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
     weights = _read_weights(request.weights)
     folder, absent, remarks = None, [], []
     if request.cube:
-        cube = _read_table(request, weights)
+        if request.folder:
+            raise AuditError("--cube cannot be combined with an audit's folder")
+        cube = read_cube(request.cube, weights=weights, missing=request.missing)
+        _validate_names("--weight", "benchmark", weights, cube.benchmarks)
+        if request.questions is not None:
+            cube = replace(cube, questions=dict.fromkeys(cube.benchmarks, request.questions))
     else:
         newest = max((path.parent for path in request.audits.glob(f"*/{AUDIT}")), default=None)
         folder = request.folder or newest
@@ -283,39 +274,23 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
         if request.questions is not None:
             raise AuditError("--questions requires --cube")
         gathered = gather(folder, request)
-        _validate_names("--weight", weights, gathered.outcomes)
+        _validate_names("--weight", "benchmark", weights, gathered.outcomes)
         cube, absent = gathered.cube(weights, request.missing), gathered.absent
         remarks = [f"excluded, since they have no output: {', '.join(absent)}"] if absent else []
         remarks += gathered.remarks
-    result = audit(_exclude_scenarios(cube, request.without), bins=request.grades, centered=request.centered)
+    _validate_names("--without", "scenario", request.without, cube.scenarios)
+    selected = cube
+    if request.without:
+        note = f"excluded scenario {listed(list(dict.fromkeys(request.without)))} (--without)"
+        remaining = [name for name in cube.scenarios if name not in request.without]
+        selected = cube.select(cube.models, remaining).with_treatment(note)
+    result = audit(selected, bins=request.grades, centered=request.centered)
     return ReportedAudit(
         result=result.model_copy(update={"warnings": [*remarks, *result.warnings]}),
         cube=cube,
         absent=absent,
         out=request.out or folder,
     )
-
-
-def _read_table(request: AuditReportRequest, weights: Mapping[str, float]) -> Cube:
-    if request.cube is None or request.folder:
-        raise AuditError("--cube cannot be combined with an audit's folder")
-    cube = read_cube(request.cube, weights=weights, missing=request.missing)
-    _validate_names("--weight", weights, cube.benchmarks)
-    if request.questions is None:
-        return cube
-    return replace(cube, questions=dict.fromkeys(cube.benchmarks, request.questions))
-
-
-def _exclude_scenarios(cube: Cube, names: Sequence[str]) -> Cube:
-    """Return the cube without these scenarios, and note them in its treatment; raise AuditError for unknown names."""
-    if not names:
-        return cube
-    _validate_names("--without", names, cube.scenarios)
-    remaining_names = [name for name in cube.scenarios if name not in names]
-    if not remaining_names:
-        raise AuditError("--without excludes every scenario")
-    note = f"excluded scenario {listed(list(dict.fromkeys(names)))} (--without)"
-    return cube.for_scenarios(remaining_names).with_treatment(note)
 
 
 def _read_weights(texts: Iterable[str]) -> dict[str, float]:
@@ -332,9 +307,7 @@ def _read_weights(texts: Iterable[str]) -> dict[str, float]:
     return weights
 
 
-def _validate_names(option: str, names: Iterable[str], valid_names: Iterable[str]) -> None:
-    valid_names = list(valid_names)
+def _validate_names(option: str, noun: str, names: Iterable[str], valid_names: Collection[str]) -> None:
     for name in names:
         if name not in valid_names:
-            noun = "scenario" if option == "--without" else "benchmark"
             raise AuditError(f"{option}: unknown {noun} '{name}' {nearest(name, valid_names)}")

@@ -7,8 +7,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from skill_evaluator.audit.report.charts import box_chart, heat_map, quadrant_map
-from skill_evaluator.audit.report.page import audit_page, draw
+from skill_evaluator.audit.charts import box_chart, heat_map, quadrant_map
+from skill_evaluator.audit.page import audit_page, draw
 from skill_evaluator.audit.results import AuditResult
 from skill_evaluator.display.chart_style import svg
 from skill_evaluator.display.safe_text import visible

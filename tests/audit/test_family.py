@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from skill_evaluator.audit.findings.family import check_draft, check_scenarios, check_templates, similarity
+from skill_evaluator.audit.family import check_draft, check_scenarios, check_templates, similarity
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import DEFAULT_LIMITS
@@ -11,7 +11,7 @@ from skill_evaluator.library.scenarios import SLOT, Scenario
 
 from tests.audit.audit_library import LEGAL
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 CODING = {
     "markdown": "Write the solution in a markdown code block.",
     "plain": "Return only code, without any explanation.",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from skill_evaluator.audit.cube import Floats
 from skill_evaluator.audit.results import Neutrality
-from skill_evaluator.audit.statistics.neutrality import LIMIT, neutrality_of, shifts_of
+from skill_evaluator.audit.statistics import NEUTRALITY_LIMIT, neutrality_of, shifts_of
 
 from tests.audit.cubes import cube_of
 
@@ -38,7 +38,7 @@ def test_verdict_names_the_hard_scenario_and_its_shift() -> None:
     scores[:, 2] -= 9
     found = found_in(scores)
     assert found.verdict.startswith("not neutral (scenario scenario-2 is harder for all models by ")
-    assert (found.shifts[0].scenario, found.limit) == ("scenario-2", LIMIT)
+    assert (found.shifts[0].scenario, found.limit) == ("scenario-2", NEUTRALITY_LIMIT)
     assert found.range == pytest.approx(max(found.means) - min(found.means))
 
 

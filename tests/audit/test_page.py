@@ -5,10 +5,10 @@ import re
 
 import pytest
 from markdown_it import MarkdownIt
-from skill_evaluator.audit.findings.auditing import audit
-from skill_evaluator.audit.report.page import audit_page, print_audit
-from skill_evaluator.audit.report.wording import finding_text, points
+from skill_evaluator.audit.auditing import audit
+from skill_evaluator.audit.page import audit_page, print_audit
 from skill_evaluator.audit.results import QUADRANTS, AuditResult, RankEntry, Regime
+from skill_evaluator.audit.wording import finding_text, points
 
 from tests.audit.audit_results import an_audit
 from tests.audit.cubes import cube_of

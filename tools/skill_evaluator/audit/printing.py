@@ -7,10 +7,10 @@ import shlex
 import sys
 from dataclasses import asdict
 
-from skill_evaluator.audit.findings.family import FamilyCheck, Trial
+from skill_evaluator.audit.calls import AuditResults, AuditRun
+from skill_evaluator.audit.drawing import AuditSize
+from skill_evaluator.audit.family import FamilyCheck, Trial
 from skill_evaluator.audit.request import ScenariosCheckRequest
-from skill_evaluator.audit.run.calls import AuditResults, AuditRun
-from skill_evaluator.audit.run.drawing import AuditSize
 from skill_evaluator.display import cost_words
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.pages import Block, Captioned, ForMedia, Heading, Line, Lines, Page, page_of, print_page
@@ -59,7 +59,7 @@ def _size_page(size: AuditSize) -> Page:
         cells_of([each.name], each.version, each.metric, f"{each.weight:g}", f"{len(each.cases):,}", f"{each.of:,}")
         for each in audit.benchmarks
     ]
-    amounts = [cells_of([model.model_id], model.provider, model.note, *model.amounts) for model in size.models]
+    amounts = [cells_of([model.model_id], model.provider, model.key, *model.amounts) for model in size.models]
     blocks: list[Block] = [
         ForMedia(("markdown",), [Heading("Stability audit", level=2)]),
         Line(f"{factors} = {counted(len(audit.models) * audit.calls_per_model, 'call')}."),

@@ -14,11 +14,10 @@ from typing import Literal
 import numpy as np
 from rapidfuzz import fuzz
 
-from skill_evaluator.audit.cube import Cube
+from skill_evaluator.audit.gathering import gather
+from skill_evaluator.audit.manifest import AUDIT, MIN_SCENARIOS, read_audit_manifest
 from skill_evaluator.audit.request import ScenariosCheckRequest
-from skill_evaluator.audit.run.gathering import gather
-from skill_evaluator.audit.run.manifest import AUDIT, MIN_SCENARIOS, read_audit_manifest
-from skill_evaluator.audit.statistics.neutrality import neutrality_of
+from skill_evaluator.audit.statistics import neutrality_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ConfigError
 from skill_evaluator.files import FrozenModel
@@ -174,7 +173,8 @@ def _read_trial(request: ScenariosCheckRequest, folder: Path, names: Sequence[st
     gathered = gather(folder, request)
     for remark in gathered.remarks:
         print(f"warning: {visible(remark)}", file=sys.stderr)
-    cube: Cube = gathered.cube({}, "questions").for_scenarios(names)
+    cube = gathered.cube({}, "questions")
+    cube = cube.select(cube.models, names)
     scores = np.round(cube.overall, 2).tolist()
     return Trial(
         audit=gathered.manifest.id,

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import ncx2
+from skill_evaluator.audit.auditing import audit, shares_by_benchmark
 from skill_evaluator.audit.cube import cube_of_outcomes
-from skill_evaluator.audit.findings.auditing import audit, shares_by_benchmark
-from skill_evaluator.audit.statistics.uncertainty import (
+from skill_evaluator.audit.statistics import (
     fluctuation_interval,
     question_noise,
     replicate_noise,

@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from skill_evaluator.audit.drawing import DrawnAudit, drawn_audit, new_audit, validate_request
+from skill_evaluator.audit.gathering import CallTally, gather, read_runs
+from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditManifest, read_audit_manifest, write_manifest
 from skill_evaluator.audit.request import AuditRunRequest
-from skill_evaluator.audit.run.drawing import DrawnAudit, drawn_audit, model_estimates, new_audit, validate_request
-from skill_evaluator.audit.run.gathering import CallTally, gather
-from skill_evaluator.audit.run.manifest import AUDIT, RUNS, AuditManifest, read_audit_manifest, write_manifest
 from skill_evaluator.display.options import FOLDERS, LATEST, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
-from skill_evaluator.library.config import Model
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.engine import Budget
-from skill_evaluator.runner.journal import MANIFEST, Run, check_writable, read_manifest, settings_digest
+from skill_evaluator.runner.journal import Run, check_writable, settings_digest
 from skill_evaluator.runner.prices import sum_of
 from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
 from skill_evaluator.text import nearest
@@ -72,14 +71,19 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
     """Draw a new audit or resume one, make the calls that have no output, and count the outcomes."""
     validate_request(request)
     drawn, folder = _draw(request)
-    audit = drawn.manifest
-    runs = runs_of(audit, list(with_keys(drawn.models, drawn).values()), folder)
+    audit, configuration = drawn.manifest, drawn.configuration
+    earlier = read_runs(folder, audit)
+    runs = []
+    for model in with_keys(configuration.models, configuration).values():
+        planned = audit.run(model.id, model.provider, settings_digest(model))
+        path, manifest = earlier.get(model.id, (folder / RUNS / planned.run_id, planned))
+        runs.append(Run(model=model, manifest=manifest, folder=path))
     check_writable(folder / RUNS, "--audits DIR")
     if not (folder / AUDIT).exists():
         write_manifest(folder, audit)
     max_cost = audit.max_cost_usd if request.max_cost is None else request.max_cost
     session = Session(
-        configuration=drawn,
+        configuration=configuration,
         watch=watch,
         budget=Budget(max_cost, request.max_calls),
         concurrency=request.concurrency,
@@ -90,14 +94,14 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
     for run in runs:
         tally, failure = tallies[run.model.id], failures[run.manifest.run_id]
         stopped = str(failure) if failure else None
-        enough = tally.answered >= drawn.settings.required_coverage * tally.planned
+        enough = tally.answered >= configuration.settings.required_coverage * tally.planned
         results.append(
             AuditRun(model_id=run.model.id, tally=tally, stopped=stopped, complete=stopped is None and enough)
         )
     if any("max_cost" in (run.stopped or "") for run in results):  # suggest a cap that covers the whole audit
-        upper = sum_of(model_estimates(drawn)).cost_upper_usd or 0.0
+        upper = sum_of(drawn.estimates()).cost_upper_usd or 0.0
         request = replace(request, max_cost=round(upper + 0.01, 2))
-    return AuditResults(request=request, audit=audit, folder=folder, models=len(drawn.models), runs=results)
+    return AuditResults(request=request, audit=audit, folder=folder, models=len(configuration.models), runs=results)
 
 
 def _draw(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
@@ -119,22 +123,3 @@ def _draw(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
     if request.batch and audit.transport != "batch":
         raise AuditError(f"cannot resume the audit {audit.id} with --batch: it was started without it")
     return drawn_audit(audit, request), folder
-
-
-def runs_of(audit: AuditManifest, models: Sequence[Model], folder: Path) -> list[Run]:
-    """Return the run of each model: the earlier one in the audit's folder, or a new one.
-
-    Raise AuditError if an earlier run has other inputs than the audit.
-    """
-    earlier = {
-        run.model_id: run for run in (read_manifest(path.parent) for path in folder.glob(f"{RUNS}/*/{MANIFEST}"))
-    }
-    runs = []
-    for model in models:
-        planned = audit.run(model.id, model.provider, settings_digest(model))
-        run, path = earlier.get(model.id, planned), folder / RUNS / planned.run_id
-        inputs = ("run_id", "audit", "model_id", "replicates", "seed", "cases", "digests")
-        if any(getattr(run, name) != getattr(planned, name) for name in inputs):
-            raise AuditError(f"{path} has other inputs than {folder / AUDIT}; start a new audit")
-        runs.append(Run(model=model, manifest=run, folder=path))
-    return runs

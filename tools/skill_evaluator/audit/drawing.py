@@ -7,13 +7,13 @@ audit, its inputs must be unchanged. The size of an audit is computed here, with
 import datetime
 import random
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 from skill_evaluator import __version__
+from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest, parts_of
 from skill_evaluator.audit.request import AuditFolders, AuditRequest, AuditRunRequest
-from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest, parts_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ComponentError
 from skill_evaluator.files import read_text
@@ -29,6 +29,7 @@ from skill_evaluator.runner.prices import (
     COST_OF_BATCHES,
     CostEstimate,
     InputSize,
+    ModelEstimate,
     estimate,
     input_sizes,
     not_applicable,
@@ -52,16 +53,18 @@ class LabelledBenchmark:
     unlabelled: int
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots: `_under` is cached
-class DrawnAudit(Configuration):
-    """An audit with its components, cases and scenarios. `models`: the models to call now."""
+@dataclass(frozen=True, kw_only=True)  # no slots: `_components` is cached
+class DrawnAudit:
+    """An audit with its components, cases and scenarios; `configuration` has only the models to call now."""
 
+    configuration: Configuration
     manifest: AuditManifest
     benchmarks: Mapping[str, LabelledBenchmark]
     scenarios: Mapping[str, Scenario]
 
     @cached_property
-    def _under(self) -> dict[tuple[str, str], Component]:
+    def _components(self) -> dict[tuple[str, str], Component]:
+        """Each benchmark under each scenario, by the names of both."""
         return {
             (name, scenario): template.around(benchmark.component)
             for name, benchmark in self.benchmarks.items()
@@ -74,17 +77,24 @@ class DrawnAudit(Configuration):
         max_tokens, seed = run.model.params.max_output_tokens, run.manifest.seed
         return build_request(component, case, replicate=call.replicate, seed=seed, max_output_tokens=max_tokens)
 
-    def sizes(self) -> dict[str, InputSize]:
-        """Return the size of each cell's request, by cell."""
-        sizes: dict[str, InputSize] = {}
-        for cell in self.manifest.cells():
-            component, case = self._prompt_and_case(cell)
-            sizes |= input_sizes(component, [case])
-        return sizes
-
     def _prompt_and_case(self, cell: str) -> tuple[Component, Case]:
         benchmark, scenario, name = parts_of(cell)
-        return self._under[benchmark, scenario], replace(self.benchmarks[benchmark].cases[name], id=cell)
+        return self._components[benchmark, scenario], replace(self.benchmarks[benchmark].cases[name], id=cell)
+
+    def estimates(self) -> list[ModelEstimate]:
+        """Estimate the calls, tokens and cost of each model."""
+        audit, kinds, keys = self.manifest, self.configuration.kinds, self.configuration.keys
+        sizes: dict[str, InputSize] = {}
+        for cell in audit.cells():
+            component, case = self._prompt_and_case(cell)
+            sizes |= input_sizes(component, [case])
+        estimates = []
+        for model in self.configuration.models:
+            kind = kinds[model.provider]
+            amounts = estimate(sizes, model, kind, audit.replicates, batch=audit.transport == "batch")
+            note = key_note(model, kind, keys)
+            estimates.append(ModelEstimate(model_id=model.id, provider=model.provider, key=note, **asdict(amounts)))
+        return estimates
 
 
 def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
@@ -135,15 +145,8 @@ def new_audit(
         max_cost_usd=request.max_cost,
         evaluator_version=__version__,
     )
-    return DrawnAudit(
-        settings=settings,
-        models=models,
-        kinds=kinds,
-        keys=configuration.keys,
-        manifest=manifest,
-        benchmarks=benchmarks,
-        scenarios=scenarios,
-    )
+    configuration = replace(configuration, models=models)
+    return DrawnAudit(configuration=configuration, manifest=manifest, benchmarks=benchmarks, scenarios=scenarios)
 
 
 def drawn_audit(manifest: AuditManifest, request: AuditRequest) -> DrawnAudit:
@@ -164,10 +167,7 @@ def drawn_audit(manifest: AuditManifest, request: AuditRequest) -> DrawnAudit:
     if request.max_cost is not None:
         refuse_unpriced(models, configuration.kinds)
     drawn = DrawnAudit(
-        settings=configuration.settings,
-        models=models,
-        kinds=configuration.kinds,
-        keys=configuration.keys,
+        configuration=replace(configuration, models=models),
         manifest=manifest,
         benchmarks={benchmark.name: read_benchmark(request, benchmark.name) for benchmark in manifest.benchmarks},
         scenarios=_read_scenarios(request, manifest.scenarios),
@@ -269,7 +269,7 @@ def _changes_in(drawn: DrawnAudit) -> list[str]:
             f"{part} of '{benchmark.name}'" for part, old in benchmark.shaping.items() if digests.get(part) != old
         ]
         changed += changed_cases(benchmark, labelled)
-    settings = {model.id: settings_digest(model) for model in drawn.models}
+    settings = {model.id: settings_digest(model) for model in drawn.configuration.models}
     return changed + [f"the settings of '{name}'" for name, new in settings.items() if new != manifest.models.get(name)]
 
 
@@ -293,20 +293,11 @@ def validate_request(request: AuditRunRequest) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEstimate(CostEstimate):
-    """The estimated calls, tokens and cost of one model; `note` tells if its API key is set."""
-
-    model_id: str
-    provider: str
-    note: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSize:
     """The estimated size of an audit; `closing` is the last sentence of its report."""
 
     audit: AuditManifest
-    models: Sequence[AuditEstimate]
+    models: Sequence[ModelEstimate]
     closing: str
 
     @property
@@ -323,16 +314,6 @@ def size_audit(request: AuditRunRequest) -> AuditSize:
     drawn = new_audit(request, keyed=False, transport="batch" if request.batch else "direct")
     return AuditSize(
         audit=drawn.manifest,
-        models=model_estimates(drawn, lambda model: key_note(model, drawn.kinds[model.provider], drawn.keys)),
+        models=drawn.estimates(),
         closing=f"{f'{COST_OF_BATCHES}; ' * request.batch}dry run: no call was made, nothing was written",
     )
-
-
-def model_estimates(drawn: DrawnAudit, note: Callable[[Model], str] = str) -> list[AuditEstimate]:
-    """Estimate the calls, tokens and cost of each model."""
-    audit, kinds, sizes = drawn.manifest, drawn.kinds, drawn.sizes()
-    estimates = []
-    for model in drawn.models:
-        amounts = estimate(sizes, model, kinds[model.provider], audit.replicates, batch=audit.transport == "batch")
-        estimates.append(AuditEstimate(model_id=model.id, provider=model.provider, note=note(model), **asdict(amounts)))
-    return estimates

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.audit.statistics.grades import QUARTERS, grades_of, is_settled, scale_of
+from skill_evaluator.audit.statistics import QUARTERS, grades_of, is_settled, scale_of
 from skill_evaluator.errors import AuditError
 
 SPREADS = st.lists(st.integers(1, 400), min_size=4, max_size=40).map(lambda ones: np.array(ones) / 100)

@@ -48,15 +48,6 @@ REPRODUCIBILITY: Mapping[str, AgreementMetric] = {
 # The metrics of a component whose evals/datasets.json declares none. A new metric is not added here, because it would
 # enter the leaderboards and verdicts of components that did not declare it.
 DEFAULT_METRICS = ("schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity")
-DEFAULT_REPRODUCIBILITY = (
-    "pairwise_exact_match",
-    "pairwise_field_f1",
-    "field_stability",
-    "array_length_stability",
-    "distinct_outputs",
-    "tarr_at_n",
-    "tara_at_n",
-)
 
 
 def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
@@ -73,9 +64,3 @@ def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
             raise ComponentError(f"unknown metric '{name}' in {where} {nearest(name, choices)}")
         metrics[name] = metric
     return metrics
-
-
-def agreement_metrics(declared: Iterable[str]) -> dict[str, AgreementMetric]:
-    """Return the default reproducibility metrics, then further declared ones."""
-    names = dict.fromkeys((*DEFAULT_REPRODUCIBILITY, *(name for name in declared if name in REPRODUCIBILITY)))
-    return {name: REPRODUCIBILITY[name] for name in names}

@@ -5,11 +5,11 @@ values are computed here for the profile, the stability and α.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Literal
 
 from skill_evaluator.metrics.base import CaseAnswers
-from skill_evaluator.metrics.diagnosis.per_field import FieldScores
+from skill_evaluator.metrics.diagnosis.per_field import FieldCounts
 
 FieldValues = Mapping[str, Counter[Hashable]]
 
@@ -39,7 +39,9 @@ def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
 Stability = Literal["stable_right", "stable_wrong", "stable", "flaky", "unscored"]
 
 
-def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str, int] | None) -> dict[str, Stability]:
+def field_profile(
+    answers: CaseAnswers, values: FieldValues, fields: Mapping[str, FieldCounts] | None
+) -> dict[str, Stability]:
     """Return the stability of each leaf path of one case, from its answers and their `field_values`.
 
     - `unscored`: fewer than two answers, none parsed, or free text that does not count (no `threshold`);
@@ -47,19 +49,19 @@ def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str
     - `stable_wrong`: every answer was parsed, all have the same canonical value, and none was right;
     - `flaky`: otherwise, for example if an answer could not be parsed.
 
-    `flawed` counts the parsed answers that are not right. If it is None (no ground truth), a field is `stable` if every
+    `fields` are the total counts of the parsed answers. If it is None (no ground truth), a field is `stable` if every
     answer was parsed and has the same canonical value. Absent is a value. An array path is compared by the multiset of
     its values; if items swap values between answers, the field is `flaky`.
 
-    >>> from skill_evaluator.metrics.diagnosis.field_profile import field_values
     >>> answers = CaseAnswers()
     >>> for text in ('{"a":1,"b":1,"c":1}', '{"a":1,"b":1,"c":2}'): answers.add(text, text)
-    >>> field_profile(answers, field_values(answers), {"b": 2, "c": 1})
+    >>> field_profile(answers, field_values(answers), {"b": FieldCounts(flawed=2), "c": FieldCounts(flawed=1)})
     {'a': 'stable_right', 'b': 'stable_wrong', 'c': 'flaky'}
     """
     parsed = answers.groups.total()
     standings: dict[str, Stability] = {}
-    for path in dict.fromkeys((*values, *(flawed or ()))):
+    flawed = None if fields is None else {path: counts.flawed for path, counts in fields.items()}
+    for path in dict.fromkeys((*values, *(fields or ()))):
         is_constant = len(values.get(path, ())) < 2  # a path only in the truth has no values
         if answers.n < 2 or not parsed or not answers.plan.leaf(path).counts:
             standings[path] = "unscored"
@@ -72,19 +74,3 @@ def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str
         else:
             standings[path] = "stable_wrong" if is_constant and flawed[path] == answers.n else "flaky"
     return standings
-
-
-def flawed_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, int]:
-    """Map leaf paths to the number of outputs with a wrong leaf; outputs come with their counts.
-
-    >>> from skill_evaluator.comparing.comparison import compare
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> from skill_evaluator.metrics.diagnosis.per_field import per_field
-    >>> flawed_fields([(per_field(compare({"a": 1, "b": 2}, {"a": 1}, FieldPlan())), 3)])
-    {'a': 0, 'b': 3}
-    """
-    flawed: dict[str, int] = {}
-    for scores, times in outputs:
-        for path, counts in scores.counts.items():
-            flawed[path] = flawed.get(path, 0) + times * (counts.right < counts.n)
-    return flawed

@@ -1,10 +1,8 @@
 """Results by field: right, wrong, missing and extra leaves, confused categories, agreement of texts, and fill rates."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields
 
 from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.comparing.similarity import rouge_l, token_f1
@@ -29,79 +27,80 @@ def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | 
     return sum(scores) / len(scores) if scores else None
 
 
-class FieldCounts(NamedTuple):
-    """The number of leaves of one path in one output, by outcome."""
+@dataclass(slots=True)
+class FieldCounts:
+    """The leaves of one path in one or more outputs, by outcome.
+
+    `flawed` counts outputs with a leaf that is not right, `filled` outputs with a value at the path, `filled_in_truth`
+    outputs whose truth has one; a value is a leaf that is not null. `token_f1` and `rouge_l` are sums over `texts` free
+    texts, to which a missing or extra text adds 0. `confusion` counts pairs (true label, output label) of a category.
+    """
 
     right: int = 0
     wrong: int = 0
     missing: int = 0
     extra: int = 0
+    flawed: int = 0
+    filled: int = 0
+    filled_in_truth: int = 0
+    texts: int = 0
+    token_f1: float = 0.0
+    rouge_l: float = 0.0
+    confusion: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
         """The number of leaves in truth or output."""
-        return sum(self)
+        return self.right + self.wrong + self.missing + self.extra
+
+    def add(self, counts: "FieldCounts", times: int = 1) -> None:
+        """Add the counts of other outputs `times` times."""
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + times * getattr(counts, name))
+        for pair, count in counts.confusion.items():
+            self.confusion[pair] = self.confusion.get(pair, 0) + times * count
 
 
-class TextOverlap(NamedTuple):
-    """The agreement of one free-text value with its ground truth."""
-
-    path: str
-    token_f1: float
-    rouge_l: float
-
-
-class Confusion(NamedTuple):
-    """One category leaf: its true and its predicted label."""
-
-    path: str
-    truth: str
-    output: str
-
-
-@dataclass(frozen=True, slots=True)
-class FieldScores:
-    """The fields of one output."""
-
-    counts: dict[str, FieldCounts] = field(default_factory=dict)
-    texts: tuple[TextOverlap, ...] = ()
-    confusions: tuple[Confusion, ...] = ()
-
-
-_NONE = FieldCounts()
+_SUMS = tuple(member.name for member in fields(FieldCounts) if member.name != "confusion")
 _LIKE_JSON = re.compile(r'null|true|false|-?\d[\d.eE+-]*|["\[{].*', re.DOTALL)
 
 
-def per_field(rows: Iterable[ComparedLeaf]) -> FieldScores:
-    """Count by leaf path; a field's accuracy is right ÷ n.
-
-    Free text adds token F1 and ROUGE-L per value (0 for a missing or extra value), a category (truth, output) pairs.
+def per_field(rows: Iterable[ComparedLeaf]) -> dict[str, FieldCounts]:
+    """Count the aligned leaves of one output by leaf path; a field's accuracy is right ÷ n.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> per_field(compare({"a": 1}, {"a": 2, "b": 3}, FieldPlan())).counts["a"]
-    FieldCounts(right=0, wrong=1, missing=0, extra=0)
+    >>> counts = per_field(compare({"a": 1}, {"a": 2, "b": 3}, FieldPlan()))
+    >>> counts["a"].wrong, counts["b"].extra
+    (1, 1)
     """
-    counted: dict[str, dict[str, int]] = {}
-    texts: list[TextOverlap] = []
-    confusions: list[Confusion] = []
+    fields: dict[str, FieldCounts] = {}
     for row in rows:
-        outcomes = counted.get(row.path)
-        if outcomes is None:
-            outcomes = counted[row.path] = {}
-        outcomes[row.outcome] = outcomes.get(row.outcome, 0) + 1
-        comparator = row.rule.compare
-        if comparator == "category":
-            confusions.append(Confusion(row.path, label(row.truth), label(row.output)))
-        elif comparator == "text":
-            texts.append(_text_overlap(row))
-    counts = {path: FieldCounts(**outcomes) for path, outcomes in counted.items()}
-    return FieldScores(counts, tuple(texts), tuple(confusions))
+        counts = fields.setdefault(row.path, FieldCounts())
+        setattr(counts, row.outcome, getattr(counts, row.outcome) + 1)
+        if row.rule.compare == "category":
+            pair = label(row.truth), label(row.output)
+            counts.confusion[pair] = counts.confusion.get(pair, 0) + 1
+        elif row.rule.compare == "text":
+            counts.texts += 1
+            if row.outcome in ("right", "wrong"):
+                truth, output = _texts(row)
+                counts.token_f1 += token_f1(truth, output)
+                counts.rouge_l += rouge_l(truth, output)
+    for counts in fields.values():
+        counts.flawed = int(counts.right < counts.n)
+        counts.filled = int(counts.missing < counts.n)
+        counts.filled_in_truth = int(counts.extra < counts.n)
+    return fields
 
 
-def sum_counts(total: FieldCounts, counts: FieldCounts, times: int = 1) -> FieldCounts:
-    """Add `times` the counts to a total, element by element."""
-    return FieldCounts(*(one + other * times for one, other in zip(total, counts, strict=True)))
+def total_fields(outputs: Iterable[tuple[Mapping[str, FieldCounts], int]]) -> dict[str, FieldCounts]:
+    """Sum the counts of outputs by leaf path; each output comes with its number of occurrences."""
+    totals: dict[str, FieldCounts] = {}
+    for counts_by_path, times in outputs:
+        for path, counts in counts_by_path.items():
+            totals.setdefault(path, FieldCounts()).add(counts, times)
+    return totals
 
 
 def text_similarity(row: ComparedLeaf) -> float | None:
@@ -113,16 +112,13 @@ def text_similarity(row: ComparedLeaf) -> float | None:
     >>> [text_similarity(row) for row in compare({"note": "a b", "id": 1}, {"note": "b c", "id": 1}, plan)]
     [0.5, None]
     """
-    if row.rule.compare != "text" or row.outcome in ("missing", "extra"):
-        return None
-    return _text_overlap(row).token_f1
+    is_pair = row.rule.compare == "text" and row.outcome in ("right", "wrong")
+    return token_f1(*_texts(row)) if is_pair else None
 
 
-def _text_overlap(row: ComparedLeaf) -> TextOverlap:
-    if row.outcome in ("missing", "extra"):
-        return TextOverlap(row.path, 0.0, 0.0)
+def _texts(row: ComparedLeaf) -> tuple[str, str]:
     truth, output = (value if isinstance(value, str) else str(value) for value in (row.truth, row.output))
-    return TextOverlap(row.path, token_f1(truth, output), rouge_l(truth, output))
+    return truth, output
 
 
 def label(value: object) -> str:
@@ -135,61 +131,3 @@ def label(value: object) -> str:
         return canonical_json(value)
     text = normalise(value)
     return canonical_json(text) if _LIKE_JSON.fullmatch(text) else text
-
-
-@dataclass(slots=True)
-class FieldTotal:
-    """The leaves of one path over many outputs."""
-
-    counts: FieldCounts = _NONE
-    texts: int = 0
-    token_f1: float = 0.0
-    rouge_l: float = 0.0
-    confusion: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-
-def total_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, FieldTotal]:
-    """Sum (fields of an output, its count) by path. Divide the sums of text scores by `texts` for means."""
-    totals: dict[str, FieldTotal] = {}
-    for scores, times in outputs:
-        for path, counts in scores.counts.items():
-            total = totals.setdefault(path, FieldTotal())
-            total.counts = sum_counts(total.counts, counts, times)
-        for text in scores.texts:
-            total = totals[text.path]
-            total.texts += times
-            total.token_f1 += text.token_f1 * times
-            total.rouge_l += text.rouge_l * times
-        for confusion in scores.confusions:
-            totals[confusion.path].confusion[confusion.truth, confusion.output] += times
-    return totals
-
-
-class FilledCounts(NamedTuple):
-    """The number of outputs in which a field has a value, and of outputs whose truth has one."""
-
-    output: int = 0
-    truth: int = 0
-
-
-def filled_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, FilledCounts]:
-    """Count by leaf path the outputs and truths with a value, from (fields of an output, its count).
-
-    A field has a value if a leaf at its path is not null; for array items, if any item has one. Paths without a value
-    are omitted. The truth's count is best: fewer values were missed, more were invented.
-
-    >>> from skill_evaluator.comparing.comparison import compare
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> from skill_evaluator.metrics.diagnosis.per_field import per_field
-    >>> filled_fields([(per_field(compare({"a": 1, "b": None}, {"b": 2}, FieldPlan())), 3)])
-    {'a': FilledCounts(output=0, truth=3), 'b': FilledCounts(output=3, truth=0)}
-    """
-    filled: dict[str, FilledCounts] = {}
-    for scores, times in outputs:
-        for path, counts in scores.counts.items():
-            previous = filled.get(path, FilledCounts())
-            filled[path] = FilledCounts(
-                previous.output + times * (counts.n > counts.missing),
-                previous.truth + times * (counts.n > counts.extra),
-            )
-    return filled

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.contract import Contract
-from skill_evaluator.metrics.diagnosis.contract_errors import ContractError
+from skill_evaluator.metrics.schema_errors import ContractError
 from skill_evaluator.providers.base import Completion, Usage
 from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.runner.schedule import Call, Replicate

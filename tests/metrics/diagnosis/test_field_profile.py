@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.comparing.comparison import compare
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.metrics.diagnosis.field_profile import field_profile, field_values
-from skill_evaluator.metrics.diagnosis.per_field import per_field, total_fields
+from skill_evaluator.metrics.fields import field_profile, field_values, per_field, total_fields
 
 from tests.metrics.orders import answers, order_plan, orders, reordered
 from tests.support.json_values import thorough

@@ -15,10 +15,15 @@ from skill_evaluator.metrics.accuracy.field_level_f1 import field_level_f1
 from skill_evaluator.metrics.accuracy.jaccard import jaccard
 from skill_evaluator.metrics.accuracy.schema_valid import schema_valid
 from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
-from skill_evaluator.metrics.agreement.array_lengths import array_length_stability
-from skill_evaluator.metrics.agreement.field_stability import field_stability
-from skill_evaluator.metrics.agreement.pairwise_field_f1 import pairwise_field_f1
-from skill_evaluator.metrics.agreement.whole_answers import distinct_outputs, pairwise_exact_match, tara_at_n, tarr_at_n
+from skill_evaluator.metrics.agreement import (
+    array_length_stability,
+    distinct_outputs,
+    field_stability,
+    pairwise_exact_match,
+    pairwise_field_f1,
+    tara_at_n,
+    tarr_at_n,
+)
 from skill_evaluator.metrics.base import AgreementMetric, Metric, checked_score
 from skill_evaluator.text import nearest
 

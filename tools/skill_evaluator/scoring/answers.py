@@ -21,10 +21,10 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import File
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.metrics.accuracy.checks import share_passed
-from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths, array_lengths
-from skill_evaluator.metrics.agreement.field_stability import field_stability_by_path
+from skill_evaluator.metrics.agreement import ArrayLengths, array_lengths, field_stability_by_path
 from skill_evaluator.metrics.base import AgreementMetric, CaseAnswers, Comparison, apply_metrics
-from skill_evaluator.metrics.diagnosis.contract_errors import (
+from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, field_values, per_field
+from skill_evaluator.metrics.schema_errors import (
     ContractError,
     contract_errors,
     extra_keys,
@@ -32,8 +32,6 @@ from skill_evaluator.metrics.diagnosis.contract_errors import (
     only_extra_keys,
     top_names,
 )
-from skill_evaluator.metrics.diagnosis.field_profile import FieldValues, Stability, field_values
-from skill_evaluator.metrics.diagnosis.per_field import FieldCounts, per_field
 from skill_evaluator.parsing import ANY_VALUE, Expected, Parsed
 from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Usage

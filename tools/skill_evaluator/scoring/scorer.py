@@ -20,8 +20,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.metrics.base import CaseAnswers
-from skill_evaluator.metrics.diagnosis.field_profile import field_profile
-from skill_evaluator.metrics.diagnosis.per_field import total_fields
+from skill_evaluator.metrics.fields import field_profile, total_fields
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, check_path
 from skill_evaluator.records.summaries import FailedCalls

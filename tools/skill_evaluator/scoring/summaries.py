@@ -12,8 +12,8 @@ from typing import TypeVar
 from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.metrics.accuracy.pass_hat_k import KS
 from skill_evaluator.metrics.accuracy.pass_hat_k import pass_hat_k as estimate
-from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
-from skill_evaluator.metrics.diagnosis.per_field import FieldCounts, macro_f1
+from skill_evaluator.metrics.agreement import krippendorff_alpha
+from skill_evaluator.metrics.fields import FieldCounts, macro_f1
 from skill_evaluator.records.record import CHECK, CaseAccuracy, check_path, strict_score
 from skill_evaluator.records.summaries import (
     ArraySummary,

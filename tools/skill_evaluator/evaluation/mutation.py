@@ -225,8 +225,7 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
     if model.provider == "replay":
         raise RunError(f"'{model.id}' replays outputs and ignores the prompt; choose another model")
     evaluation = Evaluation(plan.request, watch)
-    scored = evaluation.call_and_score(plan.runs, plan.inputs)
-    records = [record for _, record in evaluation.make_records(scored, plan.inputs)]
+    records = [record for _, record in evaluation.call_and_score(plan.runs, plan.inputs)]
     calls = sum(replicate.answered for run in plan.runs.runs for replicate in outcomes(run.folder).values())
     return _result(plan, _decide(plan, records), calls, total_or_none(record.cost_usd for record in records))
 

@@ -31,7 +31,6 @@ from skill_evaluator.runner.journal import ANSWERS, RECORD, Run, check_writable,
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
 from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
-from skill_evaluator.scoring.answers import Scorecard
 from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
@@ -45,16 +44,6 @@ WriteReport = Callable[[Finished, ComparisonResult | None, Site], None]
 MAX_CALLS = 200  # total of all tries, unless the request has a limit
 _STEP_MS = 300  # editors save in several steps
 _IGNORED = re.compile(r"/evals/(results|records)/|/(README\.md|CHANGELOG\.md|leaderboard\.json|\.[^/]*|[^/]*~)$")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredRun:
-    """A run after its calls, with its scorecard and the verdicts of its judge; `stopped` explains missing calls."""
-
-    run: Run
-    scorecard: Scorecard
-    judged: JudgedRun
-    stopped: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,14 +131,16 @@ class Evaluation:
         """
         inputs = read_inputs(self.request)
         planned = plan_runs(inputs, self.request)
-        scored = self.call_and_score(planned, inputs)  # outputs are scored as they arrive
-        records = self.make_records(scored, inputs)
+        records = self.call_and_score(planned, inputs)  # outputs are scored as they arrive
         saved, problems = self._save(records, planned, inputs)
         result = self._compare(saved, problems, planned, inputs)
         return _write_reports(result, write_report)
 
-    def call_and_score(self, planned: PlannedRuns, inputs: Inputs) -> list[ScoredRun]:
-        """Make the calls of all runs whose model has a key; score every output when it arrives."""
+    def call_and_score(self, planned: PlannedRuns, inputs: Inputs) -> list[tuple[Run, Record]]:
+        """Make the calls of all runs whose model has a key, score every output on arrival, and build the records.
+
+        The record of a rerun of a recorded version has the drift of its model.
+        """
         if not planned.runs:
             return []
         session = Session(
@@ -179,35 +170,20 @@ class Evaluation:
                 for run in runs
             }
             failures = session.ask(runs, _questions(runs, planned.components, inputs, scorers))
-            scored = []
+            origin = commits_of(component, self.request.fixtures)
+            recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
+            records = []
             for run in runs:
                 scorer, failure = scorers.pop(run.manifest.run_id), failures[run.manifest.run_id]
                 stopped, judged = str(failure) if failure else None, JudgedRun()
                 if inputs.judge is not None and stopped is None:
                     judged = judge_run(run, cases, inputs.judge, session, self.request.config)
                     scorer.take(judged.scores)
-                stopped = stopped or judged.stopped
-                scored.append(ScoredRun(run=run, scorecard=scorer.scorecard(), judged=judged, stopped=stopped))
-        return scored
-
-    def make_records(self, scored: Sequence[ScoredRun], inputs: Inputs) -> list[tuple[Run, Record]]:
-        """Build the record of each run. The record of a rerun of a recorded version has the drift of its model."""
-        if not scored:
-            return []
-        origin = commits_of(inputs.component, self.request.fixtures)
-        recorder = Recorder(component=inputs.component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
-        records = []
-        for scored_run in scored:
-            manifest = read_manifest(scored_run.run.folder)  # the server's version is written during the calls
-            judge = scored_run.judged.summary
-            records.append(
-                recorder.record(
-                    scored_run.run.model, manifest, scored_run.scorecard, stopped=scored_run.stopped, judge=judge
-                )
-            )
-        is_rerun = [scored_run.run.manifest.role == "again" for scored_run in scored]
-        records = with_drift(records, is_rerun, _recorded(inputs))
-        return [(scored_run.run, record) for scored_run, record in zip(scored, records, strict=True)]
+                manifest = read_manifest(run.folder)  # the server's version is written during the calls
+                stopped, scorecard = stopped or judged.stopped, scorer.scorecard()
+                records.append(recorder.record(run.model, manifest, scorecard, stopped=stopped, judge=judged.summary))
+        is_rerun = [run.manifest.role == "again" for run in runs]
+        return list(zip(runs, with_drift(records, is_rerun, _recorded(inputs)), strict=True))
 
     def _save(
         self, records: Sequence[tuple[Run, Record]], planned: PlannedRuns, inputs: Inputs

@@ -358,7 +358,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
         **counts_of(scorecard, latencies, required_coverage, run.stopped),
         primary_metric=metrics[0],
         accuracy=summaries.accuracy(scorecard, metrics),
-        reproducibility=summaries.case_means(scorecard, [_AGREEMENT]),
+        reproducibility=summaries.reproducibility(scorecard, [_AGREEMENT]),
         per_field={},
         retries=None,
         tokens=Tokens(

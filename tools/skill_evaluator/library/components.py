@@ -27,8 +27,8 @@ from skill_evaluator.library.sources import SourceLocation, numbered, recorded_i
 from skill_evaluator.library.sources.own import OWN, written_own
 from skill_evaluator.library.sources.tree import SourceComponent
 from skill_evaluator.library.tables import ENDINGS, CaseRows, Columns, read_table
-from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
-from skill_evaluator.metrics.base import AgreementMetric, Metric
+from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics
+from skill_evaluator.metrics.base import Metric
 from skill_evaluator.parsing import Output
 from skill_evaluator.stats import quantile
 from skill_evaluator.text import canonical_json, digest, nearest, nearest_path
@@ -267,7 +267,6 @@ class Component:
     contract: Contract
     plan: FieldPlan
     metrics: Mapping[str, Metric]
-    agreement: Mapping[str, AgreementMetric]
     primary_metric: str
     fixtures: str
     digests: Mapping[str, str]
@@ -395,9 +394,8 @@ def _compared(
     compared_settings = dataset.model_copy(update={"fields": fields})
     declared = compared_settings.model_dump(mode="json", exclude={*uncompared, "checks", "columns"})
     prose_paths = sorted({*prose, *(path for path in texts_lengths if dataset.fields.get(path) == _AS_TEXT)})
-    agreement = agreement_metrics(dataset.metrics)
     return (
-        {"plan": plan, "prose": prose, "metrics": metrics, "agreement": agreement, "primary_metric": primary},
+        {"plan": plan, "prose": prose, "metrics": metrics, "primary_metric": primary},
         digest(canonical_json({**declared, **({"prose": prose_paths} if prose_paths else {})})),
     )
 

@@ -19,22 +19,19 @@ from skill_evaluator.comparing.comparators import COMPARATORS
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import File
-from skill_evaluator.metrics import METRICS
+from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.metrics.accuracy.checks import share_passed
-from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths, array_lengths
-from skill_evaluator.metrics.agreement.field_stability import field_stability_by_path
+from skill_evaluator.metrics.agreement import ArrayLengths, array_lengths, field_stability_by_path
 from skill_evaluator.metrics.base import AgreementMetric, CaseAnswers, Comparison, apply_metrics
-from skill_evaluator.metrics.diagnosis.contract_errors import (
-    NO_DRIFT,
+from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, field_values, per_field
+from skill_evaluator.metrics.schema_errors import (
     ContractError,
-    NameDrift,
     contract_errors,
-    name_drift,
+    extra_keys,
+    missing_keys,
     only_extra_keys,
     top_names,
 )
-from skill_evaluator.metrics.diagnosis.field_profile import FieldValues, Stability, field_values
-from skill_evaluator.metrics.diagnosis.per_field import FieldCounts, FieldScores, FieldTotal, FilledCounts, per_field
 from skill_evaluator.parsing import ANY_VALUE, Expected, Parsed
 from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Usage
@@ -117,9 +114,9 @@ class CheckedCase:
         return Counter(score >= PASSED_FROM for score in self.scores if score is not None)
 
     @property
-    def total(self) -> FieldTotal:
+    def total(self) -> FieldCounts:
         """The counts of the check as a field: a passed output is right, a failed output wrong."""
-        return FieldTotal(counts=FieldCounts(right=self.passed[True], wrong=self.passed[False]))
+        return FieldCounts(right=self.passed[True], wrong=self.passed[False])
 
     @property
     def stability(self) -> float | None:
@@ -137,7 +134,6 @@ class CheckedCase:
 
 TOO_COSTLY = "too_costly_to_score"
 TOO_COSTLY_TO_COMPARE = "too_costly_to_compare"  # outputs of a case with each other
-NO_FIELDS = FieldScores()
 _SHORT = 2_000  # bounds characters × schemas tried per value
 _MAX_VALUE_CHARS = 100
 _MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own memory
@@ -145,12 +141,13 @@ _MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContract:
-    """The schema conformance of one output: strict, ignoring extra keys, with errors and key drift."""
+    """The schema conformance of one output: strict, ignoring extra keys, its errors, and missing and extra keys."""
 
     holds: bool = True
     holds_but_for_extra_keys: bool = True
     errors: tuple[ContractError, ...] = ()
-    drift: NameDrift = NO_DRIFT
+    missing_keys: frozenset[str] = frozenset()
+    extra_keys: frozenset[str] = frozenset()
 
 
 CONTRACT_KEPT = OutputContract()
@@ -163,7 +160,7 @@ class Scored:
     outcome: str
     metrics: Mapping[str, float | None]
     contract: OutputContract = CONTRACT_KEPT
-    fields: FieldScores = NO_FIELDS
+    fields: Mapping[str, FieldCounts] = field(default_factory=dict)
     canonical: str | None = None
     problem: str | None = None
     checks: CheckScores = field(default_factory=dict)
@@ -190,7 +187,7 @@ class CaseScore:
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None if it was not
     measured. `undefined` are the metrics that have no value for this case for any output. `exact` counts outputs equal
     to the ground truth (None: no ground truth). `contracts` are the schema results of distinct parsed texts with their
-    counts. `fields` and `filled` are set for labelled cases only, except for checks. `parts` are digests of the inputs.
+    counts. `fields` are set for labelled cases only, except for checks. `parts` are digests of the inputs.
     """
 
     case_id: str
@@ -198,11 +195,10 @@ class CaseScore:
     outcomes: tuple[str, ...]
     metrics: Mapping[str, tuple[float | None, ...]]
     reproducibility: Mapping[str, float | None]
-    fields: Mapping[str, FieldTotal] = field(default_factory=dict)
+    fields: Mapping[str, FieldCounts] = field(default_factory=dict)
     stability: Mapping[str, float] = field(default_factory=dict)
     profile: Mapping[str, Stability] = field(default_factory=dict)
     values: FieldValues = field(default_factory=dict)
-    filled: Mapping[str, FilledCounts] = field(default_factory=dict)
     arrays: Mapping[str, ArrayLengths] = field(default_factory=dict)
     exact: int | None = None
     contracts: tuple[tuple[OutputContract, int], ...] = ()
@@ -337,7 +333,7 @@ class AnswerScorer:
 
     def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
         """Begin to compare the outputs of a case with each other."""
-        return agreement_of(answers, self.component.agreement)
+        return agreement_of(answers, REPRODUCIBILITY)
 
     def score(self, case_id: str, text: str) -> Scored:
         """Return the scores of a text as the output of a case."""
@@ -356,7 +352,7 @@ class AnswerScorer:
             outcome=SCORED,
             metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
             contract=contract,
-            fields=per_field(comparison.rows) if case.labelled else NO_FIELDS,
+            fields=per_field(comparison.rows) if case.labelled else {},
             canonical=comparison.output_key,
             checks=checks,
             several=parsed.several,
@@ -379,9 +375,9 @@ class AnswerScorer:
         return self._undefined[case_id]
 
     def _contract(self, output: Any) -> OutputContract:
-        drift = name_drift(output, self._names)
+        missing, extra = missing_keys(output, self._names), extra_keys(output, self._names)
         if self.component.contract.conforms(output):
-            return CONTRACT_KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
+            return OutputContract(missing_keys=missing, extra_keys=extra) if missing or extra else CONTRACT_KEPT
         # listing errors is slower than checking conformance
         max_errors = self.component.limits.schema_errors
         violations = self.component.contract.violations(output, max_errors)
@@ -390,7 +386,8 @@ class AnswerScorer:
             holds_but_for_extra_keys=only_extra_keys(violations),
             # one error may name any number of extra keys
             errors=contract_errors(violations, self.component.plan)[:max_errors],
-            drift=drift,
+            missing_keys=missing,
+            extra_keys=extra,
         )
 
     def _comparison(self, case_id: str, output: Any, holds: bool) -> Comparison:

@@ -93,7 +93,7 @@ class Recorder:
             **counts_of(scorecard, latencies, self.settings.required_coverage, stopped),
             primary_metric=component.primary_metric,
             accuracy=summaries.accuracy(scorecard, component.metrics),
-            reproducibility=summaries.reproducibility(scorecard, component.agreement),
+            reproducibility=summaries.reproducibility(scorecard),
             per_field=summaries.fields(scorecard, lambda path: component.plan.leaf(path).compare or "exact"),
             per_array=summaries.arrays(scorecard),
             pass_hat_k=summaries.pass_hat_k(scorecard),
@@ -189,7 +189,7 @@ def case_record(
         parts={} if parts == {DOCUMENT: digest} else parts,
         outcomes=list(case.outcomes),
         replicates={name: [rounded_values[value] for value in values] for name, values in case.metrics.items()},
-        fields={path: FieldCount(right=total.counts.right, n=total.counts.n) for path, total in case.fields.items()},
+        fields={path: FieldCount(right=total.right, n=total.n) for path, total in case.fields.items()},
         profile=dict(case.profile),
         arrays={
             path: ArrayLength(stability=round(lengths.stability, 6), shortest=lengths.shortest, longest=lengths.longest)

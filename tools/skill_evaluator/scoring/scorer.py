@@ -18,9 +18,9 @@ from typing import TypeVar
 
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
+from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.metrics.base import CaseAnswers
-from skill_evaluator.metrics.diagnosis.field_profile import field_profile, flawed_fields
-from skill_evaluator.metrics.diagnosis.per_field import filled_fields, total_fields
+from skill_evaluator.metrics.fields import field_profile, total_fields
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, check_path
 from skill_evaluator.records.summaries import FailedCalls
@@ -236,9 +236,10 @@ class Scorer:
         parsed = [(_wait_for(case.scores[digest]), count) for digest, count in times.items()]
         reproducibility = agreement.metrics
         if reproducibility is None:  # too costly to compare: the worst values
-            metrics = self._component.agreement
-            reproducibility = {name: float(answers.n) if metric.is_count else 0.0 for name, metric in metrics.items()}
-        fields = [(scored.fields, count) for scored, count in parsed]
+            reproducibility = {
+                name: float(answers.n) if metric.is_count else 0.0 for name, metric in REPRODUCIBILITY.items()
+            }
+        fields = total_fields((scored.fields, count) for scored, count in parsed)
         outcomes = {**case.failed, **{index: scored.outcome for index, scored in by_replicate.items()}}
         checks = [
             CheckedCase(
@@ -258,16 +259,15 @@ class Scorer:
                 name: tuple(by_replicate[index].metrics[name] if index in by_replicate else None for index in planned)
                 for name in self._component.metrics
             },
-            fields=total_fields(fields) | {path: checked_case.total for path, checked_case in checked.items()},
+            fields=fields | {path: checked_case.total for path, checked_case in checked.items()},
             reproducibility=reproducibility,
             stability={
                 **agreement.stability,
                 **{path: checked_case.stability for path, checked_case in checked.items() if checked_case.stability},
             },
-            profile=field_profile(answers, agreement.values, flawed_fields(fields) if labelled else None)
+            profile=field_profile(answers, agreement.values, fields if labelled else None)
             | {path: checked_case.standing for path, checked_case in checked.items()},
             values={**agreement.values, **{path: checked_case.passed for path, checked_case in checked.items()}},
-            filled=filled_fields(fields) if labelled else {},
             arrays=agreement.arrays,
             exact=answers.groups[canonical_json(answers.plan.with_numbers(case.case.truth))] if labelled else None,
             contracts=tuple((scored.contract, count) for scored, count in parsed),

@@ -36,27 +36,27 @@ COMMANDS = {
     row[0]: Command(*row)
     for row in (
         ("evaluate", "evaluate:evaluate", "Run a prompt on its cases and models", "Commands"),
-        ("try", "try_:try_", "Evaluate the prompt on disk without recording it", "Commands"),
-        ("compare", "compare:compare", "Compare a version with its baseline", "Commands"),
-        ("explain", "explain:explain", "Show the outputs of a case beside its ground truth", "Commands"),
+        ("try", "evaluate:try_", "Evaluate the prompt on disk without recording it", "Commands"),
+        ("compare", "records:compare", "Compare a version with its baseline", "Commands"),
+        ("explain", "records:explain", "Show the outputs of a case beside its ground truth", "Commands"),
         ("site build", "site:site_build", "Write a static website of all results", "Commands"),
         ("site serve", "site:site_serve", "Show the website on this machine until Ctrl-C", "Commands"),
-        ("demo", "demo:demo", "Create a small prompt library", "library"),
+        ("demo", "init:demo", "Create a small prompt library", "library"),
         ("init", "init:init", "Write the files that a first run needs", "library"),
-        ("doctor", "doctor:doctor", "Check the set-up", "library"),
+        ("doctor", "lint:doctor", "Check the set-up", "library"),
         ("lint", "lint:lint", "Check components and all their cases", "library"),
         ("cases draft", "cases:cases_draft", "Draft cases with a model, marked as unreviewed", "library"),
         ("cases fetch", "cases:cases_fetch", "Fetch the cases that are kept in a different repository", "library"),
         ("cases import", "cases:cases_import", "Import the rows of a table as cases", "library"),
-        ("records import", "records_import:records_import", "Import results of a different tool", "library"),
-        ("schemas", "schemas:schemas", "Write the JSON Schemas of all file formats", "library"),
-        ("history", "history:history", "Show the score and the verdict of each version and model", "decide"),
-        ("leaderboard", "leaderboard:leaderboard", "Rank the models of each component", "decide"),
-        ("switch", "switch:switch", "Compare two models on every component", "decide"),
-        ("accept", "accept:accept", "Accept a version as the baseline of later versions", "decide"),
-        ("mutate", "mutate:mutate", "Remove parts of a prompt, show whether the cases notice", "decide"),
-        ("export", "export:export", "Export records as tables, or verdicts as JUnit XML", "decide"),
-        ("score", "score:score", "Score a saved run again", "decide"),
+        ("records import", "records:records_import", "Import results of a different tool", "library"),
+        ("schemas", "init:schemas", "Write the JSON Schemas of all file formats", "library"),
+        ("history", "records:history", "Show the score and the verdict of each version and model", "decide"),
+        ("leaderboard", "records:leaderboard", "Rank the models of each component", "decide"),
+        ("switch", "evaluate:switch", "Compare two models on every component", "decide"),
+        ("accept", "records:accept", "Accept a version as the baseline of later versions", "decide"),
+        ("mutate", "evaluate:mutate", "Remove parts of a prompt, show whether the cases notice", "decide"),
+        ("export", "records:export", "Export records as tables, or verdicts as JUnit XML", "decide"),
+        ("score", "records:score", "Score a saved run again", "decide"),
         ("judge score", "judge:judge_score", "Score outputs by a rubric", "judge"),
         ("judge pairwise", "judge:judge_pairwise", "Compare outputs by a rubric, in both orders", "judge"),
         ("judge regression", "judge:judge_regression", "Decide whether new outputs are worse and may ship", "judge"),
@@ -70,12 +70,12 @@ COMMANDS = {
         ("review export", "review:review_export", "Add agreed labels to a file of labels", "judge"),
         ("audit run", "audit:audit_run", "Run every model on every question in every scenario", "audit"),
         ("audit report", "audit:audit_report", "Grade the models of an audit by their stability", "audit"),
-        ("scenarios draft", "scenarios:scenarios_draft", "Draft scenarios for a domain with a model", "audit"),
-        ("scenarios check", "scenarios:scenarios_check", "Check whether scenarios are ready for an audit", "audit"),
-        ("ci plan", "plan:plan", "Plan the runs of a push and their maximum cost", "ci"),
-        ("ci collect", "collect:collect", "Score the outputs of a plan's jobs", "ci"),
-        ("ci publish", "publish:publish", "Commit collected records to a branch and push it", "ci"),
-        ("ci report", "report:report", "Show the results of a plan", "ci"),
+        ("scenarios draft", "audit:scenarios_draft", "Draft scenarios for a domain with a model", "audit"),
+        ("scenarios check", "audit:scenarios_check", "Check whether scenarios are ready for an audit", "audit"),
+        ("ci plan", "ci:plan", "Plan the runs of a push and their maximum cost", "ci"),
+        ("ci collect", "ci:collect", "Score the outputs of a plan's jobs", "ci"),
+        ("ci publish", "ci:publish", "Commit collected records to a branch and push it", "ci"),
+        ("ci report", "ci:report", "Show the results of a plan", "ci"),
     )
 }
 GROUPS = {
@@ -178,9 +178,7 @@ def _asks_for_help(arguments: Sequence[str]) -> bool:
 def _print_help(name: str, function: Any, *, whole: bool) -> None:
     """Print the description of a command, with its options, exit codes and examples; the rarer ones only if `whole`."""
     module = sys.modules[function.__module__]
-    examples, exits = module.EXAMPLES, getattr(module, "EXITS", {})
-    if isinstance(examples, dict):  # of a module with several commands
-        examples, exits = examples[function.__name__], exits.get(function.__name__, {})
+    examples, exits = module.EXAMPLES[function.__name__], getattr(module, "EXITS", {}).get(function.__name__, {})
     sections = help_of(options_of(name))
     arguments = (label for label, _ in sections[ARGUMENTS])
     print(" ".join([f"Usage: skill-evaluator {name} [OPTIONS]", *arguments]))

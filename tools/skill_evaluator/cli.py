@@ -98,7 +98,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _exit_code(arguments: list[str]) -> int:
-    """Run one command and turn what escapes it into a line on stderr and an exit code."""
     name = next((name for name in (" ".join(arguments[:2]), *arguments[:1]) if name in COMMANDS), "")
     try:
         code = _run(name, arguments) if name else _show_commands(arguments)
@@ -135,7 +134,6 @@ def _report_bug(problem: Exception) -> int:
 
 
 def _message(problem: CycloptsError) -> str:
-    """Write an error of the command line as one line in the style of all others."""
     if isinstance(problem, UnusedCliTokensError):
         return f"unexpected argument '{(problem.unused_tokens or [''])[0]}'"
     if isinstance(problem, MissingArgumentError) and problem.argument:
@@ -161,7 +159,6 @@ def _function_of(name: str) -> Any:
 
 
 def _run(name: str, arguments: Sequence[str]) -> int:
-    """Import a command, parse its options and call its function, or print its help."""
     function = _function_of(name)
     if _asks_for_help(arguments):
         _print_help(name, function, whole="--all" in arguments)
@@ -217,7 +214,6 @@ def _show_commands(arguments: Sequence[str]) -> int:
 
 
 def _print_commands(*, whole: bool) -> None:
-    """Print the commands, the usual ones first, and the options that most of them have."""
     print("Usage: skill-evaluator COMMAND [OPTIONS]\n")
     print("Regression tests for LLM prompts: is a new version worse, and where?")
     sections = {command.section: dict[str, str]() for command in COMMANDS.values()}
@@ -233,7 +229,6 @@ def _print_commands(*, whole: bool) -> None:
 
 
 def _print_rows(title: str, rows: Iterable[tuple[str, str]]) -> None:
-    """Print a section of the help: names and their texts in two columns."""
     entries = list(rows)
     width = max(len(name) for name, _ in entries)
     print(f"\n{title}:")

@@ -72,8 +72,7 @@ def publish(request: PublishRequest) -> Published:
     return Published(records=ids, branch=request.target, commit=commit, problems=problems)
 
 
-def _message(records: Sequence[Record]) -> str:
-    """Build the message of the commit that adds the records."""
+def _commit_message(records: Sequence[Record]) -> str:
     runs = ", ".join(dict.fromkeys(f"{record.skill} {record.skill_version}" for record in records))
     head = f"Record {counted(len(records), 'evaluation')}: {runs}"
     lines = [
@@ -141,7 +140,7 @@ def publish_records(
         parents, waiting, unreadable = _find_parents(repository, request, folder)
         tip = parents[-1] if parents else None
         files, problems = _derive_files(repository, tip, [*waiting, *records], folder)
-        commit = repository.add(parents, files, _message(records))
+        commit = repository.add(parents, files, _commit_message(records))
         if commit is None or repository.push(request.remote, commit, request.target):
             if problems := [*unreadable, *problems]:
                 raise LeaderboardError("; ".join(map(str, problems)))

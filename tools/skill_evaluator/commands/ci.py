@@ -58,8 +58,6 @@ EXITS = {
 
 @options
 class PlanOptions(PlanRequest):
-    """The options of `plan`."""
-
     detect: float | None = option("Instead: how many cases would detect this drop.", metavar="DROP")
     out: Path = rare("Where the plan goes.", Path("plan.json"), metavar="FILE")
 
@@ -112,8 +110,6 @@ def publish(options: PublishRequest) -> int:
 
 @options
 class ReportOptions(ConfigOption, PlatformOption):
-    """The options of `report`."""
-
     collected: Path = argument("What collect wrote.", Path("collected"))
     plan: Path | None = rare("The plan; used if nothing was collected.", metavar="FILE")
     commits: tuple[str, ...] = rare("Comment on the pull request of this commit; repeatable.", (), "--commit")

@@ -83,8 +83,6 @@ EXITS = {
 
 @options
 class EvaluateOptions(ManyRequest):
-    """The options of `evaluate`."""
-
     full: Full = False
     plan: Path = rare("With --planned: the plan.", Path("plan.json"), metavar="FILE")
     planned: str | None = rare("Run, or resume, the run of this id in --plan.", metavar="RUN")
@@ -104,8 +102,6 @@ def evaluate(options: EvaluateOptions) -> int:
 
 @options
 class TryOptions(LimitsOption, LibraryOptions):
-    """The options of `try`."""
-
     skill: str = argument(SKILL, metavar="COMPONENT")
     cases: Cases = ()
     replicates: int = option("Calls per case and model.", 3, "-n")
@@ -158,7 +154,6 @@ def mutate(options: MutationRequest) -> int:
 
 
 def _show(done: EvaluationResult, request: EvaluationRequest, *, full: bool, show_changes: bool = False) -> int:
-    """Show the results of an evaluation, and return the exit code."""
     site = Site(done.inputs.settings.site.address)
     changes = done.changed_outputs() if show_changes else []
     page = evaluation_page(done, changes, words_of(request), site)
@@ -206,7 +201,6 @@ def _code(library: Library, done: EvaluationResult | SkillEvaluatorError) -> int
 
 
 def _warn_without_verdict(done: EvaluationResult, *, show_changes: bool) -> None:
-    """Print on stderr the reason why there is no verdict, and the remedy."""
     name = done.inputs.component.name
     for record in done.judged:
         notes = [*skipped_run_notes(done.archive.entries, entry_of(record), None), record.served_note]

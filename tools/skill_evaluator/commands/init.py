@@ -107,7 +107,6 @@ def _adopt(options: InitRequest) -> None:
 
 
 def _choose(name: str, parts: Sequence[str]) -> str | None:
-    """Ask which part of a schema describes the output."""
     print(f"Which part of its schema does {visible(name)} answer with? 0: none of these")
     for number, part in enumerate(parts, 1):
         print(f"{number}: {visible(part)}")
@@ -117,8 +116,6 @@ def _choose(name: str, parts: Sequence[str]) -> str | None:
 
 @options
 class DemoOptions:
-    """The options of `demo`."""
-
     folder: Path = argument("An empty or new folder.", Path("demo"))
 
 
@@ -142,8 +139,6 @@ def demo(options: DemoOptions) -> int:
 
 @options
 class SchemasOptions:
-    """The options of `schemas`."""
-
     folder: Path = argument("Where to write them.", CONFIG / "schemas")
 
 

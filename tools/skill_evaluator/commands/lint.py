@@ -24,8 +24,6 @@ EXITS = {
 
 @options
 class LintOptions(LintRequest):
-    """The options of `lint`."""
-
     strict: bool = flag("Fail if a component or case is not evaluated.")
 
 

@@ -80,8 +80,6 @@ EXITS = {
 
 @options
 class CompareOptions(RecordOptions):
-    """The options of `compare`."""
-
     skill: str | None = argument("A component, a record, or results of a different tool.", None, "COMPONENT")
     second_file: str | None = argument("The file to compare with the first one.", None, "FILE")
     baseline: str | None = option("Version, run or file; default: the accepted baseline.", metavar="VERSION")
@@ -119,8 +117,6 @@ def compare(options: CompareOptions) -> int:
 
 @options
 class HistoryOptions(RecordOptions):
-    """The options of `history`."""
-
     skill: str = argument(SKILL, metavar="COMPONENT")
     models: OnlyModels = ()
     fail_on: tuple[str, ...] = option("Verdicts that fail; default: none.", (), metavar="VERDICT,...")
@@ -141,8 +137,6 @@ def history(options: HistoryOptions) -> int:
 
 @options
 class LeaderboardOptions(RecordOptions):
-    """The options of `leaderboard`."""
-
     skills: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
     models: OnlyModels = ()
     version: str | None = option("Version to rank on; default: the highest of each model.", metavar="VERSION")
@@ -166,8 +160,6 @@ def leaderboard(options: LeaderboardOptions) -> int:
 
 @options
 class AcceptOptions(RecordOptions):
-    """The options of `accept`."""
-
     skill: str = argument(SKILL, metavar="COMPONENT")
     version: str | None = argument("Default: the highest version with a complete record.", None)
     reason: str = option("The reason; required.", "", metavar="TEXT")
@@ -197,8 +189,6 @@ def accept(options: AcceptOptions) -> int:
 
 @options
 class ExplainOptions(LibraryOptions):
-    """The options of `explain`."""
-
     run: str = argument("A run folder, or the id of a run in evals/results.")
     case: str | None = option("Show this case, field by field.", metavar="ID")
     field: str | None = option("Show this field (as lint names it) alone.", metavar="PATH")
@@ -220,8 +210,6 @@ def explain(options: ExplainOptions) -> int:
 
 @options
 class ScoreOptions(LibraryOptions):
-    """The options of `score`."""
-
     run: Path = argument("A run folder.")
 
 

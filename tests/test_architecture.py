@@ -64,7 +64,7 @@ INSIDE = {  # the second level of large rooms, from the ground up
 ONLY_IMPORTER = {"yaml": "library.reading"}
 SHOWN_BY = {"api", "display", "errors", "reports", "text"}  # the rooms that a command imports, beside its options
 # the files in commands/ that import more; it may only get shorter
-TELL_STORY = {"audit", "collect", "compare", "demo", "evaluate", "evaluating", "history", "judge", "scenarios", "try_"}
+TELL_STORY = {"audit", "ci", "evaluate", "init", "judge", "records"}
 IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are imported late for their sake
     "anthropic",
     "openai",

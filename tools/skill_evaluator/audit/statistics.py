@@ -174,12 +174,12 @@ def _neutrality_verdict(effects: Sequence[ScenarioEffect]) -> str:
 
 
 def replicate_noise(cube: Cube) -> Floats | None:
-    """Return each model's variance of S(m, t) within a scenario, in points². Return None without repeated questions."""
+    """Return each model's variance of S(m, t) within a scenario, in points², or None if no question was repeated."""
     return _weighted_noise(cube, _replicate_noise)
 
 
 def question_noise(cube: Cube) -> Floats | None:
-    """Return each model's variance of S(m, t) over other questions, in points². Return None without outputs."""
+    """Return each model's variance of S(m, t) over other questions, in points². Return None if there are no outputs."""
     return _weighted_noise(cube, _interaction_noise)
 
 

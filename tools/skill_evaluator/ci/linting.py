@@ -186,7 +186,7 @@ def _problems_of_history(request: LintRequest, name: str, folder: str, past: Lib
 def _base_commit(request: LintRequest) -> str | None:
     """Return the commit of `--base`; print a warning if it does not exist or is not in the history of HEAD.
 
-    Return None without `--base`, or if the commit does not exist.
+    Return None if `--base` is not given or if the commit does not exist.
     """
     if request.base is None:
         return None

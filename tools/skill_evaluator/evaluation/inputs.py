@@ -114,10 +114,11 @@ def judge_of(
     models: tuple[Model, ...],
     settings: Settings,
 ) -> tuple[Model | None, tuple[Model, ...]]:
-    """Return the judge of a component's `expect` checks, and the models to call. The judge is None without checks.
+    """Return the judge of a component's `expect` checks, and the models to call.
 
-    If all models are selected, the judge is removed from them. Raise ConfigError if no judge is configured, or if a
-    model would judge itself and the component's policy does not allow that.
+    The judge is None if the component has no checks. If all models are selected, the judge is removed from them. Raise
+    ConfigError if no judge is configured, or if a model would judge itself and the component's policy does not allow
+    that.
     """
     if not any(case.sentences for case in cases):
         return None, selected

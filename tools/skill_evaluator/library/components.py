@@ -145,7 +145,7 @@ def find_texts(
         path for path, rule in declared.items() if rule.compare is not None or rule.options.keys() - _OF_TEXTS
     }
     schema_paths = schema_places(schema or {})
-    text_paths = {  # in schema order
+    text_paths = {  # keys are in schema order
         path: schema_path
         for path, schema_path in schema_paths.items()
         if schema_path.kind == "string" and not any(key in node for node in schema_path.nodes for key in _NO_PROSE)
@@ -383,7 +383,7 @@ def _compared(
 ) -> tuple[dict[str, Any], str]:
     """Return the arguments of Component that compare outputs, by name, and the digest of these settings."""
     texts_lengths, prose = find_texts(answers.schema, dataset.fields, truths)
-    if answers.schema is None:  # without a schema, the ground truths define the valid paths
+    if answers.schema is None:  # the ground truths then define the valid paths
         refuse_unknown_paths(dataset.fields, answers.output, truths, file)
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
     plan = plan_fields(answers.schema, {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}, str(file))

@@ -145,7 +145,7 @@ def _as_go_writes(value: Any) -> str:
     if constant := _CONSTANTS.fullmatch(value):
         return _CONSTANT_TEXTS[constant.lastindex or 0]
     if match := _DATE.fullmatch(value):
-        with suppress(ValueError):  # for example 2026-02-30, which is a text
+        with suppress(ValueError):  # example: 2026-02-30 stays a text
             return f"{date(*map(int, match.groups()))} 00:00:00 +0000 UTC"
     digits = value.replace("_", "") if value[:1] in "+-0123456789" else value
     if _INTEGER.fullmatch(digits):

@@ -221,7 +221,8 @@ class AmountResult(FrozenModel):
 
     `change` is the relative increase by the geometric mean over cases, with its `ci95`: 1.5 is 2.5 times as much. It
     `moved` if it changed significantly and by more than the tolerance. `rose_most` is the case with the largest
-    increase. The verdict is None without a policy for it. `unmeasured` is the reason why there are no figures.
+    increase. The verdict is None if the policy does not name the amount. `unmeasured` is the reason
+    why there are no figures.
     """
 
     amount: str

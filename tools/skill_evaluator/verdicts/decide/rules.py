@@ -18,12 +18,12 @@ from skill_evaluator.verdicts.decide.measuring import Compared, Effect, MeasureE
 from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, Missing, SinceAccepted, crosses
 
 MOSTLY = 0.9  # share of outputs that must be right before, and wrong after, for a lost measure
-_MAX_LEFT = 0.5  # of the outputs of a lost measure may still be right, with enough cases and replicates:
+_MAX_LEFT = 0.5  # share of the outputs of a lost measure that may still be right, with enough cases and replicates:
 _MIN_LOST_CASES, _MIN_LOST_REPLICATES = 3, 5
-CRITICAL_SHARE = 0.7  # of alpha, for the critical measures against the baseline
-ACCEPTED_SHARE = 0.2  # of alpha, for the critical measures against the accepted version
+CRITICAL_SHARE = 0.7  # share of alpha: critical measures against the baseline
+ACCEPTED_SHARE = 0.2  # share of alpha: critical measures against the accepted version
 AMOUNT_TOLERANCE = 0.2  # relative increase of output tokens, cost or latency per output
-OTHER_SHARE = 0.15  # of alpha, for the supporting measures, and again for the fields
+OTHER_SHARE = 0.15  # share of alpha: supporting measures, and again fields
 _NO_POLICY = ComponentPolicy()
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
@@ -62,7 +62,7 @@ class VerdictRules:
         return self.tier(measure) == "critical"
 
     def uncalibrated_judge(self, candidate: Record) -> str | None:
-        """Return the judge of a record's checks. Return None without a judge, or if it is calibrated or trusted."""
+        """Return the judge of a record's checks, or None if there is none or it is calibrated or trusted."""
         judged = candidate.judged
         if judged is None or judged.labels >= MIN_LABELS or judged.model_id in self.policy.judge.trusted:
             return None

@@ -24,8 +24,7 @@ from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import Prompt, check_semver, checked_prompt, parse_prompt
 from skill_evaluator.library.reading import ConfinedFolder, read_yaml
 from skill_evaluator.library.sources import SourceLocation, numbered, recorded_in, source_of
-from skill_evaluator.library.sources.own import OWN, written_own
-from skill_evaluator.library.sources.tree import SourceComponent
+from skill_evaluator.library.sources.tree import OWN, SourceComponent, written_own
 from skill_evaluator.library.tables import ENDINGS, CaseRows, Columns, read_table
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics
 from skill_evaluator.metrics.base import Metric

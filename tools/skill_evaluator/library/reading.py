@@ -4,6 +4,7 @@ This is the only module that imports yaml. The YAML loader is recursive and woul
 first scanned as a stream of events.
 """
 
+import math
 import os
 import re
 from itertools import chain
@@ -80,6 +81,7 @@ _TOO_DEEP = "nested more than {} levels deep (limits.yaml_depth in settings.yaml
 CONFIGURATION = SizeLimit(max_bytes=4_000_000)
 _MAX_UNCHECKED = 400
 _LONG_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.]{400,}")  # parsing a long number takes quadratic time
+_NUMBER = re.compile(r"(?i)[-+]?(\d{1,15}(\.\d*)?|\.\d+)(e[-+]?\d{1,2})?")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -118,9 +120,7 @@ def parse_yaml(
         mark, start = problem.problem_mark, problem.context_mark
         location = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
         advice = ""
-        if (
-            start and mark and start.line != mark.line
-        ):  # the parser names the quote, bracket or mapping that is not closed
+        if start and mark and start.line != mark.line:  # such as an open quote or bracket
             advice = f" {problem.context} that begins on line {start.line + 1}; check quotes, brackets and indentation"
         raise error(f"{location}: broken YAML: {problem.problem}{advice}") from None
     except (yaml.YAMLError, ValueError) as problem:  # example: the date 2024-02-30
@@ -178,6 +178,21 @@ def _expanded_size(node: Any, depth: int, sizes: dict[int, tuple[int, int]]) -> 
         _refuse(_TOO_DEEP.format(depth), node)
     sizes[id(node)] = (values, levels)
     return values, levels
+
+
+def json_value(value: Any) -> Any:
+    """Convert a value that was parsed `as_written` to JSON as JavaScript does: `yes` and dates are texts, 3.0 is 3."""
+    if isinstance(value, dict):
+        return {str(key): json_value(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [json_value(item) for item in value]
+    if isinstance(value, Plain) and value in ("true", "True", "TRUE", "false", "False", "FALSE"):
+        return value.lower() == "true"
+    if isinstance(value, Plain) and _NUMBER.fullmatch(value):
+        value = float(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return value if value is None or isinstance(value, int) else str(value)
 
 
 def yaml_lines(text: str) -> dict[tuple[str, ...], int]:

@@ -1,8 +1,7 @@
 """Send a run's calls to the vendor in batches and collect their outcomes.
 
 `batches.jsonl` records what was sent to the vendor, `replicates.jsonl` the outcomes. A line is on disk before the step
-it announces (`intended`), or right after the step it reports. A process that ends at any time therefore loses no
-output, and the next one sends nothing twice: `BatchEngine` continues where an earlier process stopped.
+that it announces, so a process that ends at any time loses no output, and the next one sends nothing twice.
 """
 
 import asyncio
@@ -67,11 +66,11 @@ class BatchLine(StrictModel):
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One batch according to its lines. `attempts` has the number of batches of each call, including this one."""
+    """One batch by its lines. `attempts` has, for each call, the number of batches it was in, this one included."""
 
     number: int
     name: str
-    timestamp: str
+    intended_at: float  # seconds since the epoch
     calls: Mapping[str, Call]
     attempts: Mapping[Call, int]
     batch_id: str | None = None
@@ -81,11 +80,6 @@ class Batch:
     def is_open(self) -> bool:
         """Whether the vendor has or may have the batch, and its results are not collected."""
         return self.stage in ("intended", "submitted")
-
-    @property
-    def intended_at(self) -> float:
-        """The time of its intended line."""
-        return moment(self.timestamp).timestamp()
 
     @property
     def age_s(self) -> float:
@@ -102,10 +96,7 @@ class BatchJournal:
 
     @classmethod
     def read(cls, folder: Path) -> "BatchJournal":
-        """Read the batches of a run. Skip an incomplete line, because the batch is looked up at the vendor.
-
-        Raise RunError for any other invalid line.
-        """
+        """Read the batches of a run, without incomplete lines. Raise RunError for any other invalid line."""
         journal, path = cls(folder), folder / BATCHES
         if path.exists():
             for number, value in read_lines(path, RunError, torn_lines=True):
@@ -131,14 +122,11 @@ class BatchJournal:
         """Record a batch that is about to be created."""
         number = len(self.batches) + 1
         case_replicates = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
-        self._write(number, "intended", name=f"{run_id}.{number}", calls=case_replicates)
+        self.note(number, "intended", name=f"{run_id}.{number}", calls=case_replicates)
         return self.batches[-1]
 
-    def note(self, batch: Batch, event: BatchEvent, **values: Any) -> None:
-        """Record an event of a batch, with values of `BatchLine`."""
-        self._write(batch.number, event, **values)
-
-    def _write(self, number: int, event: BatchEvent, **values: Any) -> None:
+    def note(self, number: int, event: BatchEvent, **values: Any) -> None:
+        """Record an event of a batch, with further values of its `BatchLine`."""
         line = BatchLine(batch=number, at=now(), event=event, **values)
         writer = LinesWriter(self.folder / BATCHES)
         try:
@@ -157,7 +145,7 @@ class BatchJournal:
                 Batch(
                     number=line.batch,
                     name=line.name,
-                    timestamp=line.at,
+                    intended_at=moment(line.at).timestamp(),
                     calls=calls,
                     attempts={call: 1 + sum(call in batch.attempts for batch in earlier) for call in calls.values()},
                 )
@@ -181,17 +169,16 @@ def _printable(text: str) -> str:
 
 PENDING = "batch_pending"
 _SHARE_OF_BYTES = 0.95  # share of the vendor's limit, because the vendor may count bytes differently
-_MAX_UNREADABLE_S = 7 * 86_400.0  # a batch with unreadable responses for longer is lost
 _MAX_REQUESTS = 10_000  # per batch; all its results are in memory
 _MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob:
-    """The data for making one run's calls in batches.
+    """One run whose calls are made in batches.
 
-    `schedule` has all calls of the run, `calls` the calls without an output, and `failed` the number of attempts of
-    calls that have an error in the journal.
+    `schedule` has all its calls, `calls` those without an output, and `failed` the attempts so far of calls with an
+    error.
     """
 
     run: Run
@@ -205,7 +192,7 @@ class BatchJob:
 
 
 class BatchEngine:
-    """The engine of one run's batches. Afterwards `halted` is the reason for missing outcomes, or None."""
+    """The engine of one run's batches. After `run`, `halted` is the reason for missing outcomes, or None."""
 
     def __init__(self, job: BatchJob, progress: Progress, on_outcome: OnOutcome) -> None:
         self._job = job
@@ -261,18 +248,17 @@ class BatchEngine:
             try:
                 batch_id = await self._job.batches.find(batch.name, batch.calls, batch.intended_at, batch_ids)
             except AmbiguousBatchError as problem:
-                self._remarks.append(
-                    f"batch {batch.number} may have been created ({problem}); it is not sent again until this is known"
-                )
+                unknown = f"{problem} may be batch {batch.number}, and this is known only after it has ended"
+                self._remarks.append(f"{unknown}; until then no call of batch {batch.number} is sent again")
                 continue
             except ProviderError as problem:
                 self._add_remark(problem)
                 continue
             if batch_id is not None:
-                self._journal.note(batch, "submitted", id=batch_id)
+                self._journal.note(batch.number, "submitted", id=batch_id)
             elif batch.age_s > self._settings.timeout_s:  # before that, the vendor may still be creating it
                 self._release(batch)
-                self._journal.note(batch, "absent", reason="the vendor has no such batch")
+                self._journal.note(batch.number, "absent", reason="the vendor has no such batch")
             else:
                 self._remarks.append(f"batch {batch.number} may have been created; it will be looked up again")
 
@@ -282,7 +268,7 @@ class BatchEngine:
                 status = await self._status(batch)
                 if status is None:
                     continue
-                status, results = await self._results(status, whole=batch.age_s < _MAX_UNREADABLE_S)
+                status, results = await self._results(status)
             except ProviderError as problem:
                 failure = self._add_remark(problem)
                 if problem.fatal or problem.reason == "malformed_body":
@@ -295,7 +281,7 @@ class BatchEngine:
                 except ProviderError as problem:
                     self._remarks.append(f"{batch.batch_id} could not be deleted: {self._redact(str(problem))}")
                 else:
-                    self._journal.note(batch, "deleted")
+                    self._journal.note(batch.number, "deleted")
 
     async def _status(self, batch: Batch) -> BatchStatus | None:
         """Return the status of a batch that has ended. Return None while it is in progress."""
@@ -303,14 +289,12 @@ class BatchEngine:
         try:
             status = await batches.status(batch_id)
         except ProviderError as problem:
-            unreadable = problem.reason == "malformed_body"  # for example the page of a proxy
-            if unreadable and batch.age_s < _MAX_UNREADABLE_S:
+            if problem.reason == "malformed_body":  # for example the page of a proxy
                 self._add_remark(problem)
                 return None
-            if not unreadable and problem.status not in DELETED_STATUSES:
+            if problem.status not in DELETED_STATUSES:
                 raise
-            state = "unreadable" if unreadable else "gone"
-            return BatchStatus(batch_id=batch_id, state=state, ended=True, done=0, unanswered=lost())
+            return BatchStatus(batch_id=batch_id, state="gone", ended=True, done=0, unanswered=lost())
         if status.ended:
             return status
         if batch.age_s < (batches.limits.hours + 1) * 3600:
@@ -319,8 +303,8 @@ class BatchEngine:
             await batches.cancel(batch_id)
         return BatchStatus(batch_id=batch_id, state=f"overdue {status.state}", ended=True, done=0, unanswered=lost())
 
-    async def _results(self, status: BatchStatus, *, whole: bool) -> tuple[BatchStatus, Results]:
-        """Read the results, with retries if they are incomplete; raise ProviderError.
+    async def _results(self, status: BatchStatus) -> tuple[BatchStatus, Results]:
+        """Read the results, again if they are incomplete; raise ProviderError.
 
         If the vendor no longer has the results, return a status for lost calls and no results.
         """
@@ -329,7 +313,7 @@ class BatchEngine:
             return status, {}
         for attempt in range(1, retry.attempts + 1):
             try:
-                results = await self._job.batches.results(status, whole=whole)
+                results = await self._job.batches.results(status)
             except ProviderError as problem:
                 if problem.status in DELETED_STATUSES:
                     return replace(status, state="results gone", unanswered=lost()), {}
@@ -375,7 +359,7 @@ class BatchEngine:
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
                 await self._finish_call(replicate, answered_at)
         state = _printable(status.state)
-        self._journal.note(batch, "collected", state=state, answered=answered, failed=failed, again=resent)
+        self._journal.note(batch.number, "collected", state=state, answered=answered, failed=failed, again=resent)
 
     async def _finish_call(self, replicate: Replicate, cost_usd: float | None) -> None:
         self._todo.discard(replicate.call)
@@ -402,14 +386,14 @@ class BatchEngine:
                     self._refusal = failure if self._uncreated >= self._settings.retry.attempts else None
                     return  # it may have been created; the next poll looks it up
                 self._release(batch)
-                self._journal.note(batch, "absent", reason=_printable(failure.message))
+                self._journal.note(batch.number, "absent", reason=_printable(failure.message))
                 self._refusal = None if problem.retryable else failure
                 return
             self._uncreated = 0
-            self._journal.note(batch, "submitted", id=batch_id)
+            self._journal.note(batch.number, "submitted", id=batch_id)
 
     async def _next_requests(self, queue: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
-        """Remove the calls of the next batch from `queue`. Return no calls if submitted batches must end first."""
+        """Take the calls of the next batch from `queue`. Return none if submitted batches must end first."""
         batches, requests, calls = self._job.batches, dict[str, Request](), dict[str, Call]()
         size, pending = 0, self._pending_calls()
         queued = (
@@ -436,7 +420,7 @@ class BatchEngine:
         return requests, calls
 
     async def _size(self, custom_id: str, request: Request) -> int | Failure:
-        """Return the size of a request in a batch, in bytes, or the failure that excludes it."""
+        """Return the bytes of a request in a batch, or the failure of a request that cannot be sent."""
         try:
             size = self._job.batches.size(custom_id, request)
             if request.files:
@@ -467,11 +451,9 @@ class BatchEngine:
         return WorstCase.of(request, self._job.price, batch=True)
 
     def _pending_calls(self) -> set[Call]:
-        """Return the calls in batches that the vendor has or may have."""
         return {call for batch in self._journal.open for call in batch.calls.values()}
 
     def _release(self, batch: Batch) -> None:
-        """Release the reserved cost of calls that were not made."""
         for call in batch.calls.values():
             self._budget.settle(self._worst_case(call).usd, 0.0)
 

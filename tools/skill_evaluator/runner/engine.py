@@ -1,7 +1,6 @@
 """Make the scheduled calls of one model: workers under limits, one retry policy, one outcome per call.
 
-`Gate` and `Pace` limit the calls of one model. `Budget` limits the calls of all models together; the maximum cost of a
-call is reserved before the call is made. Outcomes are passed to `on_outcome` as they arrive.
+`Gate` and `Pace` limit the calls of one model, `Budget` those of all models together.
 """
 
 import asyncio
@@ -44,9 +43,9 @@ _CUT_INTERVAL_S = 1.0  # seconds; complaints within one round trip count as one
 def limits_of(
     models: Sequence[Model], settings: Settings, shards: int = 1, planned: Mapping[str, Limits] = MappingProxyType({})
 ) -> dict[str, Limits]:
-    """Return the limits of models called concurrently, by id: each model's own, under its provider's ceiling.
+    """Return the limits of models that are called concurrently, by model id: their own, under the provider's ceiling.
 
-    A plan assigns each job its share. Without a plan the `shards` of a run share equally.
+    `planned` has the shares of a planned job by model id. A model without a planned share shares with `shards` jobs.
     """
     of_provider = Counter(model.provider for model in models)
     limits = {}
@@ -60,9 +59,8 @@ def limits_of(
 class Gate:
     """The limit of calls in flight: halved if the API is overloaded, raised by one per full round of successes.
 
-    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6. It may start at
-    `first`, which doubles while latency hardly grows. A `fixed` limit never changes; a pause that the API demands is
-    always kept.
+    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6. A limit that
+    begins at `first` doubles while latency hardly grows. A `fixed` limit never changes.
     """
 
     def __init__(
@@ -91,12 +89,12 @@ class Gate:
 
     @property
     def used(self) -> InFlight:
-        """The lowest and highest limit, and the mean number of calls in flight."""
+        """The lowest and the highest limit, and the mean number of calls in flight."""
         lowest, highest = self._limits_seen
         return InFlight(least=lowest, mean=round(self._seconds / max(self._at - self._begun, 1e-9), 1), most=highest)
 
     async def enter(self) -> None:
-        """Wait for a free place, and for the end of a pause demanded by the API."""
+        """Wait for a free place, and for the end of a pause that the API demanded."""
         while self._active >= int(self._limit):
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -173,7 +171,7 @@ class Bucket:
         self._at = time.monotonic()
 
     async def take(self, units: float) -> None:
-        """Wait until the units are available; one request larger than the bucket goes into debt."""
+        """Wait until the units are available. A request larger than the bucket delays the requests after it."""
         now = time.monotonic()
         self._level = min(self._capacity, self._level + (now - self._at) * self._rate) - units
         self._at = now
@@ -207,11 +205,10 @@ def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -
 
 
 class Budget:
-    """The budget of all calls together. `reserve` before an attempt, `settle` after it. None is unlimited.
+    """The budget of all calls together, in calls and USD. A limit of None is unlimited.
 
-    An attempt starts only while the spent and reserved amounts, including its own worst case, are within the cap. The
-    spent amount never falls. So the cap is exceeded only if servers bill more than the worst case of running attempts,
-    and then no further attempt starts. An invalid cost (negative, infinite, NaN) counts as the worst case.
+    An attempt starts only if its maximum cost fits beside the spent and reserved amounts. An invalid cost (negative,
+    infinite, NaN) counts as the maximum cost. The cap is exceeded only if a server bills more than the maximum.
     """
 
     def __init__(self, max_cost_usd: float | None = None, max_calls: int | None = None) -> None:
@@ -226,11 +223,11 @@ class Budget:
         self._settled = asyncio.Event()
 
     def count_earlier(self, cost_usd: float) -> None:
-        """Count what a resumed run spent before; the cap applies to the whole run."""
+        """Count the cost of a resumed run's earlier calls in USD, since the cap applies to the whole run."""
         self._spent += cost_usd
 
     def take_call(self) -> bool:
-        """Count one call against the limit of calls; return whether one was left."""
+        """Count one call against the limit of calls. Return False if no call is left."""
         if self._calls_left is None:
             return True
         self._calls_left = max(-1, self._calls_left - 1)
@@ -238,14 +235,13 @@ class Budget:
 
     @property
     def left_usd(self) -> float:
-        """The amount that is neither spent nor reserved; infinite without a cap."""
+        """The amount in USD that is neither spent nor reserved; infinite without a cap."""
         return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)
 
     async def reserve(self, upper_bound_usd: float) -> bool:
-        """Reserve the maximum cost of an attempt.
+        """Reserve the maximum cost of an attempt in USD. Return False if it does not fit.
 
-        If it does not fit, wait for calls in flight, which may cost less than reserved. Return False if it still does
-        not fit when none is left.
+        If it does not fit yet, wait for calls in flight, which may cost less than their reservation.
         """
         while not self.reserve_now(upper_bound_usd):
             if self._reserved == 0.0:
@@ -255,7 +251,7 @@ class Budget:
         return True
 
     def reserve_now(self, upper_bound_usd: float, *, begun: bool = False) -> bool:
-        """Reserve the maximum cost of an attempt if it fits or has `begun`; return whether it was reserved."""
+        """Reserve the maximum cost of an attempt if it fits or has `begun`. Return whether it was reserved."""
         if self._max_cost is None:
             return True
         fits = self._spent + self._reserved + upper_bound_usd <= self._max_cost
@@ -286,7 +282,7 @@ def prompt_of(call: Call) -> Prompt:
 def cached_prompts(
     calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
 ) -> frozenset[Prompt]:
-    """Return the prompts with at least two calls that are estimated to be long enough for the vendor's cache."""
+    """Return the prompts with at least two calls that are long enough for the vendor's cache, by an estimate."""
     if cache_floor is None:
         return frozenset()
     calls_by_prompt = by_key((prompt_of(call), call) for call in calls)
@@ -298,14 +294,14 @@ def cached_prompts(
 
 
 def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[list[Call]]:
-    """Group the calls of each cached prompt at its first call. Other calls stay single."""
+    """Group the calls of each cached prompt at its first call. Every other call is a group of its own."""
     keyed = ((prompt_of(call) if prompt_of(call) in cached else call, call) for call in calls)
     return list(by_key(keyed).values())
 
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """Calls and tokens so far; `answered_before` counts outputs in the journal of a resumed run."""
+    """The calls and tokens so far; `answered_before` counts the outputs of earlier attempts at the run."""
 
     model_id: str
     planned: int
@@ -320,7 +316,7 @@ class Progress:
     waiting: dict[str, str] = field(default_factory=dict)  # calls pending at the vendor, by run id
 
     def note(self, replicate: Replicate, cost_usd: float | None) -> None:
-        """Count one outcome; a cost of None (unknown) makes the sum unknown."""
+        """Count one outcome; a cost of None (unknown) makes `cost_usd` None."""
         self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
         if replicate.completion is None:
             self.failed += 1
@@ -351,7 +347,7 @@ _MAX_FIRST_REJECTIONS = 5  # bad requests before any success; then the settings 
 
 
 class Stop:
-    """A request from outside (Ctrl-C) to start no further calls; calls in flight are awaited."""
+    """A request to start no further calls (Ctrl-C); calls in flight are awaited."""
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
@@ -374,10 +370,11 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelJob:
-    """The data for making one model's calls.
+    """The calls of one model and what is needed to make them.
 
-    `cache_floor`: tokens of the shortest prompt that the vendor caches. `answered_before`: the model has a record.
-    `concurrency`: the maximum number of calls in flight; `first_in_flight`: the initial number if it is lower.
+    `cache_floor` has the tokens of the shortest prompt that the vendor caches, None without a cache. `answered_before`
+    is true if the model has a record. `concurrency` is the maximum of calls in flight, `first_in_flight` a lower
+    initial one.
     """
 
     model: Model
@@ -394,20 +391,20 @@ class ModelJob:
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """The worst case of one attempt in tokens and USD, which the budget reserves."""
+    """The maximum of one attempt in tokens and in USD, which the budget reserves. `usd` is 0 without a price."""
 
     tokens: int
     usd: float
 
     @classmethod
     def of(cls, request: Request, price: Price | None, *, batch: bool = False) -> "WorstCase":
-        """Return the worst case of a request."""
+        """Return the maximum of a request."""
         input_tokens = max_input_tokens(request)
         usd = max_call_cost(price, input_tokens, request.max_output_tokens, batch=batch)
         return cls(input_tokens + request.max_output_tokens, usd or 0.0)
 
     def refusal(self, request: Request, left_usd: float) -> Failure:
-        """Return the failure of a call that the budget cannot cover."""
+        """Return the failure of a call that does not fit into the `left_usd` of the budget."""
         message = (
             f"a call of case '{request.case_id}' can cost ${self.usd:.4f} "
             f"({self.tokens - request.max_output_tokens:,} tokens in, {request.max_output_tokens:,} out by "
@@ -417,7 +414,7 @@ class WorstCase:
 
 
 class Engine:
-    """One model's workers. `halted` is afterwards the reason why calls were not made, or None if all were made."""
+    """The workers of one model. After `run`, `halted` is the reason why calls were not made, or None."""
 
     def __init__(self, job: ModelJob, progress: Progress, on_outcome: OnOutcome) -> None:
         self._job = job
@@ -466,13 +463,12 @@ class Engine:
                     await asyncio.wait([asyncio.wrap_future(scoring)])
 
     def _ended(self) -> bool:
-        """Return whether started calls must not make further attempts."""
         if self._stop.requested and self.halted is None:
             self.halted = STOPPED
         return self._stop.requested or self._hopeless.is_set()
 
     async def _make(self, call: Call) -> Replicate | None:
-        """Make one call with its retries. Return None if the model was stopped before."""
+        """Make one call with its retries. Return None if the model was halted before the call."""
         request, prompt = self._job.request_for(call), prompt_of(call)
         if prompt in self._cached:
             request = replace(request, cache=True)
@@ -506,7 +502,7 @@ class Engine:
         raise AssertionError("unreachable: the last attempt returns")
 
     async def _attempt(self, request: Request, worst_case: WorstCase) -> tuple[Completion, float] | None:
-        """Make and time one attempt under gate, pace and budget. Return None if the budget or a halt forbids it."""
+        """Make one attempt under all limits. Return the output and its latency in s, or None if it must not be made."""
         await self.gate.enter()
         try:
             if self._ended():
@@ -547,7 +543,7 @@ class Engine:
         return bool(woken)
 
     def _halt_if_hopeless(self, problem: ProviderError, *, is_unreachable: bool) -> None:
-        """Halt if no call can succeed: the server is unreachable, the key is wrong, or all first calls are rejected."""
+        """Halt if the server is unreachable, the key is wrong, or all first calls are rejected."""
         self._rejected += problem.rejected
         if problem.fatal or is_unreachable or (self._rejected >= _MAX_FIRST_REJECTIONS and not self._succeeded):
             self.halted = self.halted or problem.failure(self._redact)

@@ -1,8 +1,7 @@
 """`Session` makes the calls of all models concurrently under one budget.
 
-Every outcome is written to its run's journal before it is scored. Several runs of one model alternate call by call in
-one queue under the model's limits. The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are billed;
-the second abandons them, and so does the first if all calls are made in this process.
+Runs of one model alternate call by call. The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are
+billed; the second abandons them, and so does the first if all calls are made in this process.
 """
 
 import asyncio
@@ -60,7 +59,7 @@ T = TypeVar("T")
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
-    """Return the models that have keys, by id. Warn of the others, and raise ConfigError if no model has a key."""
+    """Return the models that have keys, by id, and warn of the others. Raise ConfigError if no model has a key."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         lack = missing_key(model, configuration.kinds[model.provider], configuration.keys)
@@ -75,10 +74,10 @@ def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
-    """The requests of the calls of runs, and the receiver of their outcomes.
+    """The request of each call, and the receiver of the outcomes.
 
-    `on_outcome` receives every outcome once, including outcomes of earlier attempts at a run. `recorded`: ids of runs
-    whose model has a record with the same settings.
+    `on_outcome` receives every outcome once, those of earlier attempts at a run included. `recorded` has the ids of
+    runs whose model has a record with the same settings.
     """
 
     request_for: Callable[[Run, Call], Request]
@@ -88,10 +87,10 @@ class Questions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """The configuration and budget that all calls of a command share.
+    """The configuration and the budget that all calls of a command share.
 
-    `concurrency` is per model; None means the value in settings.yaml. `limits`: a planned job's share of the limits, by
-    model. `watch` shows the progress of the calls.
+    `concurrency` is per model; None means the value in settings.yaml. `limits` has a planned job's shares of rate
+    limits by model id. `watch` shows the progress of the calls.
     """
 
     configuration: Configuration
@@ -101,7 +100,7 @@ class Session:
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
     def ask(self, runs: Sequence[Run], questions: Questions) -> Mapping[str, Failure | None]:
-        """Make every call without an output; return, by run id, why calls were not made, or None if all were made.
+        """Make every call that has no output yet. Return, by run id, why calls were not made, or None if all were.
 
         The budget includes the earlier cost of resumed runs. Raise ConfigError if a provider cannot be opened (before
         any call), and StorageError if an output cannot be written.
@@ -110,7 +109,7 @@ class Session:
 
 
 async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
-    """Wait for the end of the calls and show nothing."""
+    """Wait for the end of the calls and show nothing; a `Watch`."""
     await stop.event.wait()
 
 
@@ -247,7 +246,7 @@ class _RunningRun:
         return replace(request, file_tokens=file_tokens, by_tool_call=by_tool_call)
 
     def begin(self, server: Server | None) -> None:
-        """Write the run to disk. Call this only after all providers of the invocation are open."""
+        """Write the run to disk. Call this only after all providers are open."""
         if not (self.run.folder / MANIFEST).exists():
             create_run(self.run.folder, self.run.manifest.model_copy(update={"server": server}))
         if self._held is None:
@@ -279,14 +278,13 @@ class _RunningRun:
             self._held.release()
 
     def _hold(self) -> None:
-        """Lock the run. Raise RunError if another process executes it."""
         self._held = try_lock(self.run.folder / ".lock")
         if self._held is None:
             raise RunError(f"{self.run.folder} is being executed by another process")
 
 
 class _RunningModel:
-    """The runs of one model in progress: their calls alternate in one engine and share its limits."""
+    """The runs of one model in progress. They share the limits of the model."""
 
     def __init__(self, parts: Sequence[_RunningRun], limits: Limits, session: Session, shared: Invocation) -> None:
         self._parts = parts

@@ -388,11 +388,6 @@ def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings
         raise ConfigError(f"provider '{model.provider}' of model '{model.id}' cannot be opened: {problem!r}") from None
 
 
-def is_in_process(provider: Provider) -> bool:
-    """Return whether a provider computes in this process, without network and cost."""
-    return getattr(provider, "in_process", False)
-
-
 async def call_once(provider: Provider, request: Request, settings: Settings) -> Completion:
     """Make one call. Raise ProviderError for every exception except StorageError.
 
@@ -402,7 +397,7 @@ async def call_once(provider: Provider, request: Request, settings: Settings) ->
     import asyncio
 
     try:
-        has_own_limit = is_in_process(provider) or getattr(provider, "limits_time", False)
+        has_own_limit = getattr(provider, "in_process", False) or getattr(provider, "limits_time", False)
         async with asyncio.timeout(None if has_own_limit else settings.timeout_s):
             if request.files:
                 await asyncio.to_thread(refuse_changed, request)

@@ -7,7 +7,7 @@ that it announces, so a process that ends at any time loses no output, and the n
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -19,20 +19,28 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from skill_evaluator.errors import RunError
 from skill_evaluator.files import LinesWriter, StrictModel, read_lines, validated
 from skill_evaluator.identifiers import CaseId, Label, Timestamp, moment, now
-from skill_evaluator.library.config import Price
+from skill_evaluator.providers import BATCHES as BATCH_APIS
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
-from skill_evaluator.providers.batch import DELETED_STATUSES, AmbiguousBatchError, Batches, BatchStatus, Results, lost
+from skill_evaluator.providers.batch import (
+    DELETED_STATUSES,
+    AmbiguousBatchError,
+    BatchStatus,
+    Results,
+    lost,
+    open_batches,
+)
 from skill_evaluator.providers.structured import output_of
 from skill_evaluator.runner.engine import (
     NO_CALL_LEFT,
     STOPPED,
     Invocation,
-    OnOutcome,
     Progress,
+    RunningRun,
     WorstCase,
-    wait_before_retry,
+    cached_prompts,
+    prompt_of,
 )
-from skill_evaluator.runner.journal import Run
+from skill_evaluator.runner.limits import wait_before_retry
 from skill_evaluator.runner.prices import answer_cost, budget_cost, call_cost
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted, digest
@@ -173,38 +181,23 @@ _MAX_REQUESTS = 10_000  # per batch; all its results are in memory
 _MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchJob:
-    """One run whose calls are made in batches.
-
-    `schedule` has all its calls, `calls` those without an output, and `failed` the attempts so far of calls with an
-    error.
-    """
-
-    run: Run
-    batches: Batches
-    schedule: Sequence[Call]
-    calls: Sequence[Call]
-    failed: Mapping[Call, int]
-    request_for: Callable[[Call], Request]
-    price: Price | None
-    shared: Invocation
-
-
 class BatchEngine:
     """The engine of one run's batches. After `run`, `halted` is the reason for missing outcomes, or None."""
 
-    def __init__(self, job: BatchJob, progress: Progress, on_outcome: OnOutcome) -> None:
-        self._job = job
-        self._budget = job.shared.budget
-        self._stop = job.shared.stop
-        self._settings = job.shared.settings
-        self._redact = job.shared.redact
+    def __init__(self, run: RunningRun, key: str | None, progress: Progress, shared: Invocation) -> None:
+        model = run.run.model
+        self._run = run
+        self._model = model
+        self._batches = open_batches(BATCH_APIS[model.provider], run.kind, model, key, shared.settings)
+        self._budget = shared.budget
+        self._stop = shared.stop
+        self._settings = shared.settings
+        self._redact = shared.redact
         self._progress = progress
-        self._on_outcome = on_outcome
-        self._journal = BatchJournal.read(job.run.folder)
-        self._positions = {call: position for position, call in enumerate(job.schedule)}
-        self._todo = set(job.calls)
+        self._cached = cached_prompts(run.schedule, run.request_for, run.kind.cache_floor_of(model))
+        self._journal = BatchJournal.read(run.run.folder)
+        self._positions = {call: position for position, call in enumerate(run.schedule)}
+        self._todo = {call for call in run.schedule if call not in run.done}
         self._remarks: list[str] = []
         self._uncreated = 0  # consecutive failures to create a batch
         self._refusal: Failure | None = None  # stops submitting; submitted batches are still collected
@@ -221,7 +214,7 @@ class BatchEngine:
                 await self._find_uncertain()
                 await self._collect_ended()
                 await self._submit_calls()
-                self._progress.waiting[self._job.run.manifest.run_id] = self._state()
+                self._progress.waiting[self._run.run.manifest.run_id] = self._state()
                 if self.halted is not None or not self._unfinished():
                     break
                 with suppress(TimeoutError):
@@ -233,20 +226,20 @@ class BatchEngine:
             if self._unfinished() and self.halted in (None, STOPPED):
                 self.halted = Failure(kind="not_run", reason=PENDING, message=self._state())
             self.halted = self.halted or self._refusal
-            if self.halted is None and (unsent := len(self._todo - self._job.failed.keys())):
+            if self.halted is None and (unsent := len(self._todo - self._run.failed.keys())):
                 message = f"{counted(unsent, 'call')} never sent; --resume sends them"
                 self.halted = Failure(kind="not_run", reason="not_submitted", message=message)
             with suppress(Exception):  # all outcomes are saved; the process frees the provider's resources
-                await self._job.batches.close()
+                await self._batches.close()
 
     async def _find_uncertain(self) -> None:
         """Look up batches at the vendor that may have been created, before any call is sent again."""
         for batch in self._journal.open:
             if batch.stage != "intended":
                 continue
-            batch_ids = batch_ids_in(self._job.run.folder.parent)
+            batch_ids = batch_ids_in(self._run.run.folder.parent)
             try:
-                batch_id = await self._job.batches.find(batch.name, batch.calls, batch.intended_at, batch_ids)
+                batch_id = await self._batches.find(batch.name, batch.calls, batch.intended_at, batch_ids)
             except AmbiguousBatchError as problem:
                 unknown = f"{problem} may be batch {batch.number}, and this is known only after it has ended"
                 self._remarks.append(f"{unknown}; until then no call of batch {batch.number} is sent again")
@@ -277,7 +270,7 @@ class BatchEngine:
             await self._save_outcomes(batch, status, results)
             if self._settings.batch.delete_results:
                 try:
-                    await self._job.batches.delete(status)
+                    await self._batches.delete(status)
                 except ProviderError as problem:
                     self._remarks.append(f"{batch.batch_id} could not be deleted: {self._redact(str(problem))}")
                 else:
@@ -285,7 +278,7 @@ class BatchEngine:
 
     async def _status(self, batch: Batch) -> BatchStatus | None:
         """Return the status of a batch that has ended. Return None while it is in progress."""
-        batch_id, batches = batch.batch_id or "", self._job.batches
+        batch_id, batches = batch.batch_id or "", self._batches
         try:
             status = await batches.status(batch_id)
         except ProviderError as problem:
@@ -313,7 +306,7 @@ class BatchEngine:
             return status, {}
         for attempt in range(1, retry.attempts + 1):
             try:
-                results = await self._job.batches.results(status)
+                results = await self._batches.results(status)
             except ProviderError as problem:
                 if problem.status in DELETED_STATUSES:
                     return replace(status, state="results gone", unanswered=lost()), {}
@@ -332,7 +325,7 @@ class BatchEngine:
             attempt = batch.attempts[call]
             if call not in self._todo:
                 continue  # saved by a process that was killed before its `collected` line
-            if self._job.failed.get(call, 0) >= attempt:  # likewise a failure
+            if self._run.failed.get(call, 0) >= attempt:  # likewise a failure
                 self._budget.settle(self._worst_case(call).usd, 0.0)
                 continue
             outcome = results.get(custom_id, status.unanswered)
@@ -347,14 +340,14 @@ class BatchEngine:
                     continue
                 failed += 1
                 replicate = Replicate(call=call, error=outcome.failure(self._redact), attempts=attempt)
-                await self._finish_call(replicate, call_cost(self._job.run.model, self._job.price, replicate))
+                await self._finish_call(replicate, call_cost(self._model, self._run.price, replicate))
             else:
                 answered += 1
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
-                cost = budget_cost(self._job.run.model, self._job.price, outcome)
+                cost = budget_cost(self._model, self._run.price, outcome)
                 self._budget.settle(worst_case, worst_case if cost is None else cost)
-                answered_at = answer_cost(self._job.run.model, self._job.price, outcome)
-                outcome = output_of(outcome, self._job.request_for(call), self._job.run.model)
+                answered_at = answer_cost(self._model, self._run.price, outcome)
+                outcome = output_of(outcome, self._request_for(call), self._model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
                 await self._finish_call(replicate, answered_at)
@@ -364,21 +357,21 @@ class BatchEngine:
     async def _finish_call(self, replicate: Replicate, cost_usd: float | None) -> None:
         self._todo.discard(replicate.call)
         self._progress.note(replicate, cost_usd)
-        busy = self._on_outcome(replicate)
+        busy = self._run.keep(replicate)
         if busy is not None:
             await asyncio.wait([asyncio.wrap_future(busy)])
 
     async def _submit_calls(self) -> None:
         """Create batches of the calls that are in no batch, within the budget and the vendor's limits."""
         unsent = self._todo - self._pending_calls()
-        queue = deque(call for call in self._job.calls if call in unsent)
+        queue = deque(call for call in self._run.schedule if call in unsent)
         while queue and not (self.halted or self._refusal or self._stop.requested):
             requests, calls = await self._next_requests(queue)
             if not calls:
                 return
-            batch = self._journal.intend(self._job.run.manifest.run_id, calls)
+            batch = self._journal.intend(self._run.run.manifest.run_id, calls)
             try:
-                batch_id = await self._job.batches.create(batch.name, requests)
+                batch_id = await self._batches.create(batch.name, requests)
             except ProviderError as problem:
                 failure = self._add_remark(problem)
                 self._uncreated += 1
@@ -394,15 +387,13 @@ class BatchEngine:
 
     async def _next_requests(self, queue: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
         """Take the calls of the next batch from `queue`. Return none if submitted batches must end first."""
-        batches, requests, calls = self._job.batches, dict[str, Request](), dict[str, Call]()
+        batches, requests, calls = self._batches, dict[str, Request](), dict[str, Call]()
         size, pending = 0, self._pending_calls()
-        queued = (
-            sum(self._worst_case(call).tokens for call in pending) if self._job.run.model.limits.queued_tokens else 0
-        )
+        queued = sum(self._worst_case(call).tokens for call in pending) if self._model.limits.queued_tokens else 0
         while queue and len(calls) < min(batches.limits.requests, _MAX_REQUESTS):
-            request = self._job.request_for(queue[0])
+            request = self._request_for(queue[0])
             worst_case = self._worst_case(queue[0], request)
-            custom_id = self._journal.custom_id(self._job.run.manifest.run_id, self._positions[queue[0]])
+            custom_id = self._journal.custom_id(self._run.run.manifest.run_id, self._positions[queue[0]])
             request_size = await self._size(custom_id, request)
             if isinstance(request_size, Failure):
                 await self._finish_call(Replicate(call=queue.popleft(), error=request_size, latency_s=None), 0.0)
@@ -410,9 +401,7 @@ class BatchEngine:
             size += request_size
             queued += worst_case.tokens
             is_full = size > batches.limits.request_bytes * _SHARE_OF_BYTES
-            if (calls and is_full) or (
-                (calls or pending) and queued > (self._job.run.model.limits.queued_tokens or queued)
-            ):
+            if (calls and is_full) or ((calls or pending) and queued > (self._model.limits.queued_tokens or queued)):
                 break
             if not await self._reserve(request, worst_case, can_wait=not (calls or pending)):
                 break
@@ -422,12 +411,12 @@ class BatchEngine:
     async def _size(self, custom_id: str, request: Request) -> int | Failure:
         """Return the bytes of a request in a batch, or the failure of a request that cannot be sent."""
         try:
-            size = self._job.batches.size(custom_id, request)
+            size = self._batches.size(custom_id, request)
             if request.files:
                 await asyncio.to_thread(refuse_changed, request)
         except ProviderError as problem:
             return problem.failure(self._redact)
-        max_bytes = int(self._job.batches.limits.request_bytes * _SHARE_OF_BYTES)
+        max_bytes = int(self._batches.limits.request_bytes * _SHARE_OF_BYTES)
         if size > max_bytes and request.files:
             message = f"the request has {size:,} bytes, more than a batch allows ({max_bytes:,}); run without --batch"
             return Failure(kind="not_run", reason="request_too_large", message=message)
@@ -446,9 +435,12 @@ class BatchEngine:
             return False
         return is_reserved
 
+    def _request_for(self, call: Call) -> Request:
+        return replace(self._run.request_for(call), cache=prompt_of(call) in self._cached)
+
     def _worst_case(self, call: Call, request: Request | None = None) -> WorstCase:
-        request = request or self._job.request_for(call)
-        return WorstCase.of(request, self._job.price, batch=True)
+        request = request or self._request_for(call)
+        return WorstCase.of(request, self._run.price, batch=True)
 
     def _pending_calls(self) -> set[Call]:
         return {call for batch in self._journal.open for call in batch.calls.values()}

@@ -355,19 +355,18 @@ class Forecast(FrozenModel):
 def forecasts_of(estimates: Iterable[tuple[str, CostEstimate]]) -> list[Forecast]:
     """Build the cost forecast of each model from estimates with model ids, then the forecast of all models."""
     sums = {model_id: sum_of(model_estimates) for model_id, model_estimates in by_key(estimates).items()}
-    batch_costs = (
+    batch_costs = [
         estimate.cost_uncached_usd if estimate.cost_batch_usd is None else estimate.cost_batch_usd
         for estimate in sums.values()
-    )
-    total = _forecast(None, sum_of(list(sums.values()))).model_copy(update={"batch_usd": total_or_none(batch_costs)})
-    return [*(_forecast(model_id, estimate) for model_id, estimate in sums.items()), total]
-
-
-def _forecast(model_id: str | None, estimate: CostEstimate) -> Forecast:
-    return Forecast(
-        model_id=model_id,
-        calls=estimate.calls,
-        direct_usd=estimate.cost_uncached_usd,
-        cached_usd=estimate.cost_cached_usd,
-        batch_usd=estimate.cost_batch_usd,
-    )
+    ]
+    total = replace(sum_of(list(sums.values())), cost_batch_usd=total_or_none(batch_costs))
+    return [
+        Forecast(
+            model_id=model_id,
+            calls=estimate.calls,
+            direct_usd=estimate.cost_uncached_usd,
+            cached_usd=estimate.cost_cached_usd,
+            batch_usd=estimate.cost_batch_usd,
+        )
+        for model_id, estimate in [*sums.items(), (None, total)]
+    ]

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from skill_evaluator.errors import ConfigError, RunError
@@ -28,11 +28,11 @@ _MAX_TEMPLATE_TOKENS = 512  # instructions that structured output adds to a prom
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One replicate of one case. `arm` is the index of its run among interleaved runs, and is not saved."""
+    """One replicate of one case. `arm`, the index of its run among interleaved runs, is neither saved nor compared."""
 
     case_id: str
     replicate: int
-    arm: int = 0
+    arm: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,11 @@ from skill_evaluator.display.options import FOLDERS, LATEST, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
 from skill_evaluator.repository import commit_of
-from skill_evaluator.runner.engine import Budget
+from skill_evaluator.runner.engine import Questions
 from skill_evaluator.runner.journal import Run, check_writable, settings_digest
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import sum_of
-from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
+from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.text import nearest
 
 

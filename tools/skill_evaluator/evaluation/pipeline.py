@@ -26,10 +26,11 @@ from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, add_records, entry_of, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
-from skill_evaluator.runner.engine import Budget
+from skill_evaluator.runner.engine import Questions
 from skill_evaluator.runner.journal import ANSWERS, RECORD, Run, check_writable, outcomes, read_manifest
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
-from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
+from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores

@@ -1,7 +1,7 @@
 """The providers by their names in models.yaml, and their keys.
 
-SDKs and HTTP clients are imported with the first call. Other packages add providers through the entry-point group
-`skill_evaluator.providers`, whose objects are of type `ProviderKind`.
+Other packages add providers through the entry-point group `skill_evaluator.providers`, whose objects are of type
+`ProviderKind`.
 """
 
 import os
@@ -50,7 +50,7 @@ class Configuration:
 
 
 def read_configuration(folder: Path) -> Configuration:
-    """Read settings, models and the keys in the environment; raise ConfigError for an error in the files."""
+    """Read settings, models and keys. Raise ConfigError for an error in a file of the folder."""
     settings = load_settings(folder)
     models = load_models(folder, settings.limits)
     kinds = kinds_of(models, str(folder / "models.yaml"))
@@ -65,7 +65,7 @@ def read_configuration(folder: Path) -> Configuration:
 
 
 def with_program(configuration: Configuration, component: Component) -> Configuration:
-    """Return the configuration for a component, whose program, if any, replaces the models and adds its variables."""
+    """Return the configuration for a component. A program of the component replaces the models."""
     if component.program is None:
         return configuration
     values = program.values_of(component.program.variables, configuration.keys, os.environ)
@@ -113,9 +113,9 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
 
 
 def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
-    """Return the environment variables that may hold a model's key; empty if no key is required.
+    """Return the environment variables that may hold a model's key; empty if it needs no key.
 
-    With `auth: oidc` the key is the one that requests the job's identity tokens.
+    With `auth: oidc` the key is the one that requests the identity tokens of the job.
     """
     if model.auth == "oidc":
         return (REQUEST_TOKEN,) if needs_token(kind) else ()
@@ -129,10 +129,7 @@ def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
 
 
 def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
-    """Read the keys of all providers from the environment, by variable, and hide them from child processes.
-
-    The environment itself is not changed.
-    """
+    """Return the keys in the environment by variable, and hide the variables from child processes."""
     variables = {name for kind in (*PROVIDERS.values(), *kinds.values()) for name in kind.key_variables}
     variables |= {model.api_key_env for model in models if model.api_key_env} | {REQUEST_TOKEN}
     variables |= {name for place in CLOUDS.values() for name in place.variables}
@@ -161,7 +158,7 @@ def missing_variables(model: Model, kind: ProviderKind, keys: Keys) -> list[str]
 
 
 def missing_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
-    """Name the variables that a model requires and that are not set. Return None if there are none."""
+    """Return a message about required variables that are not set, or None if all are set."""
     missing = missing_variables(model, kind, keys)
     hint = " (a job of GitHub Actions has it with `id-token: write`)" if REQUEST_TOKEN in missing else ""
     return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set{hint}" if missing else None
@@ -185,7 +182,7 @@ def batch_refusal(model: Model) -> str | None:
 
 
 def refuse_unbatched(models: Iterable[Model]) -> None:
-    """Raise ConfigError for a model that cannot be called in batches."""
+    """Raise ConfigError if one of the models cannot be called in batches."""
     for model in models:
         if reason := batch_refusal(model):
             raise ConfigError(f"--batch cannot call '{model.id}': {reason}")

@@ -73,7 +73,7 @@ _TOP_LEVEL_KEYS = frozenset(
 
 
 def cache_floor(model: Model) -> int | None:
-    """Return the tokens of the shortest prompt that is cached. Return None for addresses other than the vendor's."""
+    """Return the tokens of the shortest prompt that is cached, or None for another address than the vendor's."""
     floor = 2_048 if model.api_name.startswith("gemini-2.5") else 4_096  # source: the vendor's page, November 2026
     return None if model.base_url else floor
 
@@ -129,7 +129,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
 
 def _in_api_names(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename settings to the API's names; raise ConfigError for a setting that the SDK does not know."""
+    """Rename settings to the API's names. Raise ConfigError for a setting that the SDK does not know."""
     from google.genai.types import GenerateContentConfig
 
     try:
@@ -153,10 +153,7 @@ def _file(file: File) -> Mapping[str, Any]:
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client with explicit settings in place of the environment's.
-
-    A base_url may end in a version of the API.
-    """
+    """Open the SDK's client with explicit settings in place of the environment's. A base_url may end in a version."""
     from google.genai import Client
 
     from skill_evaluator.providers.sdk import SdkConnection
@@ -256,7 +253,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 
 def _vendor_error(answer: HttpAnswer) -> ProviderError | None:
-    """Map the vendor's 400 for a wrong key, and a retry delay that is only in the body."""
+    """Return the error of a wrong key (400), or of any response with the retry delay of its body."""
     listed = answer.details.get("details")
     details = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     invalid_key = any(entry.get("reason") == "API_KEY_INVALID" for entry in details) or _WRONG_KEY in answer.message

@@ -137,7 +137,6 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client with explicit settings in place of the environment's."""
     from openai import AsyncOpenAI, omit
 
     from skill_evaluator.providers.sdk import SdkConnection, without_environment

@@ -33,8 +33,9 @@ VendorError = Callable[[HttpAnswer], ProviderError | None]
 class RemoteProvider:
     """One model whose calls are posted as JSON to a path of its `connection`.
 
-    `read` maps the body and headers of a success. `vendor_error` maps errors specific to this vendor, and returns None
-    for other errors. `renamed` has the replacement names of parameters that the server rejected.
+    `body` builds the JSON of a request. `read` reads the body and headers of a success. `vendor_error` returns the
+    error of a response that only this vendor sends, or None. `renamed` has the replacements of parameters that the
+    server rejected.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class RemoteProvider:
         self.limits_time = identity is None  # the transport does not time an exchange of tokens
 
     async def complete(self, request: Request) -> Completion:
-        """Make one call; raise ProviderError. A body over the limit is an output without text."""
+        """Make one call. Raise ProviderError. A body over the limit is an output without text."""
         body = self.body(request)
         try:
             answer = await self._send("POST", self.path, body=body)
@@ -66,7 +67,7 @@ class RemoteProvider:
         return replace(self.completion(answer, sent=body), latency_s=answer.latency_s)
 
     def body(self, request: Request) -> Mapping[str, Any]:
-        """Return the JSON body of a request; raise ProviderError for a text with a lone surrogate."""
+        """Return the JSON body of a request. Raise ProviderError for a text that is not valid Unicode."""
         try:
             for message in request.messages:
                 message.text.encode()
@@ -75,7 +76,7 @@ class RemoteProvider:
         return {self.renamed.get(name, name): value for name, value in self._body(request).items()}
 
     async def fetch(self, method: str, path: str, **content: Any) -> HttpAnswer:
-        """Send any request (see `SdkConnection.send`); raise ProviderError, or TooLargeError for the body."""
+        """Send any request (see `SdkConnection.send`). Raise ProviderError, or TooLargeError for its body."""
         answer = await self._send(method, path, **content)
         if not answer.is_success:
             raise self._status_error(answer)
@@ -88,10 +89,10 @@ class RemoteProvider:
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpAnswer, sent: Container[str] | None = None) -> Completion:
-        """Read a response; raise ProviderError for an error or an invalid body.
+        """Read a response. Raise ProviderError for an error or an invalid body.
 
-        An error of a content filter is a refusal with the error's message as its text. `sent` are the parameters of the
-        request, or None if they are not known, as in a batch.
+        An error of a content filter is a refusal with the error's message as its text. `sent` has the parameters of the
+        request, None if they are not known, as in a batch.
         """
         if answer.is_success:
             try:

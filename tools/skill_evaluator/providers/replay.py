@@ -1,7 +1,7 @@
 """Replay outputs recorded in JSON Lines of `{"case_id", "replicate", "text"}`, such as a run's `replicates.jsonl`.
 
-A line may have `stop_reason`, `usage`, `served_model`, `request_id`, or `error` (a reason, or an object as in a
-journal) with no text. The first output of a call counts.
+A line may have `stop_reason`, `usage`, `served_model`, `request_id`, or an `error` in place of the text: a reason, or
+an object as in a journal. The first output of a call counts.
 """
 
 import json
@@ -33,7 +33,7 @@ from skill_evaluator.providers.base import (
 
 
 class AnswerLine(FrozenModel):
-    """A call with its output or its error. An error with a blank text is a failure."""
+    """One call with its output or its error."""
 
     model_config = ConfigDict(strict=True)
 
@@ -82,7 +82,7 @@ class AnswerLine(FrozenModel):
 
 
 def line_at(path: Path, offset: int) -> AnswerLine:
-    """Read the line at a byte offset again; raise RunError if the file has changed."""
+    """Read the line at a byte offset. Raise RunError if the file has changed."""
     try:
         with path.open("rb") as handle:
             handle.seek(offset)
@@ -110,7 +110,7 @@ class ReplayProvider:
         self._places = first_outputs(lines, lambda line: line[0])  # the texts stay in the file
 
     async def complete(self, request: Request) -> Completion:
-        """Return the recorded output; raise ProviderError for a failure or if the call has no line."""
+        """Return the recorded output. Raise ProviderError if the call failed or has no line."""
         recorded = self._places.get((request.case_id, request.replicate))
         if recorded is None:
             raise ProviderError("not_recorded", f"no recorded answer for {request.case_id} #{request.replicate}")
@@ -125,7 +125,7 @@ class ReplayProvider:
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
-    """Check the recorded lines; raise ConfigError for the first invalid one."""
+    """Check the recorded lines. Raise ConfigError for the first invalid one."""
     return ReplayProvider(Path(str(model.params.extra["file"])))
 
 

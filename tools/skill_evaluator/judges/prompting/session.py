@@ -24,11 +24,12 @@ from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRe
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.runner.engine import Budget
+from skill_evaluator.runner.engine import Questions
 from skill_evaluator.runner.journal import Run, Transport, check_writable, new_invocation, outcomes, settings_digest
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import COST_OF_BATCHES, ModelEstimate, estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
-from skill_evaluator.runner.session import Questions, Session, Watch, no_progress, with_keys
+from skill_evaluator.runner.session import Session, Watch, no_progress, with_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from skill_evaluator.audit.family import check_draft, check_scenarios, check_templates, similarity
+from skill_evaluator.audit.family import check_scenarios, check_templates, similarity
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.config import DEFAULT_LIMITS
 from skill_evaluator.library.scenarios import SLOT, Scenario
 
 from tests.audit.audit_library import LEGAL
@@ -62,9 +61,10 @@ def test_draft_is_not_reviewed_and_an_unreadable_file_is_an_error(tmp_path: Path
     for name, text in LEGAL.items():
         front = f"---\nname: {name}\nintent: i\nunreviewed: true\n---\n"
         (folder / f"{name}.md").write_text(f"{front}{text}\n\n{SLOT}\n")
-    assert check_draft("legal", tmp_path, DEFAULT_LIMITS).verdict == "not reviewed"
+    request = ScenariosCheckRequest(config=tmp_path, family="legal", audits=tmp_path)
+    assert check_scenarios(request).verdict == "not reviewed"
     (folder / "json.md").write_text("no front matter")
-    check = check_draft("legal", tmp_path, DEFAULT_LIMITS)
+    check = check_scenarios(request)
     errors = [remark.rule for remark in check.remarks if remark.severity == "error"]
     assert (check.verdict, errors) == ("not ready", ["unreadable"])
     with pytest.raises(ConfigError, match="contains no scenario"):

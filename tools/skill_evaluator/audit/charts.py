@@ -8,8 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.audit.results import AuditResult, ModelAudit, Quadrant
-from skill_evaluator.audit.statistics import SCALES
+from skill_evaluator.audit.results import AuditResult, ModelAudit
+from skill_evaluator.audit.statistics import QUADRANT_OF, SCALES
 from skill_evaluator.audit.wording import ablest_first, best_first, points, quadrant_text
 from skill_evaluator.display.chart_style import (
     FONT_SIZE,
@@ -32,12 +32,6 @@ _NAME_OFFSET = 9  # pixels from a point to its name
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"
 _INTERVALS = ("ability_ci95", "fluctuation_ci95")
-_CORNERS: dict[tuple[str, str], Quadrant] = {
-    ("left", "top"): "avoid",
-    ("right", "top"): "strong but scenario-fragile",
-    ("left", "bottom"): "predictable baseline",
-    ("right", "bottom"): "safe default",
-}
 _BLUE = "#0072b2"
 _ARIA = {"description": alt.Description("description:N"), "tooltip": alt.Tooltip("description:N")}
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
@@ -116,10 +110,11 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
         lines.encode(x=axes.x("x")),
         lines.encode(y=axes.y("y")),
     ]
-    for (side, end), name in _CORNERS.items():  # outside of the axes, clear of points
-        corner = {"x": axes.across[side == "right"], "y": axes.up[end == "top"], "name": quadrant_text(name)}
-        style = {"align": side, "baseline": "bottom", "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
-        layer = drawn_from([corner]).mark_text(**style, dy=-4 if end == "top" else _TITLE_OFFSET)
+    for (able, stable), name in QUADRANT_OF.items():  # names outside of the axes, clear of points
+        corner = {"x": axes.across[able], "y": axes.up[not stable], "name": quadrant_text(name)}
+        style = {"baseline": "bottom", "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
+        mark = drawn_from([corner]).mark_text
+        layer = mark(**style, align="right" if able else "left", dy=_TITLE_OFFSET if stable else -4)
         layers.append(layer.encode(axes.x("x"), axes.y("y"), text="name:N"))
     return layers
 

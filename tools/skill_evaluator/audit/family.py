@@ -6,7 +6,7 @@ reviewer. A trial is an audit of a few questions in these scenarios.
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,6 @@ from skill_evaluator.audit.statistics import neutrality_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ConfigError
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths, read_scenario
 from skill_evaluator.text import words
 
@@ -66,43 +65,21 @@ class FamilyCheck(FrozenModel):
 
 
 def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
-    """Check a family; raise ConfigError or AuditError if it cannot be read."""
+    """Check the templates of a family, reviewed or not, and read its trial; raise ConfigError or AuditError.
+
+    An unreadable template is a remark. A family without templates is an error.
+    """
     paths = family_paths(request.config, request.family)
     if not paths:
         raise ConfigError(f"{request.config / 'scenarios'} contains no scenario; write some, or run scenarios draft")
-    scenarios, unreadable = _read_family(request.config, paths, request.limits)
-    return _family_check(request.family, scenarios, unreadable, _trial(request, scenarios))
-
-
-def check_draft(family: str, config: Path, limits: SafetyLimits) -> FamilyCheck:
-    """Check a family that was just drafted, without a trial."""
-    scenarios, unreadable = _read_family(config, family_paths(config, family), limits)
-    return _family_check(family, scenarios, unreadable, None)
-
-
-def similarity(first: Scenario, second: Scenario) -> float:
-    """Return the similarity of two templates' words, from 0 to 1 (normalized Indel similarity)."""
-    texts = (" ".join(words(scenario.template.replace(SLOT, " "))) for scenario in (first, second))
-    return float(fuzz.ratio(*texts)) / 100
-
-
-def _read_family(
-    config: Path, paths: Iterable[Path], limits: SafetyLimits
-) -> tuple[list[Scenario], list[ScenarioRemark]]:
-    """Read the scenarios of a family, reviewed or not; an unreadable file becomes a remark."""
     scenarios, remarks = [], []
     for path in paths:
         try:
-            scenarios.append(read_scenario(config, path, limits))
+            scenarios.append(read_scenario(request.config, path, request.limits))
         except ConfigError as problem:
             remarks.append(_remark("error", path.stem, "unreadable", str(problem)))
-    return scenarios, remarks
-
-
-def _family_check(
-    family: str | None, scenarios: Sequence[Scenario], unreadable: Sequence[ScenarioRemark], trial: Trial | None
-) -> FamilyCheck:
-    remarks = [*unreadable, *check_templates(scenarios)]
+    remarks += check_templates(scenarios)
+    trial = _trial(request, scenarios)
     if trial is not None and all(len(set(scores.values())) == 1 for scores in trial.scores.values()):
         remarks.append(_remark("warning", None, "no effect", "no model's score changes between the scenarios"))
     verdict: FamilyVerdict = "ready"
@@ -111,13 +88,19 @@ def _family_check(
     elif any(scenario.unreviewed for scenario in scenarios):
         verdict = "not reviewed"
     return FamilyCheck(
-        family=family,
+        family=request.family,
         scenarios=[scenario.name for scenario in scenarios],
         verdict=verdict,
         remarks=remarks,
         trial=trial,
         review=list(REVIEW),
     )
+
+
+def similarity(first: Scenario, second: Scenario) -> float:
+    """Return the similarity of two templates' words, from 0 to 1 (normalized Indel similarity)."""
+    texts = (" ".join(words(scenario.template.replace(SLOT, " "))) for scenario in (first, second))
+    return float(fuzz.ratio(*texts)) / 100
 
 
 def check_templates(scenarios: Sequence[Scenario]) -> Iterator[ScenarioRemark]:

@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes
-from skill_evaluator.audit.results import Interval, Medians, Neutrality, Quadrant, ScenarioEffect, Thresholds
+from skill_evaluator.audit.results import Medians, Neutrality, Quadrant, ScenarioEffect, Thresholds
 from skill_evaluator.errors import AuditError
-from skill_evaluator.stats import t_quantile
+from skill_evaluator.stats import Interval, t_quantile
 
 QUARTERS = ("AAA", "AA", "A", "BBB")
 _FINER = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB")
@@ -32,7 +32,7 @@ MIN_SCENARIOS_TO_COMPARE = 4
 NEUTRALITY_LIMIT = 3.4  # standard errors; at most 9 % of neutral audits exceed it (`benchmarks/audit_neutrality.py`)
 _TOLERANCE = 1e-9  # points; rounding errors do not change a grade
 _TAIL = 0.025
-_QUADRANTS: dict[tuple[bool, bool], Quadrant] = {  # keys: able, stable
+QUADRANT_OF: dict[tuple[bool, bool], Quadrant] = {  # keys: able, stable
     (True, True): "safe default",
     (True, False): "strong but scenario-fragile",
     (False, True): "predictable baseline",
@@ -102,7 +102,7 @@ def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | Non
         return [None] * len(fluctuations)
     able = abilities >= medians.ability - _TOLERANCE
     stable = fluctuations <= medians.fluctuation + _TOLERANCE
-    return [_QUADRANTS[halves] for halves in zip(able.tolist(), stable.tolist(), strict=True)]
+    return [QUADRANT_OF[halves] for halves in zip(able.tolist(), stable.tolist(), strict=True)]
 
 
 def thresholds_of(fluctuations: Floats, scale: Sequence[str]) -> Thresholds | None:
@@ -174,17 +174,17 @@ def _neutrality_verdict(effects: Sequence[ScenarioEffect]) -> str:
 
 
 def replicate_noise(cube: Cube) -> Floats | None:
-    """Return each model's variance of S(m, t) within a scenario, in points², or None if no question was repeated."""
+    """Return the variance of S(m, t) within a scenario by model, in points², or None if it is unknown."""
     return _weighted_noise(cube, _replicate_noise)
 
 
 def question_noise(cube: Cube) -> Floats | None:
-    """Return each model's variance of S(m, t) over other questions, in points². Return None if there are no outputs."""
+    """Return the variance of S(m, t) over other questions by model, in points². Return None if outputs are unknown."""
     return _weighted_noise(cube, _interaction_noise)
 
 
 def binomial_noise(cube: Cube) -> Floats | None:
-    """Return each model's variance of S(m, t) if outputs are independent, in points²: Σ w²·p(1 − p) ÷ Q.
+    """Return the variance of S(m, t) if outputs are independent by model, in points²: Σ w²·p(1 − p) ÷ Q.
 
     It is an upper bound for scores of 0 and 1. Return None if the number of questions Q is not known.
     """

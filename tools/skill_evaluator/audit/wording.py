@@ -1,7 +1,8 @@
 """Format the figures and findings of an audit as text for tables, sentences and charts."""
 
-from skill_evaluator.audit.results import QUADRANTS, AuditResult, Interval, ModelAudit, Quadrant, Thresholds
+from skill_evaluator.audit.results import QUADRANTS, AuditResult, ModelAudit, Quadrant, Thresholds
 from skill_evaluator.audit.statistics import GRADE_ORDER, QUARTERS
+from skill_evaluator.stats import Interval
 from skill_evaluator.text import counted, listed
 
 _MAX_NAMED = 5

@@ -4,7 +4,7 @@ import sys
 
 from skill_evaluator.api import Library
 from skill_evaluator.audit.drawing import AuditSize
-from skill_evaluator.audit.family import FamilyVerdict, check_draft
+from skill_evaluator.audit.family import FamilyVerdict
 from skill_evaluator.audit.page import print_audit, write_audit
 from skill_evaluator.audit.printing import print_audit_runs, print_family, print_size
 from skill_evaluator.audit.request import (
@@ -93,7 +93,7 @@ def scenarios_draft(options: ScenariosDraftRequest) -> int:
     drafted = library.judge.scenarios(**keywords_of(options, ScenariosDraftRequest), watch=watch)
     if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, options.format)
-    check = check_draft(drafted.name, options.config, library.settings.limits)
+    check = library.audits.check_scenarios(drafted.name)
     print_family(check, options.format)
     print(f"{counted(len(check.scenarios), 'scenario')} written to {drafted}, not reviewed yet", file=sys.stderr)
     return EXIT_OK

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from skill_evaluator.metrics.schema_errors import (
     only_extra_keys,
     top_names,
 )
-from skill_evaluator.parsing import ANY_VALUE, Expected, Parsed
+from skill_evaluator.parsing import Expected, Parsed
 from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, PASSED_FROM, SCORED, UNPARSEABLE
@@ -51,15 +51,15 @@ CheckScores = Mapping[str, CheckScore]
 """Check results by check id."""
 
 
-def check_text(case: Case, text: str, expected: Expected = ANY_VALUE) -> dict[str, CheckScore]:
+def check_text(case: Case, text: str, expected: Expected) -> dict[str, CheckScore]:
     """Run the checks of a case on a text; checks that need a process or a judge get no score."""
-    text = split_reasoning(text)[1]
+    text, scores = split_reasoning(text)[1], {}
     has_paths = any(check.pointer is not None for check in case.checks)
     parsed = parse_output(text, "json", (), expected) if has_paths else Parsed()
-    passed = {check.id: passes(check, text, parsed) for check in case.checks}
-    return {
-        check_id: CheckScore(None if is_passed is None else float(is_passed)) for check_id, is_passed in passed.items()
-    }
+    for check in case.checks:
+        is_passed = passes(check, text, parsed)
+        scores[check.id] = CheckScore(None if is_passed is None else float(is_passed))
+    return scores
 
 
 def takes_programs(case: Case) -> bool:
@@ -222,7 +222,7 @@ class Scorecard:
     """The scores of all cases of a run, and the usage of its calls.
 
     `reasons` counts failures by reason; `faults` locates them. `answers` is the digest of all outputs. `usages`,
-    `latencies_s` (NaN if unknown), `served` and `case_ids` have one entry per completion, in the same order.
+    `latencies_s`, `served` and `case_ids` have one entry per completion, in the same order.
     """
 
     cases: tuple[CaseScore, ...]
@@ -231,7 +231,7 @@ class Scorecard:
     faults: tuple[FailedCalls, ...] = ()
     case_ids: tuple[str, ...] = ()
     usages: tuple[Usage, ...] = ()
-    latencies_s: Sequence[float] = ()
+    latencies_s: tuple[float | None, ...] = ()
     served: tuple[str | None, ...] = ()
     retries: int = 0
     answers: str = ""
@@ -293,7 +293,7 @@ class AnswerScorer:
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
         """Prepare the scorer; no check program starts after the time `until` on the monotonic clock."""
         self.component = component
-        self._until = until
+        self.until = until
         self._programs: ThreadPoolExecutor | None = None
         self.cases = {case.id: case for case in cases}
         self._truths: dict[str, MemoizedValue] = {}
@@ -316,7 +316,7 @@ class AnswerScorer:
         def scored() -> Scored:
             scored_text = scoring.result() if isinstance(scoring, Future) else scoring
             answer = parse_case_output(self.component, case, text).value
-            checks = run_programs(case, text, answer, scored_text.checks, self._until)
+            checks = run_programs(case, text, answer, scored_text.checks, self.until)
             return replace(scored_text, checks=checks, metrics=with_checks(scored_text.metrics, case, checks))
 
         self._programs = self._programs or ThreadPoolExecutor(os.cpu_count())

@@ -7,8 +7,6 @@ counted with their frequency. Every planned call is counted.
 import hashlib
 import math
 import os
-import sys
-from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -37,7 +35,7 @@ from skill_evaluator.scoring.answers import (
     unparseable,
     with_checks,
 )
-from skill_evaluator.scoring.parallel import open_workers
+from skill_evaluator.scoring.parallel import WorkerScorer
 from skill_evaluator.text import canonical_json
 
 _READ = (SCORED, UNPARSEABLE)  # outcomes of outputs that checks examine
@@ -88,8 +86,7 @@ class Scorer:
         self._pending: deque[tuple[_CaseScores, Call, bytes]] = deque()
         self._case_ids: list[str] = []
         self._usages: list[Usage] = []
-        self._distinct: dict[Usage, Usage] = {}  # thousands of calls share equal usages
-        self._latencies = array("d")
+        self._latencies: list[float | None] = []
         self._served: list[str | None] = []
         self._faults: dict[tuple[str, str], dict[Call, str]] = {}
         self._retries = 0
@@ -102,7 +99,7 @@ class Scorer:
         """
         case = self._cases[replicate.call.case_id]
         self._retries += replicate.attempts - 1
-        self._answers[replicate.call] = sys.intern(replicate.digest)  # shares one string between equal outputs
+        self._answers[replicate.call] = replicate.digest
         failure = replicate.failure
         if failure is not None:
             self._faults.setdefault((failure.kind, failure.reason), {})[replicate.call] = failure.message
@@ -110,9 +107,9 @@ class Scorer:
             case.failed.update({} if failure is None else {replicate.call.replicate: failure.kind})
             return None
         self._case_ids.append(case.case.id)
-        self._usages.append(self._distinct.setdefault(replicate.completion.usage, replicate.completion.usage))
-        self._latencies.append(math.nan if replicate.latency_s is None else replicate.latency_s)
-        self._served.append((served := replicate.completion.served_model) and sys.intern(served))
+        self._usages.append(replicate.completion.usage)
+        self._latencies.append(replicate.latency_s)
+        self._served.append(replicate.completion.served_model)
         text, index = replicate.completion.text, replicate.call.replicate
         if failure is None:
             case.texts[index] = self._begin(case, text)
@@ -175,7 +172,7 @@ class Scorer:
             faults=tuple(sorted(self._fault_list(), key=lambda fault: (-fault.count, fault.reason))),
             case_ids=tuple(self._case_ids),
             usages=tuple(self._usages),
-            latencies_s=self._latencies,
+            latencies_s=tuple(self._latencies),
             served=tuple(self._served),
             retries=self._retries,
             answers=digest_of_answers(self._answers),
@@ -300,9 +297,8 @@ def open_scores(
     short = frozenset(case.id for case in scorer.cases.values() if scorer.is_short(canonical_json(case.truth)))
     needs_no_workers = not calls and short == scorer.cases.keys()
     if needs_no_workers or (component.output == "choice" and not scorer.may_last) or not hasattr(os, "fork"):
-        with closing(scorer):
-            yield scorer
-        return
-
-    with open_workers(scorer, short, calls, until) as scores:
+        scores = scorer
+    else:
+        scores = WorkerScorer(scorer, short, calls)
+    with closing(scores):
         yield scores

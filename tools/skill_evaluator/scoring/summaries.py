@@ -164,16 +164,15 @@ def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
     """Summarize each field: accuracy with n, kinds of errors, agreement between replicates, and stability."""
     paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
-    checks = {check_path(one.check.id) for case in scorecard.cases for one in case.checks}
+    checks = {check_path(checked.check.id) for case in scorecard.cases for checked in case.checks}
     return {
-        path: _summarize_field(scorecard.cases, path, compare_of(path))
-        if path not in checks
-        else _summarize_field([case for case in scorecard.cases if path in case.fields], path, CHECK)
-        for path in paths
+        path: _summarize_field(scorecard.cases, path, CHECK if path in checks else compare_of(path)) for path in paths
     }
 
 
 def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> FieldSummary:
+    if compare == CHECK:
+        cases = [case for case in cases if path in case.fields]
     total = FieldCounts()
     for case in cases:
         total.add(case.fields.get(path, FieldCounts()))

@@ -137,7 +137,6 @@ def _tool_run(value: Any, path: Path) -> dict[str, Any]:
 
 
 def _objects(value: Any, keys: str, path: Path) -> list[Mapping[str, Any]]:
-    """Return the list of objects under a dotted key. Raise LeaderboardError if the value is anything else."""
     objects = value_at(value, keys)
     if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
         raise LeaderboardError(f"expected a list of objects at {keys} in {path}")
@@ -227,7 +226,6 @@ def _inspect_output(sample: Mapping[str, Any], model: Any) -> dict[str, Any]:
 
 
 def _table_outputs(path: Path, on_problem: ProblemHandler) -> list[ImportedOutput]:
-    """Read the outputs in a table. Columns of numbers from 0 to 1 are scores; other cells in them are errors."""
     rows = read_rows(path, _CELL, on_problem)
     columns = dict.fromkeys(name for _, row in rows for name in row)
     case, replicate, truth = (next((name for name in names if name in columns), names[0]) for names in _COLUMN_NAMES)
@@ -266,7 +264,6 @@ def _are_scores(cells: Sequence[Any]) -> bool:
 
 
 def _is_equal(truth: Any, output: Any) -> bool:
-    """Return whether two values are equal as JSON, or as texts without surrounding space."""
     return (isinstance(truth, str) and truth == output) or _canonical_value(truth) == _canonical_value(output)
 
 

@@ -47,8 +47,7 @@ class CheckScore(NamedTuple):
     reason: str | None = None
 
 
-CheckScores = Mapping[str, CheckScore]
-"""Check results by check id."""
+CheckScores = Mapping[str, CheckScore]  # key: check id
 
 
 def check_text(case: Case, text: str, expected: Expected) -> dict[str, CheckScore]:
@@ -255,20 +254,19 @@ class Scorecard:
 
 def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
     """Compare the outputs of a case with each other. If `metrics` is None, compute only values that need no pairs."""
-    values = field_values(answers)
+    values = {
+        path: Counter({_shortened(value): count for value, count in counts.items()})
+        for path, counts in field_values(answers).items()
+    }
     return Agreement(
         metrics=None if metrics is None else {name: metric.score(answers) for name, metric in metrics.items()},
         stability=field_stability_by_path(answers),
-        values={
-            path: Counter({_shortened(value): count for value, count in counts.items()})
-            for path, counts in values.items()
-        },
+        values=values,
         arrays=array_lengths(answers),
     )
 
 
 def _shortened(value: Hashable) -> Hashable:
-    """Replace a set of values by one text, and a long text by its digest, to save memory."""
     if isinstance(value, frozenset):
         value = repr(sorted(value, key=repr))
     return digest(value) if isinstance(value, str) and len(value) > _MAX_VALUE_CHARS else value
@@ -308,7 +306,6 @@ class AnswerScorer:
         return self._then_programs(case_id, text, self.score(case_id, text))
 
     def _then_programs(self, case_id: str, text: str, scoring: Scored | Future[Scored]) -> Scored | Future[Scored]:
-        """Add the scores of checks that run programs, in a thread pool."""
         case = self.cases[case_id]
         if not takes_programs(case):
             return scoring
@@ -378,7 +375,6 @@ class AnswerScorer:
         missing, extra = missing_keys(output, self._names), extra_keys(output, self._names)
         if self.component.contract.conforms(output):
             return OutputContract(missing_keys=missing, extra_keys=extra) if missing or extra else CONTRACT_KEPT
-        # listing errors is slower than checking conformance
         max_errors = self.component.limits.schema_errors
         violations = self.component.contract.violations(output, max_errors)
         return OutputContract(

@@ -210,8 +210,6 @@ class Workers:
 
 
 class _Worker:
-    """A forked process and the connection to it."""
-
     def __init__(self, work: Callable[..., Any], limits: SafetyLimits) -> None:
         self.connection, theirs = Pipe()
         with warnings.catch_warnings():
@@ -253,7 +251,6 @@ def _serve(connection: Connection, work: Callable[..., Any], limits: SafetyLimit
 
 
 def _become_worker(connection: Connection, megabytes: int) -> None:
-    """Limit this forked process, let it end with its parent, and close the parent's files."""
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to all processes of a terminal or a job
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGPROF, signal.SIGALRM):

@@ -116,12 +116,10 @@ class Recorder:
     def _settings_of(self, model: Model) -> ModelSettings:
         kind = self.kinds[model.provider]
         sampling = kind.sampling(model)
-        has_vendor_default = (
-            "temperature" in sampling.unavailable and not kind.free
-        )  # the vendor's default temperature applies
+        is_unset = model.profile == "deterministic" and "temperature" in sampling.unavailable and not kind.free
         return ModelSettings(
             api_model=model.api_name,
-            profile="unset" if has_vendor_default and model.profile == "deterministic" else model.profile,
+            profile="unset" if is_unset else model.profile,  # the vendor's default temperature applies
             structured_output=model.structured_output,
             max_output_tokens=model.params.max_output_tokens,
             sent=dict(sampling.sent),

@@ -91,7 +91,6 @@ def reproducibility(scorecard: Scorecard, metrics: Iterable[str] = REPRODUCIBILI
 
 
 def _over_cases(values: Sequence[float], lowest: float, highest: float) -> Summary:
-    """Summarize a metric that has one value per case."""
     mean = rounded(mean_or_none(values))
     return Summary(
         mean=mean,
@@ -147,18 +146,15 @@ def contract(scorecard: Scorecard) -> ContractSummary:
 
 
 def _commonest(counts: Counter[KeyT]) -> dict[KeyT, int]:
-    """Return the counts, largest first and ties by name, independent of the order of outputs."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0) -> tuple[float, float] | None:
     span = highest - lowest
     bounds = unit_interval([min(1.0, max(0.0, (value - lowest) / span)) for value in values])
-    return (
-        None
-        if bounds is None
-        else (round(lowest + bounds[0] * span, _DIGITS), round(lowest + bounds[1] * span, _DIGITS))
-    )
+    if bounds is None:
+        return None
+    return round(lowest + bounds[0] * span, _DIGITS), round(lowest + bounds[1] * span, _DIGITS)
 
 
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:

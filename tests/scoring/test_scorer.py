@@ -1,7 +1,6 @@
 """Every planned call accounted for: tables of what became of a case's replicates → its scores."""
 
 import json
-import math
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -191,7 +190,7 @@ def test_amounts_of_a_case_are_means_over_its_known_outputs(skill: Component) ->
         replicates=2,
         case_ids=("a", "a", "b"),
         usages=usages,
-        latencies_s=(0.5, 1.5, math.nan),
+        latencies_s=(0.5, 1.5, None),
         served=(None, None, None),
     )
     found = amounts_by_case(card, (None, None, 0.002))

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from skill_evaluator.comparing.comparators import rouge_l, token_f1
 from skill_evaluator.comparing.comparison import ComparedLeaf
-from skill_evaluator.comparing.similarity import rouge_l, token_f1
 from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.text import canonical_json, normalise
 

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from skill_evaluator.metrics.schema_errors import (
     only_extra_keys,
     top_names,
 )
-from skill_evaluator.parsing import ANY_VALUE, Expected, Parsed
+from skill_evaluator.parsing import Expected, Parsed
 from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, PASSED_FROM, SCORED, UNPARSEABLE
@@ -47,19 +47,18 @@ class CheckScore(NamedTuple):
     reason: str | None = None
 
 
-CheckScores = Mapping[str, CheckScore]
-"""Check results by check id."""
+CheckScores = Mapping[str, CheckScore]  # key: check id
 
 
-def check_text(case: Case, text: str, expected: Expected = ANY_VALUE) -> dict[str, CheckScore]:
+def check_text(case: Case, text: str, expected: Expected) -> dict[str, CheckScore]:
     """Run the checks of a case on a text; checks that need a process or a judge get no score."""
-    text = split_reasoning(text)[1]
+    text, scores = split_reasoning(text)[1], {}
     has_paths = any(check.pointer is not None for check in case.checks)
     parsed = parse_output(text, "json", (), expected) if has_paths else Parsed()
-    passed = {check.id: passes(check, text, parsed) for check in case.checks}
-    return {
-        check_id: CheckScore(None if is_passed is None else float(is_passed)) for check_id, is_passed in passed.items()
-    }
+    for check in case.checks:
+        is_passed = passes(check, text, parsed)
+        scores[check.id] = CheckScore(None if is_passed is None else float(is_passed))
+    return scores
 
 
 def takes_programs(case: Case) -> bool:
@@ -222,7 +221,7 @@ class Scorecard:
     """The scores of all cases of a run, and the usage of its calls.
 
     `reasons` counts failures by reason; `faults` locates them. `answers` is the digest of all outputs. `usages`,
-    `latencies_s` (NaN if unknown), `served` and `case_ids` have one entry per completion, in the same order.
+    `latencies_s`, `served` and `case_ids` have one entry per completion, in the same order.
     """
 
     cases: tuple[CaseScore, ...]
@@ -231,7 +230,7 @@ class Scorecard:
     faults: tuple[FailedCalls, ...] = ()
     case_ids: tuple[str, ...] = ()
     usages: tuple[Usage, ...] = ()
-    latencies_s: Sequence[float] = ()
+    latencies_s: tuple[float | None, ...] = ()
     served: tuple[str | None, ...] = ()
     retries: int = 0
     answers: str = ""
@@ -255,20 +254,19 @@ class Scorecard:
 
 def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
     """Compare the outputs of a case with each other. If `metrics` is None, compute only values that need no pairs."""
-    values = field_values(answers)
+    values = {
+        path: Counter({_shortened(value): count for value, count in counts.items()})
+        for path, counts in field_values(answers).items()
+    }
     return Agreement(
         metrics=None if metrics is None else {name: metric.score(answers) for name, metric in metrics.items()},
         stability=field_stability_by_path(answers),
-        values={
-            path: Counter({_shortened(value): count for value, count in counts.items()})
-            for path, counts in values.items()
-        },
+        values=values,
         arrays=array_lengths(answers),
     )
 
 
 def _shortened(value: Hashable) -> Hashable:
-    """Replace a set of values by one text, and a long text by its digest, to save memory."""
     if isinstance(value, frozenset):
         value = repr(sorted(value, key=repr))
     return digest(value) if isinstance(value, str) and len(value) > _MAX_VALUE_CHARS else value
@@ -293,7 +291,7 @@ class AnswerScorer:
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
         """Prepare the scorer; no check program starts after the time `until` on the monotonic clock."""
         self.component = component
-        self._until = until
+        self.until = until
         self._programs: ThreadPoolExecutor | None = None
         self.cases = {case.id: case for case in cases}
         self._truths: dict[str, MemoizedValue] = {}
@@ -308,7 +306,6 @@ class AnswerScorer:
         return self._then_programs(case_id, text, self.score(case_id, text))
 
     def _then_programs(self, case_id: str, text: str, scoring: Scored | Future[Scored]) -> Scored | Future[Scored]:
-        """Add the scores of checks that run programs, in a thread pool."""
         case = self.cases[case_id]
         if not takes_programs(case):
             return scoring
@@ -316,7 +313,7 @@ class AnswerScorer:
         def scored() -> Scored:
             scored_text = scoring.result() if isinstance(scoring, Future) else scoring
             answer = parse_case_output(self.component, case, text).value
-            checks = run_programs(case, text, answer, scored_text.checks, self._until)
+            checks = run_programs(case, text, answer, scored_text.checks, self.until)
             return replace(scored_text, checks=checks, metrics=with_checks(scored_text.metrics, case, checks))
 
         self._programs = self._programs or ThreadPoolExecutor(os.cpu_count())
@@ -378,7 +375,6 @@ class AnswerScorer:
         missing, extra = missing_keys(output, self._names), extra_keys(output, self._names)
         if self.component.contract.conforms(output):
             return OutputContract(missing_keys=missing, extra_keys=extra) if missing or extra else CONTRACT_KEPT
-        # listing errors is slower than checking conformance
         max_errors = self.component.limits.schema_errors
         violations = self.component.contract.violations(output, max_errors)
         return OutputContract(

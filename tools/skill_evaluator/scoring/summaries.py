@@ -91,7 +91,6 @@ def reproducibility(scorecard: Scorecard, metrics: Iterable[str] = REPRODUCIBILI
 
 
 def _over_cases(values: Sequence[float], lowest: float, highest: float) -> Summary:
-    """Summarize a metric that has one value per case."""
     mean = rounded(mean_or_none(values))
     return Summary(
         mean=mean,
@@ -147,33 +146,29 @@ def contract(scorecard: Scorecard) -> ContractSummary:
 
 
 def _commonest(counts: Counter[KeyT]) -> dict[KeyT, int]:
-    """Return the counts, largest first and ties by name, independent of the order of outputs."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0) -> tuple[float, float] | None:
     span = highest - lowest
     bounds = unit_interval([min(1.0, max(0.0, (value - lowest) / span)) for value in values])
-    return (
-        None
-        if bounds is None
-        else (round(lowest + bounds[0] * span, _DIGITS), round(lowest + bounds[1] * span, _DIGITS))
-    )
+    if bounds is None:
+        return None
+    return round(lowest + bounds[0] * span, _DIGITS), round(lowest + bounds[1] * span, _DIGITS)
 
 
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
     """Summarize each field: accuracy with n, kinds of errors, agreement between replicates, and stability."""
     paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
-    checks = {check_path(one.check.id) for case in scorecard.cases for one in case.checks}
+    checks = {check_path(checked.check.id) for case in scorecard.cases for checked in case.checks}
     return {
-        path: _summarize_field(scorecard.cases, path, compare_of(path))
-        if path not in checks
-        else _summarize_field([case for case in scorecard.cases if path in case.fields], path, CHECK)
-        for path in paths
+        path: _summarize_field(scorecard.cases, path, CHECK if path in checks else compare_of(path)) for path in paths
     }
 
 
 def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> FieldSummary:
+    if compare == CHECK:
+        cases = [case for case in cases if path in case.fields]
     total = FieldCounts()
     for case in cases:
         total.add(case.fields.get(path, FieldCounts()))

@@ -11,8 +11,7 @@ import pytest
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
-from skill_evaluator.verdicts.planning.ranking import rank_models
+from skill_evaluator.verdicts.planning.ranking import Advice, ModelRanking, rank_models
 
 from tests.audit.cubes import PAPER
 from tests.support.records import Score, a_record

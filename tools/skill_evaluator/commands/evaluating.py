@@ -23,7 +23,7 @@ from skill_evaluator.errors import (
 )
 from skill_evaluator.evaluation.dry_run import dry_run
 from skill_evaluator.evaluation.many import evaluate_many, plan_many
-from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult, evaluate_at_each_save
+from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate, evaluate_at_each_save
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import entry_of
@@ -37,7 +37,7 @@ from skill_evaluator.runner.session import print_resume_command
 
 def measure(request: EvaluationRequest, form: Format, *, full: bool = False, show_changes: bool = False) -> int:
     """Evaluate, show the results (all rows if `full`), and return the exit code."""
-    done = Evaluation(request, watch).run(write_report)
+    done = evaluate(request, watch, write_report)
     return _show(done, request, form, full=full, show_changes=show_changes)
 
 
@@ -112,7 +112,7 @@ def _warn_without_verdict(done: EvaluationResult, *, show_changes: bool) -> None
         notes = [*skipped_run_notes(done.archive.entries, entry_of(record), None), record.served_note]
         for note in filter(None, notes):
             print(f"warning: {note}", file=sys.stderr)
-    if done.request.scenario == SCHEMA_ALONE and done.judged:
+    if done.inputs.request.scenario == SCHEMA_ALONE and done.judged:
         print(f"evaluate {name} without --no-prompt, too, to see what the prompt adds", file=sys.stderr)
     if show_changes and done.judged:
         print(f"there is no complete record to compare with: evaluate {name} first", file=sys.stderr)

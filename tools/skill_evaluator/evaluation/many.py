@@ -12,7 +12,7 @@ from functools import partial
 from skill_evaluator.display import with_progress
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
-from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult, WriteReport
+from skill_evaluator.evaluation.pipeline import EvaluationResult, WriteReport, evaluate
 from skill_evaluator.evaluation.request import ManyRequest
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
@@ -25,7 +25,7 @@ from skill_evaluator.text import counted, nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyPlanned:
-    """The components to evaluate, with calls and cost, and the errors of the other components by name."""
+    """The dry runs of the components to evaluate, and the errors of the other components by name."""
 
     ready: Sequence[DryRun]
     left_out: Mapping[str, SkillEvaluatorError]
@@ -42,7 +42,10 @@ class ManyPlanned:
 
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
-    """Plan the components that match a pattern and, with `--changed`, changed. Raise ComponentError if none matches."""
+    """Plan the components that match the pattern and, with `--changed`, differ from the base commit.
+
+    Raise ComponentError if none matches.
+    """
     all_names = component_names(request.components)
     names = [name for name in all_names if fnmatchcase(name, request.skill or "*")]
     if not names:
@@ -66,10 +69,7 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
 
 
 def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> list[str]:
-    """Return the components that changed since the merge base of HEAD and `ref`, by default the main branch.
-
-    Print the number of skipped components. Raise GitError if there is no merge base.
-    """
+    """Return the components that changed since the merge base of HEAD and `ref`, by default the main branch."""
     repository = Repository(request.components if request.components.exists() else request.config)
     main, head = ref or repository.main_branch() or "", repository.commit("HEAD")
     tip = next(filter(None, map(repository.commit, [ref] if ref else [f"origin/{main}", main])), None)
@@ -94,12 +94,12 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
 def evaluate_many(
     request: ManyRequest, planned: ManyPlanned, watch: Watch, write_report: WriteReport
 ) -> dict[str, EvaluationResult | SkillEvaluatorError]:
-    """Evaluate the planned components under shared limits; return the result or the error of each by name."""
+    """Evaluate the planned components under shared limits. Return the result or the error of each by name."""
     results: dict[str, EvaluationResult | SkillEvaluatorError] = {}
     for plan in planned.ready:
         name = plan.component.name
-        evaluation = Evaluation(replace(request, skill=name), watch)
-        results[name] = result = result_or_error(name, partial(evaluation.run, write_report))
+        run = partial(evaluate, replace(request, skill=name), watch, write_report)
+        results[name] = result = result_or_error(name, run)
         if isinstance(result, EvaluationResult):
             request = result.remaining(request)
     return results

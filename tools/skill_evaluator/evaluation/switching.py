@@ -14,7 +14,7 @@ from skill_evaluator.errors import (
     SkillEvaluatorError,
 )
 from skill_evaluator.evaluation.dry_run import dry_run
-from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult, WriteReport
+from skill_evaluator.evaluation.pipeline import EvaluationResult, WriteReport, evaluate
 from skill_evaluator.evaluation.request import EvaluationRequest, SwitchRequest
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Policy, VerdictName, select_models
@@ -34,7 +34,7 @@ from skill_evaluator.verdicts.history.component import RecordedComponent
 class SwitchedComponent:
     """A component with two models: the calls, their maximum cost, and the comparison of the new with the old model.
 
-    `verdict` is *incomparable* if another model was served than requested.
+    `verdict` is None if nothing was compared, and *incomparable* if another model was served than requested.
     """
 
     component: str
@@ -57,21 +57,20 @@ class Switch:
 
     @property
     def exit_code(self) -> int:
-        """The lowest nonzero exit code of the components, else 0. A component that was not compared has 4."""
+        """The lowest nonzero exit code of the components, else 0. It is 4 for a component that was not compared."""
         if self.request.dry_run:
             return EXIT_INCOMPLETE if any(row.remark and not row.calls for row in self.rows) else EXIT_OK
-        codes = [
-            EXIT_INCOMPLETE if row.verdict in (None, "incomparable") else exit_code(row.verdict, self.policy.fail_on)
-            for row in self.rows
-        ]
+        verdicts = [row.verdict for row in self.rows]
+        codes = [exit_code(verdict, self.policy.fail_on) for verdict in verdicts if verdict is not None]
+        codes += [EXIT_INCOMPLETE for verdict in verdicts if verdict in (None, "incomparable")]
         return min(filter(None, codes), default=EXIT_OK)
 
 
 def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> Switch:
-    """Evaluate every component with both models and compare; a dry run makes no call.
+    """Evaluate every component with both models and compare them; a dry run makes no call.
 
-    If the old model can no longer be called, use its newest record. Raise ConfigError if the new model cannot be called
-    or there is no component.
+    If the old model can no longer be called, its newest record is used. Raise ConfigError if the new model cannot be
+    called or there is no component.
     """
     configuration = read_configuration(request.config)
     (new,) = select_models(configuration.models, (request.new,))
@@ -94,11 +93,9 @@ def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> S
         component_request = replace(evaluation, skill=name)
         try:
             row = _plan(component_request, request)
-            rows.append(
-                row
-                if request.dry_run
-                else _compare(row, Evaluation(component_request, watch).run(write_report), request)
-            )
+            if not request.dry_run:
+                row = _compare(row, evaluate(component_request, watch, write_report), request)
+            rows.append(row)
         except NotEvaluatedError as problem:
             print(f"warning: skipping {name}: {problem}", file=sys.stderr)
         except SkillEvaluatorError as problem:
@@ -109,7 +106,7 @@ def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> S
 
 
 def _plan(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComponent:
-    """Estimate the calls of a component; raise SkillEvaluatorError if it cannot be evaluated or compared."""
+    """Estimate the calls of a component. Raise SkillEvaluatorError if it cannot be evaluated or compared."""
     component, remark = load_component(request.components, evaluation.skill, fixtures_dir=request.fixtures), ""
     if component.program is not None:
         raise NotEvaluatedError(f"'{component.name}' is a program, which chooses its own model")
@@ -132,7 +129,8 @@ def _compare(row: SwitchedComponent, evaluated: EvaluationResult, request: Switc
     print_resume_command(evaluated.resume_command())
     records = {run.record.model_id: run.record for run in evaluated.finished}
     remarks = [row.remark] if row.remark else []
-    for name in evaluated.request.models:
+    models, settings = evaluated.inputs.request.models, evaluated.inputs.settings
+    for name in models:
         record = records.get(name)
         if record is None or not record.complete:
             reason = record.stopped or unusable_text(record) if record else "it was not called"
@@ -140,23 +138,19 @@ def _compare(row: SwitchedComponent, evaluated: EvaluationResult, request: Switc
     new = records.get(request.new)
     if new is None or not new.complete:
         return replace(row, remark="; ".join(remarks))
-    recorded = RecordedComponent(
-        component=evaluated.inputs.component,
-        archive=Archive(evaluated.inputs.component),
-        settings=evaluated.inputs.settings,
-    )
+    component = evaluated.inputs.component
+    recorded = RecordedComponent(component=component, archive=Archive(component), settings=settings)
     chosen = recorded.chosen_models((request.old, request.new), new.skill_version)
     old, new = chosen.pairs[0].baseline, chosen.pairs[0].candidate
     assert old is not None  # noqa: S101  (a pair of models has both)
-    if request.old in evaluated.request.models and old.run_id not in {record.run_id for record in records.values()}:
+    is_new = old.run_id in {record.run_id for record in records.values()}
+    if request.old in models and not is_new:
         remarks.append(f"compared with run {old.run_id} of another day")
     served_models = [served for record in (old, new) if (served := record.served_note)]
-    result = chosen.judged(evaluated.inputs.settings)
+    result = chosen.judged(settings)
     return replace(
         row,
-        verdict="incomparable"
-        if served_models and evaluated.inputs.settings.policy.served == "same"
-        else result.verdict,
+        verdict="incomparable" if served_models and settings.policy.served == "same" else result.verdict,
         usd_per_1000_old=per_1000(old.cost_usd, old.outputs),
         usd_per_1000_new=per_1000(new.cost_usd, new.outputs),
         comparison=result,

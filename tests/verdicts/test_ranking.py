@@ -133,7 +133,7 @@ def test_none_is_advised_where_neither_score_nor_cost_nor_time_tells() -> None:
     advice = rank(model("x", LEVEL[0], cost_usd=None), model("y", LEVEL[1], cost_usd=None)).advice
     assert advice.model_id is None
     assert advice.reason == "x, y do not differ significantly in score, cost or latency"
-    assert advice.words.startswith("best model: x or y (")
+    assert advice.words.startswith("to ship: x or y (")
     assert rank(model("x", LEVEL[0])).advice.model_id is None
 
 

@@ -35,6 +35,7 @@ from skill_evaluator.runner.prices import (
 from skill_evaluator.runner.schedule import Replicate, calls_in_flight, schedule_calls
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import listed
 
 
@@ -48,6 +49,16 @@ class DryRun:
     forecasts: Sequence[Forecast]
     further: Sequence[str]
     problems: Sequence[str]
+
+    @property
+    def calls(self) -> int:
+        """The number of calls of all models."""
+        return sum(each.calls for each in self.estimates)
+
+    @property
+    def cost_at_most_usd(self) -> float | None:
+        """The maximum cost of all models in USD. None if a price is unknown."""
+        return total_or_none(each.cost_upper_usd for each in self.estimates)
 
 
 _FILES = "tokens of images and of pages of PDFs are estimates, by each vendor's rule of November 2026"

@@ -345,6 +345,8 @@ def _reasons_of_measures(results: Results, rules: VerdictRules) -> Iterator[str]
         yield f"{listed(names)} fell, but not significantly among all measures"
     critical = [result for result in results if result.tier == "critical"]
     yield from (_moved(result, "rose") for result in critical if result.verdict == "improved")
+    rose = [one for one in critical if one.verdict == "unchanged" and (one.difference or 0.0) > one.tolerance]
+    yield from (f"{_moved(result, 'rose')}, but not significantly" for result in rose)
 
 
 def _is_of_one_case(results: Results) -> bool:

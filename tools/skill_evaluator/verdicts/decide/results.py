@@ -353,7 +353,7 @@ def less_repeatable(results: Iterable[MeasureResult]) -> str:
 
 def new_cases_words(cases: int) -> str:
     """Format the share of new cases that may get worse although none of `cases` did (95 % confidence). "" for 0."""
-    return f"up to {round(100 * unseen_share(cases))} of 100 new cases may get worse" if cases else ""
+    return f"of 100 new cases, up to {round(100 * unseen_share(cases))} may still be worse" if cases else ""
 
 
 def per_1000(amount: float | None, n: int) -> float | None:

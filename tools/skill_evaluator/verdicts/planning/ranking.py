@@ -111,8 +111,7 @@ class Advice(FrozenModel):
         """The advice as text, as reports, comments and pages print it."""
         model = self.model_id or " or ".join(self.alike)
         shipped = " with ".join(filter(None, [version_words(self.version or ""), model]))
-        best = f"best model: {model or 'none'}"
-        return f"{f'to ship: {shipped}' if self.version else best} ({self.reason})"
+        return f"to ship: {shipped or 'no model'} ({self.reason})"
 
 
 class ModelRanking(FrozenModel):

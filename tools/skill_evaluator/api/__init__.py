@@ -17,11 +17,11 @@ from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
+from skill_evaluator.evaluation.many import Switch, switch
 from skill_evaluator.evaluation.mutation import MutationResult, mutate
-from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult
+from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
 from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest, SwitchRequest
 from skill_evaluator.evaluation.saved import explain, score_again
-from skill_evaluator.evaluation.switching import Switch, switch
 from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results, records_in
 from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases
@@ -44,7 +44,7 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 from skill_evaluator.verdicts.history.component import RecordedComponent, chosen_of_files
 from skill_evaluator.verdicts.history.series import History
-from skill_evaluator.verdicts.planning.advice import ModelRanking
+from skill_evaluator.verdicts.planning.ranking import ModelRanking
 from skill_evaluator.verdicts.planning.sizing import SizingPlan, size_plan
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class Library:
         Returns:
             The finished runs, the verdict on the new version and the ranking of its models.
         """
-        return Evaluation(request_of(EvaluationRequest, locals()), watch or no_progress).run(write_report)
+        return evaluate(request_of(EvaluationRequest, locals()), watch or no_progress, write_report)
 
     def try_(
         self,
@@ -205,7 +205,7 @@ class Library:
             The runs and their verdict; `changed_outputs()` has the outputs that changed since the baseline.
         """
         request = request_of(EvaluationRequest, {**locals(), "draft": True, "leaderboard": False})
-        return Evaluation(request, watch or no_progress).run(write_report)
+        return evaluate(request, watch or no_progress, write_report)
 
     def dry_run(
         self,

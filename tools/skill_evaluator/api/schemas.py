@@ -24,7 +24,7 @@ FORMATS: Mapping[str, str] = {
     "doctor": "skill_evaluator.ci.doctor.DoctorReport",
     "comparison": "skill_evaluator.verdicts.decide.results.ComparisonResult",
     "history": "skill_evaluator.verdicts.history.series.History",
-    "ranking": "skill_evaluator.verdicts.planning.advice.ModelRanking",
+    "ranking": "skill_evaluator.verdicts.planning.ranking.ModelRanking",
     "sizing": "skill_evaluator.verdicts.planning.sizing.SizingPlan",
     "mutation": "skill_evaluator.evaluation.mutation.MutationResult",
     "audit": "skill_evaluator.audit.manifest.AuditManifest",

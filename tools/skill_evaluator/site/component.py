@@ -19,7 +19,7 @@ from skill_evaluator.text import counted, version_words
 from skill_evaluator.verdicts.decide.results import per_1000
 from skill_evaluator.verdicts.history.component import ComponentStatus
 from skill_evaluator.verdicts.history.series import History, Point
-from skill_evaluator.verdicts.planning.advice import RankedModel
+from skill_evaluator.verdicts.planning.ranking import RankedModel
 
 _OF_A_FIELD = {"compare", "accuracy", "stability", "n", "right", "wrong", "missing", "extra", "profile"}
 _MAX_CATEGORIES = 12  # the record has all

@@ -7,8 +7,8 @@ from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.evaluation.request import MutationRequest
-from skill_evaluator.reports.cases import mutation_page
 from skill_evaluator.reports.live import watch
+from skill_evaluator.reports.many import mutation_page
 
 EXAMPLES = (
     "skill-evaluator mutate <component> --model <model> --dry-run",

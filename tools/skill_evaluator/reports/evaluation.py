@@ -121,13 +121,11 @@ def run_names(done: EvaluationResult) -> dict[str, str]:
 
 
 def _changed_outputs(verdict: ComparisonResult, changes: Sequence[ChangedAnswers]) -> Mapping[str, tuple[str, Sheet]]:
-    """Return the outputs that changed, by run id."""
     runs = {model.model_id: model.candidate.run_id for model in verdict.models}
     return {runs[model.model_id]: changes_of(model) for model in changes if model.model_id in runs}
 
 
 def _spread_words(spread: RunSpread) -> str:
-    """Format the scores of the runs of a version and their standard deviation."""
     times = "once with these settings" if len(spread.scores) == 1 else f"{len(spread.scores)} times"
     scores = ", ".join(map(number, spread.scores.values()))
     text = f"{spread.model_id} {spread.version}, measured {times}: {spread.metric} {scores}"
@@ -185,7 +183,6 @@ def _failure_lines(record: Record) -> list[str]:
 
 
 def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
-    """Build the table of some metrics."""
     rows = [
         [
             Cell(f"{title}: {name}", code=True),

@@ -62,7 +62,6 @@ def _explanation_blocks(views: Sequence[CaseView], manifest: Manifest, reader: R
 
 
 def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
-    """Yield the outcomes and scores of a case's outputs, and the texts that no table shows."""
     heads = [line for output in view.outputs for line in _outcome_lines(output, manifest)]
     yield Lines([f"case {view.case.id}{'' if view.case.labelled else ', no ground truth'}", *heads])
     if view.case.options:
@@ -89,7 +88,6 @@ def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
 
 
 def _text_blocks(title: str, text: str) -> Iterator[Block]:
-    """Yield the beginning of a text under its title, and the rest collapsed."""
     lines = text.splitlines()
     beginning = "\n".join(lines[:_MAX_LINES])[:_MAX_CHARACTERS]
     head = Heading(f"{title} ({count(len(text))} characters)")
@@ -184,7 +182,6 @@ def _check_cells(check: Check, score: CheckScore, replicates: Cell, *, cut: bool
 
 
 def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
-    """Return the next step for the fields that are wrong."""
     if not wrong:
         compare = reader.command("compare", manifest.skill, "--candidate", manifest.skill_version)
         return f"compare {manifest.skill_version} with the version before: {compare}"
@@ -193,7 +190,6 @@ def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
 
 
 def _option_sheet(view: CaseView, *, cut: bool) -> Sheet:
-    """Build the table of options with the right one and the replicates that chose each."""
     case = view.case
     chosen = {output.answer.parsed.value: output for output in view.outputs if output.answer.parsed}
     rows = []

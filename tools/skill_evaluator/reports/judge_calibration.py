@@ -31,8 +31,7 @@ from skill_evaluator.judges.calibration.results import (
 from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.statistics import Estimate, Trust, rate
 from skill_evaluator.judges.workflows.judging import Judged
-from skill_evaluator.reports.judge_results import print_judged
-from skill_evaluator.reports.judging import TRUSTED, reasons, row_of, share, trust_cell
+from skill_evaluator.reports.judge_results import TRUSTED, print_judged, reasons, row_of, share, trust_cell
 from skill_evaluator.text import counted
 
 _ITEMS: dict[LabelMode, str] = {
@@ -132,7 +131,6 @@ def _six_lines(judge: JudgeResult, row: LabelAgreement) -> Sheet:
 
 
 def _decision_text(trust: Trust) -> str:
-    """Return the decision on a judge, or the number of labels that would decide it."""
     if trust.trusted is not None:
         return TRUSTED[trust.trusted]
     if trust.kappa.ci95 is None:
@@ -143,7 +141,6 @@ def _decision_text(trust: Trust) -> str:
 
 
 def _order_words(judge: JudgeResult, row: LabelAgreement) -> str:
-    """Describe position bias and the other biases that are significant."""
     flips = "–" if row.position is None else f"{share(row.position.flips)}, first {number(row.position.first.value)}"
     biases = [bias for bias in judge.biases if (bias.mode, bias.criterion) == (row.mode, row.criterion)]
     present = [
@@ -160,7 +157,6 @@ def _strata_words(row: LabelAgreement) -> Iterator[str | Cell]:
 
 
 def _sentence_lines(judge: JudgeResult) -> Iterator[Line]:
-    """Yield a line for each sentence that has enough labels."""
     for sentence, errors in judge.sentences.items():
         if sentence:
             rates = f"TPR {errors.yes_right} of {errors.yes}, TNR {errors.no_right} of {errors.no}"
@@ -168,7 +164,6 @@ def _sentence_lines(judge: JudgeResult) -> Iterator[Line]:
 
 
 def _probe_lines(judge: JudgeResult) -> Iterator[Line]:
-    """Yield a line for each probe: how far the added text moves the verdicts."""
     significance = {True: "", False: ", not significant", None: ", not measurable"}
     for bias in judge.biases:
         if bias.bias not in _BIASES:
@@ -195,7 +190,6 @@ def _misses(figure: Estimate) -> int:
 
 
 def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
-    """Yield the rates by dimension, and the table of the judge's impact against the rated severity."""
     errors = {row.criterion: row for row in judge.agreement if row.mode == "regression"}
     cells = []
     for entry in batch.dimensions:

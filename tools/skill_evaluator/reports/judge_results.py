@@ -1,14 +1,16 @@
 """The report of a judge run: the decision, the worst outputs with the judge's evidence, and the biases of the judge."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TypeVar
 
 from skill_evaluator.checking.rubrics import RubricLint
-from skill_evaluator.display import number, plain, probability
+from skill_evaluator.display import count, number, plain, probability
 from skill_evaluator.display.pages import Block, Captioned, ForMedia, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.safe_text import shortened
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.modes.pairwise import PAIR, JudgePreferences, PairwiseResults
 from skill_evaluator.judges.modes.regression import Mismatch
@@ -20,27 +22,27 @@ from skill_evaluator.judges.modes.regression_results import (
     RateAlert,
     RegressionResults,
 )
+from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
+from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.statistics import Estimate
+from skill_evaluator.judges.statistics import Estimate, mean_within
 from skill_evaluator.judges.workflows.case_drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import Judged, JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.records.pinned import PinReport
-from skill_evaluator.reports.judging import (
-    bias_blocks,
-    cascade_blocks,
-    interval,
-    panel_blocks,
-    print_judge_run_size,
-    reasons,
-    row_of,
-    share,
-)
 from skill_evaluator.reports.lint import print_rubric_lint
+from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.runner.session import print_resume_command
 from skill_evaluator.text import counted, listed
 
+TRUSTED = {True: "trusted", False: "not trusted", None: "undecided"}
+_TRUST_STYLES = {True: "green", False: "red", None: "yellow"}
+_NO_LABELS = Line(
+    "These figures need no human labels, so a judge with good figures can still be wrong. ",
+    Cell("judge calibrate", code=True),
+    " compares judges with human labels.",
+)
 _Judge = TypeVar("_Judge", bound=JudgeScores | JudgePreferences | JudgeRegressions)
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
 _LENGTH_BIAS = ", a length bias unless length is a merit"
@@ -83,8 +85,8 @@ def print_drafted_cases(drafted: DraftedCases | JudgeRunSize) -> int:
     print(f"{counted(len(drafted.cases), 'unreviewed case')} of {name}, in {drafted.folder}:")
     for case_id, files in sorted(drafted.cases.items()):
         print(f"  {case_id}: {', '.join(files)}")
-    for reason, count in drafted.left_out.items():
-        print(f"left out: {counted(count, 'draft')}: {reason}")
+    for reason, drafts in drafted.left_out.items():
+        print(f"left out: {counted(drafts, 'draft')}: {reason}")
     print(f"Next: skill-evaluator review cases {name}")
     return EXIT_OK
 
@@ -160,7 +162,6 @@ def _bias_parts(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tup
 
 
 def _judge_table(names: Sequence[str], numbers: Sequence[str], last: str, rows: list[list[Cell]]) -> Sheet:
-    """Build a table of columns of names, columns of numbers, and a last column."""
     return Sheet(columns=(*names, *numbers, last), rows=rows, numbers=frozenset(numbers))
 
 
@@ -383,7 +384,6 @@ def _dimension_sheet(judges: Sequence[JudgeRegressions]) -> Sheet:
 
 
 def _regression_notes(results: RegressionResults) -> Iterator[str]:
-    """Yield remarks on too few pairs, alerts, unscored outputs and identical pairs."""
     pairs = results.judging.items
     if pairs < MIN_PAIRS:
         yield f"warning: {counted(pairs, 'pair')}: rates from fewer than {MIN_PAIRS} pairs are uncertain"
@@ -399,7 +399,6 @@ def _regression_notes(results: RegressionResults) -> Iterator[str]:
 
 
 def _alert_sentence(alert: RateAlert) -> str:
-    """Return a sentence about a rate that settings.yaml limits."""
     name = f"{alert.dimension} by {alert.judge}"
     if alert.corrected is None or alert.reported is None:
         return f"no alert can be computed for {name} (at most {plain(alert.allowed)} is allowed): {alert.problem}"
@@ -428,3 +427,95 @@ def _regression_biases(judge: JudgeRegressions) -> Iterator[str]:
 
 def _counts_text(counts: Mapping[str, int] | Mapping[Mismatch, int]) -> str:
     return listed([f"{name} {count}" for name, count in counts.items()])
+
+
+# parts of several reports
+
+
+def interval(figure: Estimate) -> str:
+    """Format a confidence interval as `(0.310–0.780)`; a dash if there is none."""
+    if figure.ci95 is None:
+        return "–"
+    low, high = figure.ci95
+    return f"({number(low)}–{number(high)})"
+
+
+def share(figure: Estimate) -> str:
+    """Format a figure with its confidence interval; a dash if it is based on nothing."""
+    return f"{number(figure.value)} {interval(figure)}" if figure.n else "–"
+
+
+def row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) -> list[Cell]:
+    """Return the cells of a row: names, which are text from outside, and values; a figure has its interval."""
+    return cells_of(names, *(share(value) if isinstance(value, Estimate) else value for value in values))
+
+
+def reasons(counts: Mapping[UnscoredReason, int]) -> str:
+    """Format the number of unscored outputs by reason; a dash if there are none."""
+    return ", ".join(f"{times} {reason}" for reason, times in counts.items()) or "–"
+
+
+def trust_cell(trusted: bool | None) -> Cell:
+    """Return the cell of the decision whether a judge is trusted."""
+    return Cell(TRUSTED[trusted], style=_TRUST_STYLES[trusted])
+
+
+def panel_blocks(method: str, panel: PanelResult | None) -> Iterator[Block]:
+    """Yield the figures of a panel, the agreement of its judges, and a table of the judges."""
+    if panel is None:
+        return
+    figures = ", ".join(f"{name} {share(one)}" for name, one in panel.figures.items())
+    summary = "" if panel.summary is None else f" {share(panel.summary)};"
+    yield Line(f"panel ({method}):{summary} {figures}; all judges agree on {share(panel.agreement)}")
+    rows = [row_of([one.judge], plain(one.weight), one.agrees) for one in panel.judges]
+    yield Captioned(Sheet(columns=("judge", "weight", "agrees with the panel"), rows=rows), "Panel")
+
+
+def cascade_blocks(cascade: CascadeResult | None) -> Iterator[Block]:
+    """Yield the number of decisions of each judge and of people, and a summary of the verdicts."""
+    if cascade is None:
+        return
+    parts = [f"{stage.judge} decided {count(stage.decided)} of {count(stage.asked)}" for stage in cascade.stages]
+    yield Line(f"cascade: {', '.join(parts)}; sent to human review: {count(cascade.people)}")
+    verdicts = [one.verdict for one in cascade.decisions]
+    measured = [verdict for verdict in verdicts if isinstance(verdict, int | float)]
+    named = Counter(verdict for verdict in verdicts if isinstance(verdict, str))
+    if measured:
+        yield Line(f"both judges together: {share(mean_within(measured))} over {counted(len(measured), 'verdict')}")
+    if named:
+        yield Line(f"both judges together: {', '.join(f'{times} {name}' for name, times in named.items())}")
+
+
+def bias_blocks(judges: Iterable[tuple[str, Sheet, Iterable[str]]]) -> Iterator[Block]:
+    """Yield a remark on the missing labels, and for each judge, by model, a table and sentences on its biases."""
+    yield Heading("Biases of the judges", level=1)
+    yield _NO_LABELS
+    for model_id, table, sentences in judges:
+        yield Captioned(table, f"Without labels, {model_id}")
+        yield Lines(list(sentences))
+
+
+def print_judge_run_size(size: JudgeRunSize, form: Format) -> None:
+    """Print the size of a judge run to stdout."""
+    judging, judges, notes = size.judging, size.judges, size.notes
+    total = sum_of(judges)
+    calls = counted(len(judging.questions), "call")
+    rows = [cells_of([judge.model_id], judge.provider, judge.key, *judge.amounts) for judge in judges]
+    rows.append(cells_of([], "all", "", "", *total.amounts))
+    blocks: list[Block] = [
+        Line(f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {calls} per judge"),
+        Sheet(columns=("judge", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
+        Lines([*notes, "dry run: no call was made, nothing was written"]),
+    ]
+    print_page(
+        form,
+        json=lambda: {
+            **judging.model_dump(mode="json", include={"mode", "rubric", "criteria", "prompts", "seed", "replicates"}),
+            "items": len(judging.items),
+            "questions": len(judging.questions),
+            "judges": [asdict(judge) for judge in judges],
+            "total": asdict(total),
+            "notes": list(notes),
+        },
+        page=lambda: page_of("the judge run", blocks),
+    )

@@ -135,7 +135,8 @@ def build_site(build: SiteBuild) -> SiteFolder:
         if isinstance(result, SkillEvaluatorError):
             if not isinstance(result, NotEvaluatedError):
                 site.note(name, result)
-            result = _unmeasured_entries(name, str(result), alarm=not isinstance(result, NotEvaluatedError))
+            alarm = not isinstance(result, NotEvaluatedError)
+            result = ComponentEntries(state=ComponentState(component=name, reason=str(result), alarm=alarm))
         components.append(result)
     write_judges(pages, build.judgements, build.config, settings)
     retiring_models: list[str] = []
@@ -154,21 +155,16 @@ def build_site(build: SiteBuild) -> SiteFolder:
     return site
 
 
-def _read_component(build: SiteBuild, settings: Settings, name: str) -> RecordedComponent:
-    component = load_component(build.components, name, settings.limits)
-    archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
-    return RecordedComponent(component=component, archive=archive, settings=settings)
-
-
 def _write_component(
     pages: "Pages", build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
 ) -> ComponentEntries:
-    """Write the pages of a component, and return its entries on other pages."""
-    recorded = _read_component(build, settings, name)
-    component, standing, runs = recorded.component, recorded.standing(), _run_rows(recorded)
+    component = load_component(build.components, name, settings.limits)
+    archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
+    recorded = RecordedComponent(component=component, archive=archive, settings=settings)
+    standing, runs = recorded.standing(), _run_rows(recorded)
     if standing is None:
         reason, alarm = _reason_unmeasured(recorded, runs, build.fixtures)
-        return _unmeasured_entries(name, reason, alarm=alarm)
+        return ComponentEntries(state=ComponentState(component=name, reason=reason, alarm=alarm))
     names = None if settings.site.publishes_documents(name) else PublicNames(component)
     remarks = [] if names is None else names.remarks(standing)
     standing = standing if names is None else names.standing(standing)
@@ -206,7 +202,7 @@ def _write_component(
     return ComponentEntries(
         state=state,
         rows=overview_rows(name, standing, runs, grades),
-        changes=list(version_changes(name, standing)),
+        changes=list(version_changes(compared)),
     )
 
 
@@ -221,10 +217,6 @@ def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixture
         return f"{component.version} could not be measured: too few outputs could be read", True
     never = f"not evaluated yet; {Reader().command('evaluate', component.name)} records its first run"
     return "no run of it is complete" if recorded.archive.entries else never, False
-
-
-def _unmeasured_entries(name: str, reason: str, *, alarm: bool) -> ComponentEntries:
-    return ComponentEntries(state=ComponentState(component=name, reason=reason, alarm=alarm))
 
 
 def _run_rows(recorded: RecordedComponent) -> list[Row]:

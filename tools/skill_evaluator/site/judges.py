@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display.addresses import judge_run_address
 from skill_evaluator.display.pages import Block
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
@@ -20,8 +19,7 @@ from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode
 from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
-from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts
-from skill_evaluator.reports.judging import share
+from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts, share
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted
@@ -109,7 +107,7 @@ def _write_judge_run(pages: Pages, folder: Path) -> dict[str, Any] | None:
     results = read_recorded(folder)
     if results is None or results.judging is None:
         return None
-    address = judge_run_address(folder.name)
+    address = f"judges/{folder.name}.html"
     row = {**_judge_run_row(results.judging, results), "id": folder.name, "address": address}
     blocks: Iterable[Block] = (
         calibration_page(results).blocks
@@ -121,7 +119,6 @@ def _write_judge_run(pages: Pages, folder: Path) -> dict[str, Any] | None:
 
 
 def _judge_run_row(head: JudgeRunHead, results: JudgeRunResults) -> dict[str, Any]:
-    """Return the row of a judge run in the list of all."""
     outcome, mood = _outcome_and_verdict(results)
     records = [judge.record if isinstance(judge, JudgeResult) else judge.judge for judge in results.judges]
     if any(record is not None and record.stopped for record in records):

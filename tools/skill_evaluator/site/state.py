@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from skill_evaluator.display import WHOLE, probability, signed
 from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
 from skill_evaluator.display.pages import Line, LinePart
 from skill_evaluator.display.sheets import Cell
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.summary import Reader, conclude, fall_words, interval_words, measure_step, try_step
+from skill_evaluator.reports.summary import Reader, fall_words, measure_step, next_step, sure_words, try_step
 from skill_evaluator.site.component import verdict_of
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, new_cases_words
@@ -71,7 +70,7 @@ def component_state(
     name: str, standing: ComponentStatus, comparisons: Comparisons, rows: Sequence[Row]
 ) -> ComponentState:
     """Return the state of a measured component; `rows` are all its runs."""
-    newest, metric = standing.history.newest, standing.history.metric
+    newest = standing.history.newest
     verdicts = list(_verdicts_since(standing))
     unmeasured, failed = _unmeasured_runs(standing, rows)
     regressed = any(verdict == "regressed" for verdict, _ in verdicts)
@@ -82,7 +81,7 @@ def component_state(
         sure = can_show(min(record.n_cases for record in standing.newest.values()))
         following, calm = Line(try_step(name, Reader())), True
     else:
-        where, sure, following = where_line(name, model), certainty(model, metric), next_line(result, model)
+        where, sure, following = where_line(name, model), certainty(model), next_line(result, model)
         if standing.history.unmeasured:
             following = Line(measure_step(name, Reader()))
         calm = model.verdict in SOUND and _largest_fall(model) > -_LARGE_DROP
@@ -192,38 +191,10 @@ def links(pages: Sequence[tuple[str, str]], limit: int) -> list[LinePart]:
     return parts[1:] + ([f" and {len(pages) - limit} more"] if len(pages) > limit else [])
 
 
-def certainty(model: ModelVerdict, metric: str) -> str:
-    """Return the change that decides a verdict, with its confidence interval, adjusted p-value and number of cases."""
-    since = model.only_since_accepted
-    primary = next((measure for measure in model.metrics if measure.metric == metric), None)
-    fell = [measure for measure in (*model.metrics, *model.fields) if measure.verdict == "regressed" or measure.harmed]
-    measure = primary if primary in fell else next(iter(fell), primary)
-    if since is not None:
-        change = change_words(since.metric, since.difference, since.ci95, since.q, model.n_cases)
-        return f"since {version_words(since.version)}: {change}"
-    if measure is None or measure.difference is None:
-        return "no figure can be compared"
-    return change_words(
-        measure.metric or WHOLE, measure.difference, measure.ci95, measure.q, measure.n_cases, model.verdict
-    )
-
-
-def change_words(
-    metric: str,
-    difference: float | None,
-    ci95: tuple[float, float] | None,
-    q: float | None,
-    cases: int,
-    verdict: str = "",
-) -> str:
-    """Format a change with its confidence interval, adjusted p-value and number of cases.
-
-    If the verdict is improved or unchanged, the words also say how many new cases may get worse.
-    """
-    spread = interval_words(ci95, cases)
-    chance = "" if q is None else f"adjusted p-value {probability(q)}"
-    change = ", ".join(filter(None, [f"{metric} {signed(difference)}", spread, chance, counted(cases, "case")]))
-    return f"{change}; {new_cases_words(cases)}" if verdict in SOUND else change
+def certainty(model: ModelVerdict) -> str:
+    """Format the change that decides a verdict with its evidence, and the bound for new cases if nothing was lost."""
+    change = sure_words(model, is_named=False) or "no figure can be compared"
+    return f"{change}; {new_cases_words(model.n_cases)}" if model.verdict in SOUND else change
 
 
 def next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
@@ -240,13 +211,8 @@ def next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
         else:
             return Line("look at ", comparison)
         return Line("look at ", lost, " and ", comparison)
-    step = conclude(judged_alone(result, model), Reader(outputs={})).next
+    step = next_step(result, model, Reader(outputs={}))
     return Line(step) if "`" in step else Line(step, "; see ", comparison)
-
-
-def judged_alone(result: ComparisonResult, model: ModelVerdict) -> ComparisonResult:
-    """Return a comparison with one of its models."""
-    return result.model_copy(update={"models": [model], "verdict": model.verdict})
 
 
 def _past_regressions(name: str, history: History) -> Iterator[PastRegression]:

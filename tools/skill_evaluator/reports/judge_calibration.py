@@ -95,8 +95,12 @@ def _calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
         for row in _shown(judge):
             yield Captioned(_six_lines(judge, row))
             if row.strata:
-                yield Line("by stratum: ", *_strata_words(row))
-        yield Lines([*_sentence_lines(judge), *_probe_lines(judge), *_detection_lines(judge)])
+                words: list[str | Cell] = []
+                for stratum, part in row.strata.items():
+                    trust = f" {TRUSTED[part.trust.trusted]}, κ {share(part.trust.kappa)}"
+                    words += ["; ", Cell(stratum, code=True), trust]
+                yield Line("by stratum: ", *words[1:])
+        yield Lines(list(_finding_lines(judge)))
         if judge.batch is not None:
             yield from _batch_blocks(judge, judge.batch)
     if charted:
@@ -149,40 +153,27 @@ def _order_words(judge: JudgeResult, row: LabelAgreement) -> str:
     return f"{flips}; biases: {', '.join(present) or 'none'}" if biases else flips
 
 
-def _strata_words(row: LabelAgreement) -> Iterator[str | Cell]:
-    for index, (stratum, part) in enumerate(row.strata.items()):
-        yield "; " if index else ""
-        yield Cell(stratum, code=True)
-        yield f" {TRUSTED[part.trust.trusted]}, κ {share(part.trust.kappa)}"
-
-
-def _sentence_lines(judge: JudgeResult) -> Iterator[Line]:
+def _finding_lines(judge: JudgeResult) -> Iterator[Line]:
+    """Yield the error rates of sentences with enough labels, the effect of each probe, and the corruption test."""
+    name = Cell(judge.judge, code=True)
     for sentence, errors in judge.sentences.items():
         if sentence:
             rates = f"TPR {errors.yes_right} of {errors.yes}, TNR {errors.no_right} of {errors.no}"
             yield Line(Cell(sentence, code=True), f": {rates}")
-
-
-def _probe_lines(judge: JudgeResult) -> Iterator[Line]:
     significance = {True: "", False: ", not significant", None: ", not measurable"}
     for bias in judge.biases:
         if bias.bias not in _BIASES:
             text = f"the added text moves the verdict by {share(bias.shift)} of the scale{significance[bias.present]}"
-            yield Line(Cell(judge.judge, code=True), f", {bias.bias}: {text}")
-
-
-def _detection_lines(judge: JudgeResult) -> Iterator[Line]:
-    """Yield the two lines of a corruption test: the share of detected corruptions, and the false alarms."""
+            yield Line(name, f", {bias.bias}: {text}")
     test = judge.detection
     if test is not None:
         alarms = {row.dimension: rate(_misses(row.specificity), row.specificity.n) for row in test.dimensions}
         whole = next(row for row in test.dimensions if row.dimension == ANY)
         kinds = ", ".join(f"{kind} {one.n - _misses(one)} of {one.n}" for kind, one in test.kinds.items())
-        others = ", ".join(f"{name} {one.n - _misses(one)} of {one.n}" for name, one in alarms.items() if name != ANY)
+        others = ", ".join(f"{key} {one.n - _misses(one)} of {one.n}" for key, one in alarms.items() if key != ANY)
         unscored = f"; {counted(test.unscored, 'pair')} without a usable output" if test.unscored else ""
-        detected = f"detected: {share(whole.sensitivity)} of corruptions ({kinds}){unscored}"
-        yield Line(Cell(judge.judge, code=True), f", {detected}")
-        yield Line(Cell(judge.judge, code=True), f", false alarms: {share(alarms[ANY])} of controls ({others})")
+        yield Line(name, f", detected: {share(whole.sensitivity)} of corruptions ({kinds}){unscored}")
+        yield Line(name, f", false alarms: {share(alarms[ANY])} of controls ({others})")
 
 
 def _misses(figure: Estimate) -> int:

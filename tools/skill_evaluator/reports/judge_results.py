@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -122,20 +122,16 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
     else:
         yield from _score_blocks(results) if isinstance(results, ScoreResults) else _pair_blocks(results)
     yield from cascade_blocks(results.cascade)
-    yield Lines(list(_run_notes(results)))
+    notes = list(_regression_notes(results)) if isinstance(results, RegressionResults) else []
+    if results.left_out:
+        named = ", ".join(f"{name} ({reason})" for name, reason in list(results.left_out.items())[:5])
+        notes.append(f"not judged: {counted(len(results.left_out), 'case')}: {named}")
+    yield Lines(notes)
     judges = _usable(results.judges)
     biases = [f"{judge.judge.model_id}: {sentence}" for judge in judges for sentence in _bias_parts(judge)[1]]
     yield ForMedia(("terminal", "markdown"), [Lines([*biases, *remarks])])
     if isinstance(results, RegressionResults):
         yield ForMedia(("terminal",), [_conclusion(results)])
-
-
-def _run_notes(results: JudgedResults) -> Iterator[str]:
-    if isinstance(results, RegressionResults):
-        yield from _regression_notes(results)
-    if results.left_out:
-        named = ", ".join(f"{name} ({reason})" for name, reason in list(results.left_out.items())[:5])
-        yield f"not judged: {counted(len(results.left_out), 'case')}: {named}"
 
 
 def bias_page(results: JudgedResults) -> str:
@@ -144,21 +140,24 @@ def bias_page(results: JudgedResults) -> str:
 
 
 def judged_doubts(results: JudgedResults) -> Iterator[Block]:
-    """Yield, for each judge, the biases that can be measured without human labels."""
-    return bias_blocks((judge.judge.model_id, *_bias_parts(judge)) for judge in _usable(results.judges))
+    """Yield, for each judge, the table and the sentences on its biases, which need no human labels."""
+    yield Heading("Biases of the judges", level=1)
+    yield _NO_LABELS
+    for judge in _usable(results.judges):
+        table, sentences = _bias_parts(judge)
+        yield Captioned(table, f"Without labels, {judge.judge.model_id}")
+        yield Lines(sentences)
 
 
 def _usable(judges: Sequence[_Judge]) -> list[_Judge]:
     return [judge for judge in judges if judge.unusable is None]
 
 
-def _bias_parts(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[Sheet, Iterator[str]]:
+def _bias_parts(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[Sheet, list[str]]:
     """Return the table and the sentences about the biases of a judge."""
     if isinstance(judge, JudgeScores):
-        return _score_bias_sheet(judge), _score_biases(judge)
-    if isinstance(judge, JudgePreferences):
-        return _pair_bias_sheet(judge), _pair_biases(judge)
-    return _dimension_sheet([judge]), _regression_biases(judge)
+        return _score_biases(judge)
+    return _pair_biases(judge) if isinstance(judge, JudgePreferences) else _regression_biases(judge)
 
 
 def _judge_table(names: Sequence[str], numbers: Sequence[str], last: str, rows: list[list[Cell]]) -> Sheet:
@@ -215,20 +214,17 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
     return Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:])
 
 
-def _score_bias_sheet(judge: JudgeScores) -> Sheet:
-    rows = []
+def _score_biases(judge: JudgeScores) -> tuple[Sheet, list[str]]:
+    rows, sentences = [], []
     for entry in judge.criteria:
         scores = " ".join(f"{score}: {entry.counts.get(score, 0)}" for score in range(1, entry.highest + 1))
         rows.append(row_of([entry.criterion], scores, entry.length, entry.repeats, entry.confidence, entry.quoted))
-    columns = ("criterion", "scores", "length (ρ)", "replicates agree", "confidence", "evidence in the output")
-    return Sheet(columns=columns, rows=rows)
-
-
-def _score_biases(judge: JudgeScores) -> Iterator[str]:
-    for entry in judge.criteria:
         if entry.length.excludes(0.0):
             way = "higher" if (entry.length.value or 0.0) > 0 else "lower"
-            yield f"{entry.criterion}: longer outputs score significantly {way} (ρ {share(entry.length)}){_LENGTH_BIAS}"
+            longer = f"longer outputs score significantly {way} (ρ {share(entry.length)}){_LENGTH_BIAS}"
+            sentences.append(f"{entry.criterion}: {longer}")
+    columns = ("criterion", "scores", "length (ρ)", "replicates agree", "confidence", "evidence in the output")
+    return Sheet(columns=columns, rows=rows), sentences
 
 
 # pairwise comparisons
@@ -277,23 +273,19 @@ def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
     return Sheet(columns=("judge", "pair", "winner", "order 1", "order 2"), rows=rows, below=("order 1", "order 2"))
 
 
-def _pair_bias_sheet(judge: JudgePreferences) -> Sheet:
+def _pair_biases(judge: JudgePreferences) -> tuple[Sheet, list[str]]:
     columns = ("criterion", "order flips", "noise", "first wins", "position bias", "longer wins", "confidence")
-    rows = [
-        row_of([one.criterion], one.flips, one.noise, one.picks_first, one.lean, one.longer, one.confidence)
-        for one in judge.shown
-    ]
-    return Sheet(columns=columns, rows=rows)
-
-
-def _pair_biases(judge: JudgePreferences) -> Iterator[str]:
-    for entry in judge.shown:
-        yield f"{entry.criterion}: the verdict changes with the order in {share(entry.flips)} of pairs"
-        yield from (f"{entry.criterion}: {sentence}" for sentence in _position_bias(entry.lean))
-        if entry.longer.excludes(0.5):
-            wins = entry.longer.value or 0.0
+    rows, sentences = [], []
+    for one in judge.shown:
+        figures = one.flips, one.noise, one.picks_first, one.lean, one.longer, one.confidence
+        rows.append(row_of([one.criterion], *figures))
+        sentences.append(f"{one.criterion}: the verdict changes with the order in {share(one.flips)} of pairs")
+        sentences += [f"{one.criterion}: {sentence}" for sentence in _position_bias(one.lean)]
+        if one.longer.excludes(0.5):
+            wins = one.longer.value or 0.0
             which = f"the {'longer' if wins > 0.5 else 'shorter'} output wins in {number(max(wins, 1 - wins))}"
-            yield f"{entry.criterion}: significantly often, {which}{_LENGTH_BIAS}"
+            sentences.append(f"{one.criterion}: significantly often, {which}{_LENGTH_BIAS}")
+    return Sheet(columns=columns, rows=rows), sentences
 
 
 def _position_bias(lean: Estimate) -> Iterator[str]:
@@ -411,18 +403,19 @@ def _alert_sentence(alert: RateAlert) -> str:
     )
 
 
-def _regression_biases(judge: JudgeRegressions) -> Iterator[str]:
-    yield f"order flips in some dimension: {share(judge.flips)} of pairs"
-    bias = list(_position_bias(judge.lean))
-    yield from bias or [f"no significant position bias: {share(judge.lean)}"]
+def _regression_biases(judge: JudgeRegressions) -> tuple[Sheet, list[str]]:
+    bias = list(_position_bias(judge.lean)) or [f"no significant position bias: {share(judge.lean)}"]
+    sentences = [f"order flips in some dimension: {share(judge.flips)} of pairs", *bias]
     if judge.repeats.n:
-        yield f"replicates agree in every dimension in {share(judge.repeats)}"
+        sentences.append(f"replicates agree in every dimension in {share(judge.repeats)}")
     if judge.mismatches:
         mismatches = _counts_text(judge.mismatches)
-        yield f"conclusions that contradict the findings, of {counted(judge.answers, 'output')}: {mismatches}"
+        sentences.append(
+            f"conclusions that contradict the findings, of {counted(judge.answers, 'output')}: {mismatches}"
+        )
     if judge.unrequested:
-        yield f"ignored dimensions, because they were not requested: {_counts_text(judge.unrequested)}"
-    yield f"severity: {_counts_text(judge.severity)}"
+        sentences.append(f"ignored dimensions, because they were not requested: {_counts_text(judge.unrequested)}")
+    return _dimension_sheet([judge]), [*sentences, f"severity: {_counts_text(judge.severity)}"]
 
 
 def _counts_text(counts: Mapping[str, int] | Mapping[Mismatch, int]) -> str:
@@ -484,15 +477,6 @@ def cascade_blocks(cascade: CascadeResult | None) -> Iterator[Block]:
         yield Line(f"both judges together: {share(mean_within(measured))} over {counted(len(measured), 'verdict')}")
     if named:
         yield Line(f"both judges together: {', '.join(f'{times} {name}' for name, times in named.items())}")
-
-
-def bias_blocks(judges: Iterable[tuple[str, Sheet, Iterable[str]]]) -> Iterator[Block]:
-    """Yield a remark on the missing labels, and for each judge, by model, a table and sentences on its biases."""
-    yield Heading("Biases of the judges", level=1)
-    yield _NO_LABELS
-    for model_id, table, sentences in judges:
-        yield Captioned(table, f"Without labels, {model_id}")
-        yield Lines(list(sentences))
 
 
 def print_judge_run_size(size: JudgeRunSize, form: Format) -> None:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from skill_evaluator.display import WHOLE, arrow, interval, plain, probability, relative_change, signed
 from skill_evaluator.display.pages import Closing, Line
@@ -73,7 +73,7 @@ class ComparisonSummary:
     amounts: str = ""
     ship: str = ""
     next: str
-    style: str = field(default="bold")
+    style: str = "bold"
 
     @property
     def lines(self) -> list[str]:
@@ -99,7 +99,7 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
     if all(model.baseline is None for model in result.models):
         scope = "nothing to compare with yet"
     unusable = next((model.candidate.unusable for model in (worst, *others) if model.candidate.unusable), None)
-    lost = unusable or "; ".join(filter(None, (loss_words(worst), less_repeatable(worst.metrics))))
+    lost = unusable or "; ".join(filter(None, (_loss_words(worst), less_repeatable(worst.metrics))))
     amounts = amount_words(result)
     return ComparisonSummary(
         verdict=f"{MARKS[result.verdict]} {result.skill} {title}: {scope}",
@@ -185,7 +185,7 @@ def lost_words(*models: ModelVerdict) -> str:
     return f"lost: {'; '.join(parts)}" if parts else ""
 
 
-def loss_words(model: ModelVerdict) -> str:
+def _loss_words(model: ModelVerdict) -> str:
     """Describe what a model lost against its baseline, with the scores before and after."""
     if model.verdict == "incomparable":
         return f"nothing was compared: {model.reasons[0]}" if model.reasons else "nothing was compared"

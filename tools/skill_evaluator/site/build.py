@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -63,16 +62,11 @@ _REMEDY = "repair the named file, or restore it from git (git checkout -- FILE),
 _ASSETS = ("site.css", "tables.js")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentEntries:
-    """The entries of a component on the overview and on the page of changes."""
-
-    state: ComponentState
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    changes: list[dict[str, Any]] = field(default_factory=list)
+_Entries = tuple[ComponentState, list[dict[str, Any]], list[dict[str, Any]]]
+"""The state of a component, its rows of the overview, and its versions on the page of changes."""
 
 
-def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
+def _write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
     """Write the page of each reported audit. Return the grades of the newest audit that can be read, by model."""
     results: dict[str, AuditResult] = {}
     for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
@@ -126,8 +120,8 @@ def build_site(build: SiteBuild) -> SiteFolder:
     pages = Pages(site)
     for asset in _ASSETS:
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
-    grades = write_audits(pages, build.audits)
-    components: list[ComponentEntries] = []
+    grades = _write_audits(pages, build.audits)
+    states, rows, changes = list[ComponentState](), list[dict[str, Any]](), list[dict[str, Any]]()
     for name in with_progress(names, len(names), "pages of components"):
         result = result_or_error(name, partial(_write_component, pages, build, name, settings, grades))
         if isinstance(result, StorageError):  # the site itself cannot be written
@@ -136,16 +130,17 @@ def build_site(build: SiteBuild) -> SiteFolder:
             if not isinstance(result, NotEvaluatedError):
                 site.note(name, result)
             alarm = not isinstance(result, NotEvaluatedError)
-            result = ComponentEntries(state=ComponentState(component=name, reason=str(result), alarm=alarm))
-        components.append(result)
+            result = ComponentState(component=name, reason=str(result), alarm=alarm), [], []
+        states.append(result[0])
+        rows += result[1]
+        changes += result[2]
     write_judges(pages, build.judgements, build.config, settings)
     retiring_models: list[str] = []
     with suppress(ConfigError):  # a site needs no models.yaml
         retiring_models = retiring(load_models(build.config, settings.limits))
     problems = [{"name": name, "reason": str(error)} for name, error in site.problems.items() if name not in names]
-    rows = [row for one in components for row in one.rows]
-    write_overview(pages, [one.state for one in components], rows, problems, retiring_models)
-    write_changes(pages, [change for one in components for change in one.changes], [one.state for one in components])
+    write_overview(pages, states, rows, problems, retiring_models)
+    write_changes(pages, changes, states)
     site.finish()
     bugs = sum(isinstance(problem, InternalError) for problem in site.problems.values())
     if unread := len(site.problems) - bugs:
@@ -157,14 +152,14 @@ def build_site(build: SiteBuild) -> SiteFolder:
 
 def _write_component(
     pages: "Pages", build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
-) -> ComponentEntries:
+) -> _Entries:
     component = load_component(build.components, name, settings.limits)
     archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
     recorded = RecordedComponent(component=component, archive=archive, settings=settings)
     standing, runs = recorded.standing(), _run_rows(recorded)
     if standing is None:
         reason, alarm = _reason_unmeasured(recorded, runs, build.fixtures)
-        return ComponentEntries(state=ComponentState(component=name, reason=reason, alarm=alarm))
+        return ComponentState(component=name, reason=reason, alarm=alarm), [], []
     names = None if settings.site.publishes_documents(name) else PublicNames(component)
     remarks = [] if names is None else names.remarks(standing)
     standing = standing if names is None else names.standing(standing)
@@ -199,11 +194,7 @@ def _write_component(
         private=names is not None,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return ComponentEntries(
-        state=state,
-        rows=overview_rows(name, standing, runs, grades),
-        changes=list(version_changes(compared)),
-    )
+    return state, overview_rows(name, standing, runs, grades), list(version_changes(compared))
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:

@@ -41,7 +41,7 @@ _MODES: Mapping[str, str] = {
 _MOODS = {"ship": "improved", "block": "regressed"}
 
 
-def read_recorded(folder: Path) -> JudgeRunResults | None:
+def _read_results(folder: Path) -> JudgeRunResults | None:
     """Read the results of a judge run. Return None if it has no results. Raise JudgeError if they are invalid."""
     mode, path = read_judge_run(folder).mode, folder / RESULTS
     if mode not in _KINDS or not path.exists():
@@ -104,7 +104,7 @@ def _write_calibration(pages: Pages, config: Path, settings: Settings) -> tuple[
 def _write_judge_run(pages: Pages, folder: Path) -> dict[str, Any] | None:
     """Write the page of a judge run. Return its row in the list of all, or None if it has no results."""
     refuse_page_name(folder.name, JudgeError)
-    results = read_recorded(folder)
+    results = _read_results(folder)
     if results is None or results.judging is None:
         return None
     address = f"judges/{folder.name}.html"

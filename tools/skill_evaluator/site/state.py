@@ -25,21 +25,12 @@ _LARGE_DROP = 0.1  # a field that fell further is named even if the verdict is i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PastRegression:
-    """An earlier version that regressed; the description names the version that fixed it."""
-
-    version: str
-    address: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentState:
     """The state of a component. If it was never measured, `version` is "" and `reason` says why.
 
     `alarm`: the newest version regressed or could not be measured. `verdicts` pairs each verdict on it with the words
     on its baseline. `where` names the largest loss, `sure` the evidence and `next` the next step, all of one model and
-    one baseline. `calm`: nothing was lost.
+    one baseline. `calm`: nothing was lost. `past` has a line for each earlier version that regressed.
     """
 
     component: str
@@ -53,7 +44,7 @@ class ComponentState:
     sure: str = ""
     next: Line = field(default_factory=Line)
     unmeasured: Sequence[str] = ()
-    past: Sequence[PastRegression] = ()
+    past: Sequence[Line] = ()
 
     @property
     def address(self) -> str:
@@ -81,7 +72,7 @@ def component_state(
         sure = can_show(min(record.n_cases for record in standing.newest.values()))
         following, calm = Line(try_step(name, Reader())), True
     else:
-        where, sure, following = where_line(name, model), certainty(model), next_line(result, model)
+        where, sure, following = _where_line(name, model), certainty(model), _next_line(result, model)
         if standing.history.unmeasured:
             following = Line(measure_step(name, Reader()))
         calm = model.verdict in SOUND and _largest_fall(model) > -_LARGE_DROP
@@ -90,7 +81,7 @@ def component_state(
         version=newest,
         alarm=regressed or failed,
         calm=calm and not regressed,
-        ship=ship_words(standing),
+        ship=_ship_words(standing),
         verdicts=verdicts,
         where=where,
         sure=sure,
@@ -100,8 +91,7 @@ def component_state(
     )
 
 
-def ship_words(standing: ComponentStatus) -> str:
-    """Return the version and model to ship, in words."""
+def _ship_words(standing: ComponentStatus) -> str:
     advice, newest = standing.ranking.advice, standing.history.newest
     models = [advice.model_id] if advice.model_id else list(standing.newest)
     model = f" with {models[0]}" if len(models) == 1 else ""
@@ -166,7 +156,7 @@ def _largest_fall(model: ModelVerdict) -> float:
     return 0.0 if fell is None else fell.difference or 0.0
 
 
-def where_line(name: str, model: ModelVerdict) -> Line:
+def _where_line(name: str, model: ModelVerdict) -> Line:
     """Name the field and the cases in which a model lost most since its baseline, with links to their outputs."""
     assert model.baseline is not None  # noqa: S101  (callers choose compared models)
     against = f" with {model.model_id} since {version_words(model.baseline.skill_version)}"
@@ -197,7 +187,7 @@ def certainty(model: ModelVerdict) -> str:
     return f"{change}; {new_cases_words(model.n_cases)}" if model.verdict in SOUND else change
 
 
-def next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
+def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
     """Return the next step for a model as a sentence with a command or a link."""
     name, version = result.skill, model.candidate.skill_version
     comparison = Cell("the comparison", link=compare_address(name, version))
@@ -215,8 +205,8 @@ def next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
     return Line(step) if "`" in step else Line(step, "; see ", comparison)
 
 
-def _past_regressions(name: str, history: History) -> Iterator[PastRegression]:
-    """Yield the regressed versions among the newest, highest first, each with the version that fixed it."""
+def _past_regressions(name: str, history: History) -> Iterator[Line]:
+    """Yield a line for each regressed version among the newest, highest first, with the version that fixed it."""
     fell: dict[tuple[str, str], list[tuple[str, str]]] = {}
     dates: dict[str, str] = {}
     for model in history.models:
@@ -234,5 +224,5 @@ def _past_regressions(name: str, history: History) -> Iterator[PastRegression]:
         fixes = {fixed for _, fixed in models}
         end = "no later version is better" if "" in fixes else f"fixed in {version_words(max(fixes, key=precedence))}"
         named = listed([model for model, _ in models], _MAX_NAMED)
-        description = f"had regressed since {version_words(before)} with {named} ({dates[version]}); {end}"
-        yield PastRegression(version=version, address=verdict_address(name, version), description=description)
+        link = Cell(version_words(version), link=verdict_address(name, version))
+        yield Line(link, f" had regressed since {version_words(before)} with {named} ({dates[version]}); {end}")

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from skill_evaluator.ci.doctor import DoctorReport
 from skill_evaluator.ci.matrix import outputs_of
-from skill_evaluator.ci.outcome import LostValue, Outcome, Status
-from skill_evaluator.ci.plan import OnModels, Plan, PlannedRun
+from skill_evaluator.ci.outcome import Outcome, Status
+from skill_evaluator.ci.plan import Plan, PlannedRun
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display import cost_words, count, interval, number
 from skill_evaluator.display.addresses import NO_SITE, Site
@@ -19,7 +19,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import served_text
-from skill_evaluator.reports.comparison import comparison_section, legend_section
+from skill_evaluator.reports.comparison import Example, comparison_section, legend_section
 from skill_evaluator.reports.planning import forecast_sheet
 from skill_evaluator.reports.summary import MARKS, ComparisonSummary, Reader, amount_words, conclude, tolerance_words
 from skill_evaluator.stats import by_key, total_or_none
@@ -66,10 +66,14 @@ def publish_plan(plan: Plan, platform: PlatformName | None, sha256: str) -> None
 def plan_page(plan: Plan) -> Page:
     """Report a plan: its size, the chosen runs, and what is not evaluated."""
     chosen = cut_table(_chosen_sheet(plan), _MAX_PLANNED) if plan.runs else []
+    skipped = [cells_of((one.skill, ", ".join(one.models), one.reason)) for one in plan.skipped]
+    judging = [(run, run.judge) for run in plan.runs if run.judge]
+    judged = [cells_of((run.skill, run.model_id, judge.model_id), count(judge.calls)) for run, judge in judging]
+    columns = ("component", "model", "judge", "calls at most")
     tables = {
         "Forecast": forecast_sheet(plan.forecast),
-        "Not evaluated": _skipped_sheet(plan.skipped),
-        "Judged": _judging_sheet(plan),
+        "Not evaluated": Sheet(columns=("component", "models", "why"), rows=skipped),
+        "Judged": Sheet(columns=columns, rows=judged, numbers=frozenset(columns[-1:])),
     }
     first = [
         Heading("Evaluation plan", level=2),
@@ -102,18 +106,6 @@ def _chosen_sheet(plan: Plan) -> Sheet:
         reason = Cell("; ".join([chosen.reason, *remarks]), code=True)
         rows.append(cells_of((chosen.skill, ", ".join(chosen.models)), *size, reason))
     return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))
-
-
-def _skipped_sheet(skipped: Sequence[OnModels]) -> Sheet:
-    rows = [cells_of((one.skill, ", ".join(one.models), one.reason)) for one in skipped]
-    return Sheet(columns=("component", "models", "why"), rows=rows)
-
-
-def _judging_sheet(plan: Plan) -> Sheet:
-    columns = ("component", "model", "judge", "calls at most")
-    judged = ((run, run.judge) for run in plan.runs if run.judge)
-    rows = [cells_of((run.skill, run.model_id, judge.model_id), count(judge.calls)) for run, judge in judged]
-    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns[-1:]))
 
 
 def _fault_section(faults: Sequence[Problem]) -> Section:
@@ -156,7 +148,11 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
         cost = total_or_none(run.cost_usd for run in outcome.runs if run.scored)
         remark = f"A draft before the merge, not recorded; cost: {cost_words(cost)}."
     worst_first = sorted(outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict))
-    values = {run.run_id: ("", _lost_sheet(run.lost_values)) for run in outcome.runs if run.run_id and run.lost_values}
+    values = dict[str, Example]()
+    for run in outcome.runs:
+        if run.run_id and run.lost_values:
+            rows = [cells_of((one.path, one.case_id, one.before, one.after)) for one in run.lost_values]
+            values[run.run_id] = "", Sheet(columns=("lost value", "case", "before", "after"), rows=rows)
     compared = [
         (result, comparison_section(result, _component_conclusion(result, outcome), site, values))
         for result in worst_first
@@ -185,11 +181,6 @@ def _component_conclusion(result: ComparisonResult, outcome: Outcome) -> Compari
     if models := [run.model_id for run in runs if run.status != "complete"]:
         return replace(conclusion, next=f"run the missing calls of {listed(models)}; otherwise {conclusion.next}")
     return conclusion
-
-
-def _lost_sheet(values: Sequence[LostValue]) -> Sheet:
-    rows = [cells_of((one.path, one.case_id, one.before, one.after)) for one in values]
-    return Sheet(columns=("lost value", "case", "before", "after"), rows=rows)
 
 
 def add_outcome_summary(outcome: Outcome, platform: PlatformName | None, site: Site) -> None:

@@ -32,7 +32,8 @@ from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.statistics import Estimate, Trust, rate
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.reports.judge_results import TRUSTED, print_judged, reasons, row_of, share, trust_cell
-from skill_evaluator.text import counted
+from skill_evaluator.stats import by_key
+from skill_evaluator.text import counted, listed
 
 _ITEMS: dict[LabelMode, str] = {
     "pairwise": "pairs",
@@ -44,6 +45,7 @@ _RULE = (
     "A judge is trusted if the 95 % confidence interval of κ with people is at {bar} or above, and not trusted if it "
     "is below. The labelled items must be a random sample. If the two orders of a pair differ, its verdict is a tie."
 )
+_LEGEND = "κ: agreement beyond chance; TPR and TNR: the shares of positive and of negative labels that a judge gives."
 _BIASES = ("position", "length", "self_preference", "leniency", "noise")  # all other biases are probes
 
 
@@ -67,13 +69,18 @@ def calibration_page(calibration: JudgeCalibration) -> Page:
 
 
 def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
-    """Describe how many judges are trusted, with the verdict whose look the site gives it."""
-    counts = Counter(row.trust.trusted for judge in calibration.judges for row in _shown(judge))
-    unusable = sum(judge.unusable is not None for judge in calibration.judges)
-    parts = [f"{words} {counts[trusted]}" for trusted, words in TRUSTED.items() if counts[trusted]]
-    parts += [f"{counted(unusable, 'judge')} without a usable output"] if unusable else []
+    """Return the judges that are trusted, not trusted and undecided as text, and the verdict of the same colour.
+
+    The verdict is None if the judges differ or an output is unusable.
+    """
+    judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
+    unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
+    parts = [
+        f"{words}: {listed(list(dict.fromkeys(judges[key])), 3)}" for key, words in TRUSTED.items() if key in judges
+    ]
+    parts += [f"without a usable output: {listed(unusable, 3)}"] if unusable else []
     moods = {True: "improved", False: "regressed", None: "inconclusive"}
-    return ", ".join(parts) or "no labels", moods[next(iter(counts))] if len(counts) == 1 and not unusable else None
+    return "; ".join(parts) or "no labels", moods[next(iter(judges))] if len(judges) == 1 and not unusable else None
 
 
 def _shown(judge: JudgeResult) -> Sequence[LabelAgreement]:
@@ -104,7 +111,8 @@ def _calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
         if judge.batch is not None:
             yield from _batch_blocks(judge, judge.batch)
     if charted:
-        yield Line(_RULE.format(bar=plain(calibration.bar)))
+        yield ForMedia(("terminal", "markdown"), [Line(_RULE.format(bar=plain(calibration.bar)))])
+        yield Line(_LEGEND)
 
 
 def _six_lines(judge: JudgeResult, row: LabelAgreement) -> Sheet:
@@ -221,7 +229,7 @@ def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> ForM
     if not points:
         return ForMedia(("site",), [Captioned(sheet, "Agreement with people", _RULE.format(bar=plain(bar)))])
     counts = Counter(TRUSTED[row.trust.trusted] for _, row in rows)
-    decisions = ", ".join(f"{text} {count}" for text, count in counts.items())
+    decisions = ", ".join(f"{count} {text}" for text, count in counts.items())
 
     def draw() -> Any:
         from skill_evaluator.display.chart_style import interval_chart, title  # imports altair

@@ -109,7 +109,7 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
     yield ForMedia(("markdown",), [Heading(titles[results.judging.mode], source, level=2)])
     yield ForMedia(("site",), [Heading(titles[results.judging.mode])])  # the source may be a path on this machine
     if isinstance(results, RegressionResults):
-        yield _conclusion(results)
+        yield ForMedia(("terminal", "markdown"), [_conclusion(results)])  # the site has it above the heading
     for judge in results.judges:
         if judge.unusable is not None:
             text = f"{judge.judge.model_id}: no usable output: {reasons(judge.unusable.unscored)}"
@@ -297,10 +297,18 @@ def _position_bias(lean: Estimate) -> Iterator[str]:
 # regressions
 
 
-def _conclusion(results: RegressionResults) -> Line:
+def decision_words(results: RegressionResults) -> str:
+    """Return the ship decision, the number of pairs that may not ship by judge, and whether a rate alerts."""
+    counts = [(judge.judge.model_id, judge.pairs) for judge in _usable(results.judges)]
+    held = [f"{name} {sum(pair.ship_decision != 'ship' for pair in pairs)} of {len(pairs)}" for name, pairs in counts]
+    shown = f" (pairs that may not ship: {listed(held)})" if results.ship_decision != "ship" and held else ""
     raised = "; a rate of regressions is too high or rose" if results.alerting else ""
+    return f"{results.ship_decision or 'no decision'}{shown}{raised}"
+
+
+def _conclusion(results: RegressionResults) -> Line:
     style = "red" if results.alerting else _STYLES[results.ship_decision]
-    return Line((results.ship_decision or "no decision") + raised, style=style)
+    return Line(decision_words(results), style=style)
 
 
 def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
@@ -435,7 +443,7 @@ def interval(figure: Estimate) -> str:
 
 def share(figure: Estimate) -> str:
     """Format a figure with its confidence interval; a dash if it is based on nothing."""
-    return f"{number(figure.value)} {interval(figure)}" if figure.n else "–"
+    return f"{number(figure.value)} {interval(figure)}" if figure.n and figure.value is not None else "–"
 
 
 def row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) -> list[Cell]:

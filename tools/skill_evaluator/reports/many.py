@@ -16,7 +16,6 @@ from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 from skill_evaluator.reports.evaluation import evaluation_summary
 from skill_evaluator.reports.summary import MARKS, STYLES, ComparisonSummary, Reader, amount_words, conclude
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.results import MeasureResult
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 _COLUMNS = ("component", "model", "version", "score", "change", "verdict", "USD")
@@ -121,7 +120,8 @@ def switch_page(result: Switch, folders: Sequence[str]) -> Page:
 
 
 def _switched_row(row: SwitchedComponent) -> list[Cell]:
-    measure = _critical(row)
+    measures = row.comparison.models[0].metrics if row.comparison else []
+    measure = next((measure for measure in measures if measure.tier == "critical"), None)
     verdict: str = row.verdict or "not compared"
     figures = ["–"] * 3
     if measure is not None:
@@ -130,12 +130,6 @@ def _switched_row(row: SwitchedComponent) -> list[Cell]:
     cost = f"{amount(row.usd_per_1000_old)} → {amount(row.usd_per_1000_new)}"
     marked = Cell(f"{MARKS.get(verdict, '!')} {verdict}", STYLES.get(verdict, ""))
     return cells_of([row.component], marked, *figures, cost)
-
-
-def _critical(row: SwitchedComponent) -> MeasureResult | None:
-    """Return the change of a component's critical metric."""
-    measures = row.comparison.models[0].metrics if row.comparison else []
-    return next((measure for measure in measures if measure.tier == "critical"), None)
 
 
 def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary:
@@ -165,14 +159,10 @@ def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary
 
 def mutation_page(result: MutationResult) -> Page:
     """Report mutation testing: the removed parts of a prompt, and the metrics that noticed."""
-    return page_of(result.skill, _mutation_blocks(result))
-
-
-def _mutation_blocks(result: MutationResult) -> Iterator[Block]:
-    yield Heading(*_headline(result), level=2)
     columns = ("mutant", "removed") if result.dry_run else ("mutant", "removed", "status", "noticed by")
-    yield Sheet(columns=columns, rows=[_mutant_row(one)[: len(columns)] for one in result.mutants])
-    yield Lines(list(_mutation_notes(result)), style="dim")
+    table = Sheet(columns=columns, rows=[_mutant_row(one)[: len(columns)] for one in result.mutants])
+    notes = Lines(list(_mutation_notes(result)), style="dim")
+    return page_of(result.skill, [Heading(*_headline(result), level=2), table, notes])
 
 
 def _headline(result: MutationResult) -> Iterator[LinePart]:

@@ -136,6 +136,7 @@ def write_cases(
         gone = f"Case '{case_id}' is no longer among the fixtures." if names is None and case is None else None
         here = [run for run in runs if case_id in run.case_ids]
         parts = [_fit_outputs(run.part(case_id, case), min(_MAX_RUN, _MAX_RUNS // len(here))) for run in here]
+        lost = [part for part in parts if part["stability"]["stable_wrong"] or part["stability"]["flaky"]]
         pages.write(
             case_address(component.name, case_id),
             "case.html",
@@ -146,7 +147,7 @@ def write_cases(
             notice=notice or gone,
             neighbours=[None if other is None else case_address(component.name, other) for other in neighbours],
             runs=parts,
-            opened=_expanded_model(parts),
+            opened=next(iter([*lost, *parts]))["record"].model_id,
             changes=_changes_of_case(case_id, parts, comparison),
             files=[] if case is None else list(_copied_files(pages.site, case)),
             addresses={run.id: run_address(component.name, run.id) for run in here if run in answered},
@@ -210,12 +211,6 @@ def _significance(case_id: str, model: ModelVerdict | None) -> str:
     if any(change.case_id == case_id for change in (*model.cases.broke, *model.cases.fixed)):
         return ", significant by itself"
     return " in every output" if case_id in model.cases.every_answer_worse else ", within noise"
-
-
-def _expanded_model(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the model whose runs are expanded: the first with a field that is wrong or flaky."""
-    lost = [part for part in parts if part["stability"]["stable_wrong"] or part["stability"]["flaky"]]
-    return str([*lost, *parts][0]["record"].model_id)
 
 
 def _fit_outputs(part: dict[str, Any], room: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode
 from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
-from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts, share
+from skill_evaluator.reports.judge_results import decision_words, judged_blocks, judged_doubts, share
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted
@@ -142,11 +142,11 @@ def _outcome_and_verdict(results: JudgeRunResults) -> tuple[str, str | None]:
     if isinstance(results, JudgeCalibration):
         return calibration_words(results)
     if isinstance(results, RegressionResults):
-        decision = results.ship_decision
-        mood = "regressed" if results.alerting else _MOODS.get(decision or "", "inconclusive")
-        return f"{decision or 'no decision'}{', and a rate alerts' * results.alerting}", mood
+        mood = "regressed" if results.alerting else _MOODS.get(results.ship_decision or "", "inconclusive")
+        return decision_words(results), mood
     if isinstance(results, ScoreResults):
-        return f"from 0 to 1: {'; '.join(f'{one.judge.model_id} {share(one.summary)}' for one in results.judges)}", None
+        scores = "; ".join(f"{one.judge.model_id} {share(one.summary)}" for one in results.judges)
+        return f"mean score from 0 to 1: {scores}", None
     wins = [f"{one.judge.model_id} {share(one.criteria[-1].wins)}" for one in results.judges if one.criteria]
     return f"output 1 wins: {'; '.join(wins)}", None
 

@@ -187,8 +187,13 @@ def write_overview(
     retiring: Sequence[str],
 ) -> None:
     """Write the overview. A state without a version is a component that was never measured."""
-    measured = sorted((_with_verdicts(row) for row in rows), key=lambda row: (row["rank"], row["component"]))
-    shown, more = first_rows(measured, _MAX_PAIRS)
+    measured = []
+    for row in rows:
+        verdicts = [verdict["verdict"] or "first" for verdict in (row, row["also"]) if verdict is not None]
+        worst = min(map(ORDER.index, verdicts))
+        address = component_address(row["component"])
+        measured.append({**row, "verdicts": verdicts, "rank": worst, "address": address})
+    shown, more = first_rows(sorted(measured, key=lambda row: (row["rank"], row["component"])), _MAX_PAIRS)
     counts = [(verdict, sum(verdict in row["verdicts"] for row in measured)) for verdict in ORDER]
     pages.write(
         "index.html",
@@ -202,10 +207,3 @@ def write_overview(
         problems=problems,
         retiring=retiring,
     )
-
-
-def _with_verdicts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with its address, its one or two verdicts, and the rank of the worse, 0 for the worst."""
-    verdicts = [verdict["verdict"] or "first" for verdict in (row, row["also"]) if verdict is not None]
-    rank = min(map(ORDER.index, verdicts))
-    return {**row, "verdicts": verdicts, "rank": rank, "address": component_address(row["component"])}

@@ -122,7 +122,6 @@ class LibraryOptions(FormatOption, ConfigOption, FixturesOption, ComponentsOptio
 
 
 def _shared(help: str, *flags: str, **how: Any) -> Any:
-    """Return the parameter of an option that several classes have."""
     return option(help, None, *flags, **how).metadata["parameter"]
 
 
@@ -171,7 +170,6 @@ def flags_of(field: dataclasses.Field[Any], parameter: Any) -> tuple[str, ...]:
 
 
 def _value(hint: Any) -> str:
-    """Return the placeholder of an option's value in the help: its type or its choices."""
     members = [member for member in get_args(hint) if member is not NoneType]
     if get_origin(hint) is Literal:
         return "|".join(map(str, members))

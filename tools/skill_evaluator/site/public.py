@@ -126,7 +126,6 @@ class PublicNames:
         )
 
     def _public_reasons(self, verdict: ModelVerdict | Step) -> dict[str, Any]:
-        """Return the reasons and falls of a verdict, with undeclared fields described instead of named."""
         unnamed = {
             path: _UNNAMED[path.startswith(check_path(""))] for path, _ in verdict.falls if path not in self._paths
         }

@@ -197,13 +197,16 @@ def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
-        ({}, "either run or http is expected at program"),
+        ({}, "exactly one of run and http is required at program"),
         ({"run": ["python", "app.py"]}, "run requires watch"),
         ({"run": ["python"], "watch": ["no*"]}, "no file matches no* of program.watch"),
         ({"run": ["python"], "watch": ["/etc/*"]}, "is not a glob relative to the component's folder"),
         ({"run": ["python"], "watch": ["*"], "env": ["PATH"]}, "PATH is set for every program"),
-        ({"http": {"url": "http://u:p@host/", "body": {}}}, "do not write a password"),
-        ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "{{dokument}}, which is no input (did you"),
+        ({"http": {"url": "http://u:p@host/", "body": {}}}, "a password in a file is not allowed"),
+        (
+            {"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}},
+            "is not an input of the prompt (did you",
+        ),
         ({"http": {"url": "http://host", "body": {}, "headers": {"a\nb": "A"}}}, "program.http.headers"),
     ],
 )

@@ -19,7 +19,7 @@ from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, p
 DELETED_STATUSES = (404, 410)  # HTTP statuses of a deleted batch or deleted results
 _MAX_RESULT_BYTES = 1_000_000_000  # all results of a batch come in one body
 _MAX_CLOCK_SKEW_S = 600.0  # the clocks of this machine and a vendor
-_SLACK_BYTES = 200  # per request, for line ends and enclosing text
+_SLACK_BYTES = 200  # allowance per request: line ends and enclosing text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class BatchStatus:
     """The status of a batch at a vendor."""
 
     batch_id: str
-    state: str  # as the vendor names it
+    state: str  # the vendor's name of the state
     ended: bool
     done: int | None  # number of finished requests; None if unknown
     unanswered: ProviderError  # the error of requests without a result after the batch has ended
@@ -60,7 +60,7 @@ class BatchApi:
     """The differences between the vendors' batch APIs. Paths are relative to the address of the API."""
 
     limits: BatchLimits
-    path: str  # of the list of batches, newest first; a batch has its id appended
+    path: str  # path of the list of batches, newest first; append a batch's id for one batch
     entry: Callable[[str, Json], Json]  # a custom id and the body of a direct call → a request
     create: Callable[["Batches", str, Sequence[Json]], Awaitable[Json]]  # a name and requests → the batch
     next_page: Callable[[Json], Json | None]  # the query for the page after a page of the list

@@ -177,7 +177,7 @@ def _printable(text: str) -> str:
 
 PENDING = "batch_pending"
 _SHARE_OF_BYTES = 0.95  # share of the vendor's limit, because the vendor may count bytes differently
-_MAX_REQUESTS = 10_000  # per batch; all its results are in memory
+_MAX_REQUESTS = 10_000  # limit per batch: all its results are in memory
 _MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
@@ -282,7 +282,7 @@ class BatchEngine:
         try:
             status = await batches.status(batch_id)
         except ProviderError as problem:
-            if problem.reason == "malformed_body":  # for example the page of a proxy
+            if problem.reason == "malformed_body":  # example: the page of a proxy
                 self._add_remark(problem)
                 return None
             if problem.status not in DELETED_STATUSES:

@@ -20,9 +20,9 @@ from skill_evaluator.providers.base import Completion, Failure, FailureKind, Pro
 from skill_evaluator.text import canonical_json, digest
 
 IN_FLIGHT = 8  # default number of concurrent calls of a model
-MAX_IN_FLIGHT = 256  # for a server on a private network; also vLLM's default batch size
+MAX_IN_FLIGHT = 256  # limit for a server on a private network; also vLLM's default batch size
 _BYTES_PER_TOKEN = 4
-_TEMPLATE_TOKENS = 8  # per message
+_TEMPLATE_TOKENS = 8  # tokens per message
 _MAX_TEMPLATE_TOKENS = 512  # instructions that structured output adds to a prompt
 
 

@@ -23,9 +23,8 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.remote import RemoteProvider
+from skill_evaluator.providers.remote import RemoteProvider, base64_of, content_of
 from skill_evaluator.providers.structured import sent_schema
-from skill_evaluator.providers.wire import base64_of, content_of
 
 if TYPE_CHECKING:
     from skill_evaluator.providers.sdk import SdkConnection

@@ -29,9 +29,8 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.remote import RemoteProvider
+from skill_evaluator.providers.remote import HttpAnswer, RemoteProvider, base64_of, content_of, error_from_status
 from skill_evaluator.providers.structured import sent_schema
-from skill_evaluator.providers.wire import HttpAnswer, base64_of, content_of, error_from_status
 
 if TYPE_CHECKING:
     from google.genai.client import AsyncClient

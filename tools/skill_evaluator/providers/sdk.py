@@ -19,8 +19,8 @@ from skill_evaluator.providers.base import ProviderError
 from skill_evaluator.providers.clouds import Options, cloud_of
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.redaction import remember
+from skill_evaluator.providers.remote import Content, HttpAnswer, json_bytes
 from skill_evaluator.providers.transport import Http
-from skill_evaluator.providers.wire import Content, HttpAnswer, json_bytes
 
 Send = Callable[..., Awaitable[object]]  # method, path, query=, body=, file= (name, content, type) of a form
 _SET_BY_SDKS = {"authorization", "content-type", "accept", "anthropic-version", "anthropic-beta", "user-agent"}

@@ -20,7 +20,7 @@ from yarl import URL
 
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
-from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, json_bytes
+from skill_evaluator.providers.remote import Content, HttpAnswer, TooLargeError, json_bytes
 
 _HEADER_BYTES = 65_536  # limit of one header
 _READ_BYTES = 65_536

@@ -233,6 +233,9 @@ Read = Callable[[Any, Mapping[str, str]], Completion]
 VendorError = Callable[[HttpAnswer], ProviderError | None]
 
 
+Send = Callable[..., Awaitable[object]]  # arguments: method, path, query=, body=, file= (name, content, type) of a form
+
+
 class Connection(Protocol):
     """An open connection to a server: a `SdkConnection` or a `PlainConnection`."""
 

@@ -21,9 +21,9 @@ from skill_evaluator.judges.modes.regression_results import (
     RegressionResults,
 )
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
-from skill_evaluator.judges.prompting.session import JudgeRunSize
+from skill_evaluator.judges.prompting.judging import JudgeRunSize
 from skill_evaluator.judges.statistics import Estimate
-from skill_evaluator.judges.workflows.case_drafting import DraftedCases
+from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import Judged, JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.records.pinned import PinReport

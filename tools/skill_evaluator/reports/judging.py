@@ -8,8 +8,8 @@ from skill_evaluator.display import count, number, plain
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
+from skill_evaluator.judges.prompting.judging import JudgeRunSize
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.statistics import Estimate, mean_within
 from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.text import counted

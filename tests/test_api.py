@@ -40,7 +40,7 @@ from skill_evaluator.ci.linting import LintRequest
 from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest, SwitchRequest
 from skill_evaluator.exchange.exported import ExportRequest
 from skill_evaluator.exchange.imported import ImportRequest
-from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest
+from skill_evaluator.judges.workflows.drafting import CasesDraftRequest
 from skill_evaluator.judges.workflows.requests import (
     CalibrateRequest,
     PairwiseRequest,

@@ -10,7 +10,6 @@ from skill_evaluator.display.options import (
     Audits,
     Batch,
     Concurrency,
-    ConfigOption,
     FormatOption,
     LibraryOptions,
     MaxCalls,
@@ -22,6 +21,7 @@ from skill_evaluator.display.options import (
     options,
     rare,
 )
+from skill_evaluator.judges.workflows.requests import DraftRequest
 from skill_evaluator.library.config import SafetyLimits, load_settings
 
 Missing = Literal["refuse", "questions", "scenarios", "models"]  # an error, or the rows to exclude for missing scores
@@ -98,12 +98,9 @@ class ScenariosCheckRequest(AuditFolders):
 
 
 @options
-class ScenariosDraftRequest(FormatOption, ConfigOption):
+class ScenariosDraftRequest(FormatOption, DraftRequest):
     """The options of `scenarios draft`."""
 
     task: str = option("The domain, in a few words.", ..., metavar="TEXT")
     model: str = option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
     family: str | None = option("The new folder of scenarios; default: from --task.", metavar="NAME")
-    seed: int = rare("Seed of the call.", 0)
-    max_cost: MaxCost = None
-    dry_run: bool = flag("Print the maximum cost; make no call.")

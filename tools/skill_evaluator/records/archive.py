@@ -344,9 +344,9 @@ def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
 
 
 def refusal_reason(entries: Iterable[RecordedRun], version: str, prompt: str | None) -> str | None:
-    """Return why a run of this version and prompt digest cannot be recorded, or None if it can.
+    """Return the reason to refuse a run with this version and prompt digest, or None if it can be recorded.
 
-    It cannot if the version is recorded with another prompt: the run would become a baseline of later versions.
+    A run is refused if its version is recorded with another prompt: it would become a baseline of later versions.
     """
     first = first_runs(entries).get(version)
     if first is None or prompt is None or short_digest(prompt) == first.prompt:

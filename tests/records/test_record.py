@@ -72,16 +72,6 @@ def test_a_row_is_what_people_read_in_plain_numbers(kept: Record) -> None:
     assert all(digest == kept.digests[name][7:23] for name, digest in row["digests"].items())
 
 
-@pytest.mark.parametrize("cases", [12, 60])
-def test_a_row_takes_little_more_than_a_kilobyte_and_300_bytes_a_case(
-    cases: int, skill: Component, tmp_path: Path
-) -> None:
-    run = [(case(f"a-receipt-of-a-kind-{at:03}", TRUTH), [R, W]) for at in range(cases)]
-    board = tmp_path / "leaderboard.json"
-    append_rows(board, skill.name, [record(skill, run).row()])
-    assert board.stat().st_size < 2000 + 400 * cases  # five metrics instead of three
-
-
 def test_a_record_has_the_rows_keys_and_what_every_replicate_scored(kept: Record) -> None:
     value = as_json(kept)
     assert value.keys() == (ROW | IN_A_ROW_WHERE_IT_SAYS_SOMETHING | IN_A_RECORD_ALONE) - {"digest"}

@@ -150,9 +150,12 @@ class RowTokens(FrozenModel):
     hit_rate: Share | None = LATER
 
 
-class Tokens(RowTokens):
+class Tokens(FrozenModel):
     """Tokens counted by the vendor; the input is split into `cache_read`, `cache_write` and `uncached`."""
 
+    input: NonNegativeInt | None
+    output: NonNegativeInt | None
+    hit_rate: Share | None = LATER
     cache_read: NonNegativeInt | None = LATER
     cache_write: NonNegativeInt | None = LATER
     uncached: NonNegativeInt | None = LATER

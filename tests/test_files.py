@@ -261,8 +261,6 @@ def test_any_text_comes_back_as_it_was(tmp_path: Path, text: str) -> None:
     writer.append({text: text})
     writer.close()
     assert list(read_lines(writer.path)) == [(1, {text: text})]
-    files.replace_text(tmp_path / "a.json", json_text({text: text}))
-    assert json.loads((tmp_path / "a.json").read_bytes()) == {text: text}
 
 
 def test_lines_are_read_into_models_and_one_that_is_none_is_named(tmp_path: Path) -> None:

@@ -91,14 +91,6 @@ def test_where_nothing_varied_the_interval_is_what_could_have_gone_unseen(
 
 
 @thorough
-@given(value=shares, n=st.integers(2, 40))
-def test_agreement_never_makes_an_interval_of_no_width(value: float, n: int) -> None:
-    interval = unit_interval([value] * n)
-    assert interval is not None
-    assert interval[1] - interval[0] >= (1 - 0.05 ** (1 / n)) * 0.999
-
-
-@thorough
 @given(values=st.lists(shares | st.sampled_from([0.0, 1.0]), min_size=2, max_size=8))
 def test_an_interval_lies_in_0_to_1_and_around_the_mean(values: list[float]) -> None:
     interval = unit_interval(values)

@@ -1,4 +1,4 @@
-"""`scenarios draft`: a domain → a family of scenarios that a model drafts, marked as unreviewed."""
+"""`scenarios draft`: have a model draft a family of scenarios for a domain, marked as unreviewed."""
 
 import re
 from pathlib import Path
@@ -31,7 +31,7 @@ class _Family(FrozenModel):
 
 
 def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
-    """Have a model draft a family of eight to ten scenarios and return its folder; return the size for a dry run.
+    """Have a model draft eight to ten scenarios and return the folder of the family; in a dry run return the size.
 
     Raise ConfigError if the family exists, and JudgeError if the output contains no valid family.
     """

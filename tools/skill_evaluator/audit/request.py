@@ -38,8 +38,8 @@ class AuditFolders(LibraryOptions):
 
 
 @options
-class AuditRequest(AuditFolders):
-    """The size of an audit; None and empty stand for the value in settings.yaml or in the audit to resume."""
+class AuditRunRequest(AuditFolders):
+    """The options of `audit run`; None and empty stand for the value in settings.yaml or in the audit to resume."""
 
     benchmarks: tuple[str, ...] = option(
         "A component; default: audit.benchmarks (settings.yaml).", (), "--benchmark", metavar="NAME"
@@ -52,12 +52,6 @@ class AuditRequest(AuditFolders):
     replicates: int | None = option("Outputs per question and scenario; default 2.", None, "-n")
     seed: int | None = rare("Seed of the drawn cases and of the calls; default 0.")
     max_cost: MaxCost = None
-
-
-@options
-class AuditRunRequest(AuditRequest):
-    """The options of `audit run`."""
-
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
     resume: bool = flag("Continue the newest audit.")
@@ -68,7 +62,7 @@ class AuditRunRequest(AuditRequest):
 
     @property
     def resumed(self) -> str | None:
-        """The audit to continue, `latest` for the newest; None for a new audit."""
+        """The id or folder of the audit to continue, `latest` for the newest, or None for a new audit."""
         return self.run or (LATEST if self.resume else None)
 
 

@@ -114,7 +114,7 @@ def promptfoo(folder: Path, compared: Sequence[Sample]) -> list[bool]:
 
 
 @pytest.mark.newest
-def test_promptfoo_agrees_about_what_has_its_name_but_for_what_is_listed(tmp_path: Path) -> None:
+def test_promptfoo_agrees_except_for_listed_differences(tmp_path: Path) -> None:
     if not shutil.which("promptfoo"):
         pytest.skip("promptfoo is not installed")
     compared = [*samples(200), *(sample for sample, _ in DIFFER)]
@@ -124,5 +124,5 @@ def test_promptfoo_agrees_about_what_has_its_name_but_for_what_is_listed(tmp_pat
     assert apart == [sample for sample, _ in DIFFER]
 
 
-def test_what_is_listed_says_what_ours_does() -> None:
+def test_listed_differences_have_our_result() -> None:
     assert [passed(check, answer) for (answer, check, _), _ in DIFFER] == [one for _, one in DIFFER]

@@ -15,36 +15,14 @@ from tests.checks.test_checks import passed
 Sample = tuple[str, dict[str, Any], dict[str, Any]]
 """An answer, a check of ours, and promptfoo's assertion."""
 WORDS = (
-    "total",
-    "Total",
-    "TOTAL",
-    "straße",
-    "STRASSE",
-    "İzmir",
-    "9 EUR",
-    "9",
-    "a.b",
-    "",
-    " ",
-    "\n",
-    "yes",
-    "no",
-    "{",
-    "é",
-)
+    "total", "Total", "TOTAL", "straße", "STRASSE", "İzmir", "9 EUR", "9", "a.b",
+    "", " ", "\n", "yes", "no", "{", "é",
+)  # fmt: skip
 PATTERNS = (r"\d+", "^yes$", "t.tal", "[A-Z]+", "(yes|no)", r"\bno\b", "^$", "a\\.b", r"\s$", "total$", "[^a-z]", "x*")
 VALUES: Sequence[Any] = ({"a": 1}, {"a": 1, "b": [True, None]}, [1, 2], [], {"a": {"b": "é"}}, {"a": "1"})
 JSON = (
-    '{"a": 1}',
-    '{"a": 1.0}',
-    '{"b": [true, null], "a": 1}',
-    "[1, 2]",
-    " [1,2]\n",
-    "[2, 1]",
-    "{}",
-    "[]",
-    '{"a": 1,}',
-)
+    '{"a": 1}', '{"a": 1.0}', '{"b": [true, null], "a": 1}', '[1, 2]', ' [1,2]\n', '[2, 1]', '{}', '[]', '{"a": 1,}',
+)  # fmt: skip
 DIFFER: Sequence[tuple[Sample, bool]] = (  # and what ours says
     (("9.0", {"equals": 9}, {"type": "equals", "value": 9}), True),
     ((" 9", {"equals": 9}, {"type": "equals", "value": 9}), True),

@@ -208,8 +208,9 @@ def score_text(
 def _scorer(
     schema: Mapping[str, Any] | None, fields: FieldSettings | None, metrics: Iterable[str] | None
 ) -> OutputScorer:
+    arguments: Any = (schema, fields, metrics)
     try:
-        content = marshal.dumps((schema, fields, metrics), 2)  # later versions encode object identity
+        content = marshal.dumps(arguments, 2)  # later versions encode object identity
     except ValueError:  # not plain JSON
         return OutputScorer(schema, fields, metrics)
     return _scorer_of(content)

@@ -285,7 +285,7 @@ def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "remedy": remedy(answer.reason, record.model_id) if answer.reason else None,
         "found": FOUND_AS.get(answer.parsed.form) if answer.parsed else None,
         "score": output.metrics.get(record.primary_metric),
-        "unmarked": output.unmarked,
+        "unmarked": output.answer.unmarked,
         "differing": differing,
         "alike": [value for value in values if value not in differing],
         "counts": Counter([*(leaf.outcome for leaf in output.leaves), *(one["outcome"] for one in checks)]),

@@ -36,7 +36,7 @@ _NO_TRUTH = "no ground truth"
 
 
 class Missing(FrozenModel):
-    """The missing values of a measure, and the bounds of the difference: all worst and all best for the candidate.
+    """The missing values of a measure, and the bounds of its difference: the worst and the best for the candidate.
 
     `lost` describes the missing outputs by case id, the widest bound first; `baseline_lost` and `candidate_lost` count
     them. `undefined` has the reason why the metric has no value, by case id. `rests_on` is the share of cases with a
@@ -179,9 +179,9 @@ class MeasureResult(FrozenModel):
     """One metric or field, candidate minus baseline.
 
     `p` is one-sided, in the direction of the difference, and `q` is adjusted over the family. `ci95` excludes 0 if p ≤
-    0.025. `n` counts cases, or outputs if each is an independent draw. `detectable_drop` would have been significant
-    with 80 % power; it is None if no drop would. `harmed`: the field lost significantly more than `policy.harm`. The
-    agreement of replicates is not tested: its q and its verdict are None.
+    0.025. `n` counts cases, or outputs if each is an independent draw. A drop of `detectable_drop` would have been
+    significant with 80 % power; it is None if no drop would. `harmed`: the field lost significantly more than
+    `policy.harm`. The agreement of replicates is not tested: its q and its verdict are None.
     """
 
     metric: str
@@ -276,7 +276,7 @@ class Cases(FrozenModel):
 
     @property
     def worse(self) -> list[str]:
-        """The cases that broke; if none did, those in which every output is worse than any output of the baseline."""
+        """The ids of the cases that broke; if none did, of those in which every output is worse than any before."""
         return [case.case_id for case in self.broke] or self.every_answer_worse
 
 
@@ -396,7 +396,7 @@ class ModelVerdict(FrozenModel):
 
     @property
     def n_cases(self) -> int:
-        """The number of cases of the critical metric with the most cases; 0 if there is no metric."""
+        """The largest number of cases of a critical metric, else of any metric; 0 without metrics."""
         critical = [one.n_cases for one in self.metrics if one.tier == "critical"]
         return max(critical or [one.n_cases for one in self.metrics], default=0)
 

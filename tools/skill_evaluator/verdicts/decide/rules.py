@@ -76,7 +76,7 @@ class VerdictRules:
         return self.tolerance(PairedScores(name=self.primary_metric, kind="accuracy", case_ids=(), before=(), after=()))
 
     def levels(self, measure: PairedScores, *, is_accepted: bool = False) -> Levels:
-        """Return the significance levels of a measure against the baseline or, `is_accepted`, the accepted version."""
+        """Return the levels of a measure against the baseline, or against the accepted version if `is_accepted`."""
         share = CRITICAL_SHARE if self.is_critical(measure) else OTHER_SHARE
         return Levels(fall=self.alpha * (ACCEPTED_SHARE if is_accepted else share), rise=self.alpha / 2)
 
@@ -229,10 +229,10 @@ class Losses:
 
 
 def has_collapsed(measured: MeasureEffects, models: int) -> bool:
-    """Return whether a measure was right in nearly all outputs and now is in few, in too few cases for a test.
+    """Return whether a measure was right in nearly all outputs and now is right in few of them.
 
-    This requires three cases, or two if a single model has several outputs a case. At most a tenth of the outputs may
-    still be right, or half of them with three cases and enough replicates.
+    This finds losses in too few cases for a test: in three, or in two if a single model has several outputs a case. At
+    most a tenth of the outputs may still be right, or half of them with three cases and enough replicates.
     """
     before, after = measured.before, measured.after
     cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())
@@ -253,7 +253,7 @@ def is_harmed_everywhere(measured: MeasureEffects, harm: float) -> bool:
 
 
 def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
-    """Return the verdict on a model in view of its losses, which its means may hide."""
+    """Lower the verdict on a model to *regressed* or *inconclusive* if it has losses that its means hide."""
     crept = losses.since_accepted is not None and losses.since_accepted.verdict == "regressed"
     fell_before = losses.earlier_run is not None and verdict == "inconclusive"
     if losses.fields or losses.lost_critical_cases or crept or fell_before:

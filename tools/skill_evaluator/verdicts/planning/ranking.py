@@ -357,7 +357,7 @@ def _score(record: Record, metric: str) -> Score | None:
 def _contrasts(
     skill: str, models: Sequence[_Candidate], rules: VerdictRules
 ) -> tuple[list[Contrast], dict[str, list[str]]]:
-    """Compare all pairs of models, and return the ids of the models that dominate each model by its id, too."""
+    """Compare all pairs of models. Return also, by model id, the ids of the models that dominate it."""
     couples = list(combinations(models, 2))
     pairs = [
         mark_concurrent(

@@ -27,7 +27,7 @@ from skill_evaluator.records.record import (
     strict_by_replicate,
 )
 from skill_evaluator.records.summaries import AMOUNTS, CaseAmount
-from skill_evaluator.stats import mean_or_none
+from skill_evaluator.stats import by_key, mean_or_none
 from skill_evaluator.text import counted, differences, listed
 
 Kind = Literal["accuracy", "reproducibility", "field", "amount"]
@@ -382,17 +382,19 @@ def pooled(record: Record, again: Sequence[Record]) -> Record:
     """Return a copy of a record whose cases also have the outputs of further runs (`again`) of its version."""
     if not again:
         return record
-    others = [{case.question: case for case in run.per_case} for run in again]
-    cases = [
-        _pooled_case([case, *(run[case.question] for run in others if case.question in run)])
-        for case in record.per_case
-    ]
+    others = by_key((case.question, case) for run in again for case in run.per_case)
+    cases = [_pooled_case([case, *others.get(case.question, [])]) for case in record.per_case]
     coverage = sum(run.coverage for run in (record, *again)) / (1 + len(again))
     return record.model_copy(update={"per_case": cases, "coverage": coverage})
 
 
 def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
     newest, counts, shares = runs[0], [run.fields for run in runs], [run.reproducibility for run in runs]
+    amounts = {}
+    for name in AMOUNTS:
+        parts = [run.amounts[name] for run in runs if name in run.amounts]
+        if n := sum(part.n for part in parts):
+            amounts[name] = CaseAmount(mean=sum(part.mean * part.n for part in parts) / n, n=n)
     return newest.model_copy(
         update={
             "outcomes": [outcome for run in runs for outcome in run.outcomes],
@@ -418,18 +420,9 @@ def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
                 for check_id, check in newest.checks.items()
                 if all(check_id in run.checks for run in runs)
             },
-            "amounts": {
-                name: _pooled_amount(amounts)
-                for name in AMOUNTS
-                if (amounts := [run.amounts[name] for run in runs if name in run.amounts])
-            },
+            "amounts": amounts,
         }
     )
-
-
-def _pooled_amount(amounts: Sequence[CaseAmount]) -> CaseAmount:
-    n = sum(amount.n for amount in amounts)
-    return CaseAmount(mean=sum(amount.mean * amount.n for amount in amounts) / n, n=n)
 
 
 APART = "the two runs have different checks"
@@ -446,7 +439,8 @@ def with_same_checks(pair: Pair) -> Pair:
     before, after = ({case.case_id: case.checks for case in run.per_case} for run in (pair.baseline, pair.candidate))
     alike = {case_id: _alike(before.get(case_id, {}), checks) for case_id, checks in after.items()}
     if pair.unproved_judge and not all(check.judged for checks in alike.values() for check in checks.values()):
-        alike = {case_id: _without_judged_weight(checks) for case_id, checks in alike.items()}
+        for checks in alike.values():
+            checks |= {name: one.model_copy(update={"weight": 0.0}) for name, one in checks.items() if one.judged}
 
     def cut(runs: Sequence[Record]) -> tuple[Record, ...]:
         checked = [[(case, alike.get(case.case_id, {})) for case in run.per_case] for run in runs]
@@ -464,10 +458,6 @@ def with_same_checks(pair: Pair) -> Pair:
         baseline_again=cut(pair.baseline_again),
         candidate_again=cut(pair.candidate_again),
     )
-
-
-def _without_judged_weight(checks: Mapping[str, CheckRecord]) -> dict[str, CheckRecord]:
-    return {name: one.model_copy(update={"weight": 0.0}) if one.judged else one for name, one in checks.items()}
 
 
 def _alike(before: Mapping[str, CheckRecord], after: Mapping[str, CheckRecord]) -> dict[str, CheckRecord]:

@@ -192,7 +192,7 @@ def open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> t
 
 
 def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: VerdictRules) -> str:
-    """Return what would decide an inconclusive measure, as text, if its difference D persists.
+    """Return the remedies for an inconclusive measure (such as more cases), if its difference D persists.
 
     With the t quantile t, a drop is excluded if the standard error is at most (D + tolerance) ÷ t, and significant if
     it is at most −D ÷ t. The part of the error between cases falls with the square root of their number; the variance
@@ -267,7 +267,7 @@ def reasons_of(
 
 
 def remedy_of(compared: Compared, results: Results, coverage: float, rules: VerdictRules) -> str | None:
-    """Return what would decide an inconclusive verdict, as text. Return None if only a look at the cases would."""
+    """Return the remedy for an inconclusive verdict, such as more cases. Return None if only people can decide it."""
     if coverage < rules.required_coverage:
         return _MISSING
     if _is_of_one_case(results):

@@ -14,7 +14,6 @@ from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.stats import ALPHA, ROUNDING, benjamini_hochberg, by_key, rounded, t_cdf, t_quantile
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.amounts import amount_reasons, amount_results, with_amounts
 from skill_evaluator.verdicts.decide.comparability import (
     Pair,
     PairedScores,
@@ -51,6 +50,8 @@ from skill_evaluator.verdicts.decide.rules import (
     MOSTLY,
     Losses,
     VerdictRules,
+    amount_reasons,
+    amount_results,
     component_verdict,
     has_collapsed,
     is_harmed_everywhere,
@@ -59,6 +60,7 @@ from skill_evaluator.verdicts.decide.rules import (
     model_verdict,
     verdict_on,
     verdict_with_losses,
+    with_amounts,
 )
 
 Results = Sequence[MeasureResult]

@@ -1,7 +1,9 @@
 """What other programs import: the same scores as a run's, rows that name every leaf, and errors that say the place."""
 
 import copy
+import dataclasses
 import datetime
+import inspect
 import json
 import subprocess
 import sys
@@ -26,10 +28,31 @@ from skill_evaluator import (
     score_output,
     score_text,
 )
+from skill_evaluator.api.auditing import Audits
+from skill_evaluator.api.judging import Judges
+from skill_evaluator.audit.request import (
+    AuditReportRequest,
+    AuditRunRequest,
+    ScenariosCheckRequest,
+    ScenariosDraftRequest,
+)
+from skill_evaluator.ci.linting import LintRequest
+from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest, SwitchRequest
+from skill_evaluator.exchange.exported import ExportRequest
+from skill_evaluator.exchange.imported import ImportRequest
+from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest
+from skill_evaluator.judges.workflows.requests import (
+    CalibrateRequest,
+    PairwiseRequest,
+    RegressionRequest,
+    RubricDraftRequest,
+    ScoreRequest,
+)
 from skill_evaluator.library.components import load_component
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS
 from skill_evaluator.metrics.base import Comparison
 from skill_evaluator.scoring import scores
+from skill_evaluator.site.build import SiteBuild
 
 from tests.support.json_values import json_values, quick
 
@@ -365,6 +388,35 @@ def test_an_answer_that_is_no_text_is_refused(text: Any) -> None:
         NotJsonError, match=f"^the text of the output is a {kind}, not a str; use score_output for a parsed"
     ):
         score_text({}, text)
+
+
+@pytest.mark.parametrize(
+    ("method", "request_type"),
+    [
+        (Library.evaluate, EvaluationRequest),
+        (Library.try_, EvaluationRequest),
+        (Library.dry_run, EvaluationRequest),
+        (Library.mutate, MutationRequest),
+        (Library.switch, SwitchRequest),
+        (Library.lint, LintRequest),
+        (Library.export, ExportRequest),
+        (Library.import_results, ImportRequest),
+        (Library.site, SiteBuild),
+        (Audits.run, AuditRunRequest),
+        (Audits.report, AuditReportRequest),
+        (Audits.check_scenarios, ScenariosCheckRequest),
+        (Judges.score, ScoreRequest),
+        (Judges.pairwise, PairwiseRequest),
+        (Judges.regression, RegressionRequest),
+        (Judges.calibrate, CalibrateRequest),
+        (Judges.rubric, RubricDraftRequest),
+        (Judges.scenarios, ScenariosDraftRequest),
+        (Judges.draft_cases, CasesDraftRequest),
+    ],
+)
+def test_arguments_of_a_method_are_options_of_its_request(method: Callable[..., Any], request_type: type) -> None:
+    options = {field.name for field in dataclasses.fields(request_type)}
+    assert inspect.signature(method).parameters.keys() - options <= {"self", "watch", "on_problem"}
 
 
 @pytest.fixture

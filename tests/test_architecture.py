@@ -43,7 +43,23 @@ TABLE = (
 )
 INSIDE = {  # the second level of large rooms, from the ground up
     "verdicts": ("decide", "planning", "history"),
-    "audit": ("request", "results", "cube", "run", "statistics", "findings", "report"),
+    "audit": (
+        "request",
+        "results",
+        "cube",
+        "manifest",
+        "drawing",
+        "gathering",
+        "calls",
+        "statistics",
+        "auditing",
+        "family",
+        "drafting",
+        "wording",
+        "charts",
+        "page",
+        "printing",
+    ),
 }
 ONLY_IMPORTER = {"yaml": "library.reading"}
 SHOWN_BY = {"api", "display", "errors", "reports", "text"}  # the rooms that a command imports, beside its options
@@ -54,7 +70,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "openai",
     "google",
     "xllamacpp",
-    "jsonschema",
     "git",
     "github",
     "numpy",
@@ -84,7 +99,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.providers.redaction",
     "skill_evaluator.providers.sdk",
     "skill_evaluator.providers.transport",
-    "skill_evaluator.audit.report",
+    "skill_evaluator.audit",
     "skill_evaluator.display.chart_style",
     "skill_evaluator.api.auditing",
     "skill_evaluator.api.ci",

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from skill_evaluator.audit.gathering import GatheredAudit
+from skill_evaluator.audit.manifest import RUNS
 from skill_evaluator.audit.request import AuditFolders
-from skill_evaluator.audit.run.gathering import GatheredAudit
-from skill_evaluator.audit.run.manifest import RUNS
 
 from tests.support.library import SCHEMA, SKILL, Ended, Library, journal
 

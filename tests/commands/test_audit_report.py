@@ -60,7 +60,7 @@ def test_missing_output_is_refused_or_left_out_as_requested(served: AuditLibrary
     server.reply = failing
     assert served.audit().code in (0, 4)
     refused = served.call("audit", "report")
-    assert refused.refuses("lacks outputs of two in grand")
+    assert refused.refuses("lacks scores of two in grand")
     assert "--missing questions, scenarios or models" in refused.err
     left = served.call("audit", "report", "--missing", "questions", "--format", "json")
     assert left.code == 0

@@ -164,7 +164,7 @@ def test_dry_run_prints_size_and_cost_and_writes_nothing(tmp_path: Path) -> None
     found = library.audit("--dry-run", "--format", "json").json
     assert found["doubts"] == FEW
     assert [each["calls"] for each in found["models"]] == [CALLS, CALLS]
-    assert [each["note"] for each in found["models"]] == ["OPENAI_API_KEY not set", "ANTHROPIC_API_KEY not set"]
+    assert [each["key"] for each in found["models"]] == ["OPENAI_API_KEY not set", "ANTHROPIC_API_KEY not set"]
     assert (found["total"]["calls"], found["total"]["output_tokens_upper"]) == (60, 60 * 100)
     library.models({"id": "unpriced", "provider": "openai", "base_url": "http://127.0.0.1:9/v1"})
     assert library.audit("--dry-run", "--max-cost", "1").refuses("--max-cost requires a price for 'unpriced'")

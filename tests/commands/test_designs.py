@@ -328,9 +328,7 @@ def test_limit_that_excludes_the_baseline_is_reported_before_the_first_call(
     by_default: Library, server: ChatServer, asking: Asking
 ) -> None:
     done = by_default.evaluate_here("--max-calls", "8")
-    words = (
-        "is called without its baseline: --max-calls, 8, is enough for the new version (at most 6), not for both (9)"
-    )
+    words = "without its baseline: --max-calls 8 covers the new version (at most 6 calls), but not both versions (9)"
     assert (done.code, words in done.err.splitlines()[0]) == (0, True)
     assert {prompt for prompt, _ in asking.seen} == {NEW}
     by_default.served_by(server.url, price={"input": 1000.0, "output": 5000.0})

@@ -235,12 +235,12 @@ def test_declaration_changes_metrics_and_fields(tmp_path: Path) -> None:
 
 def test_invalid_component_name_is_refused(tmp_path: Path) -> None:
     components = write_component(tmp_path).parent
-    named_like = "a component has the name of its folder (letters, digits, '.', '_', '-'), not"
+    rule = "cannot be a component's name (letters, digits, '.', '_', '-')"
     for name, message in {
         "receipt": "unknown component 'receipt' in <components> (did you mean 'receipts'?)",
         "zzz": "unknown component 'zzz' in <components> (known: receipts)",
-        "receipts\n": f"{named_like} 'receipts '",
-        **{wrong: f"{named_like} '{wrong}'" for wrong in ("../receipts", "..", "receipts/", "/etc", "")},
+        "receipts\n": f"'receipts ' {rule}",
+        **{wrong: f"'{wrong}' {rule}" for wrong in ("../receipts", "..", "receipts/", "/etc", "")},
     }.items():
         with pytest.raises(ComponentError) as caught:
             load_component(components, name)
@@ -248,5 +248,5 @@ def test_invalid_component_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_missing_components_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ComponentError, match=r"none is not a folder; name the components with --components DIR"):
+    with pytest.raises(ComponentError, match=r"none is not a folder; set the components folder with --components DIR"):
         load_component(tmp_path / "none", NAME)

@@ -65,7 +65,14 @@ def test_bump_decides_whether_to_measure() -> None:
 def version(version: str | None = "1.0.0", prompt: str = "p", schema: str | None = "s") -> ComponentVersion:
     problem = None if version else "version 'one' is not semver"
     return ComponentVersion(
-        name="a", folder="components/a", version=version, line=3, problem=problem, prompt=prompt, schema=schema
+        name="a",
+        folder="components/a",
+        file="components/a/prompt.md",
+        version=version,
+        line=3,
+        problem=problem,
+        prompt=prompt,
+        schema=schema,
     )
 
 
@@ -133,7 +140,7 @@ def test_components_are_read_at_each_commit(git: GitRepository) -> None:
     assert {name: component.version for name, component in before.items()} == {"a": "1.0.0"}
     assert {name: component.version for name, component in after.items()} == {"a": "1.1.0", "b": "0.1.0"}
     assert before["a"].schema == after["a"].schema is not None
-    assert after["b"].schema is None
+    assert after["b"].schema != after["a"].schema
 
 
 @pytest.mark.parametrize("folder", [".", "components", "teams/a b/[x]*"])

@@ -15,8 +15,9 @@ from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.providers.wire import error_from_status
-from skill_evaluator.runner.engine import Budget, Stop
+from skill_evaluator.runner.engine import Stop
 from skill_evaluator.runner.journal import Journal, read_answers
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Replicate
 
 from tests.runner.scripted import Driven, Script, ScriptedProvider, answer, drive

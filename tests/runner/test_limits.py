@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.config import Limits, Model, Retry, Settings
 from skill_evaluator.providers import PROVIDERS
-from skill_evaluator.runner import engine as limits
-from skill_evaluator.runner.engine import Bucket, Budget, Gate, Pace, wait_before_retry
+from skill_evaluator.runner import limits
+from skill_evaluator.runner.limits import Bucket, Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.schedule import calls_in_flight
 
 

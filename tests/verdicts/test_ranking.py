@@ -11,8 +11,7 @@ import pytest
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
-from skill_evaluator.verdicts.planning.ranking import rank_models
+from skill_evaluator.verdicts.planning.ranking import Advice, ModelRanking, rank_models
 
 from tests.audit.cubes import PAPER
 from tests.support.records import Score, a_record
@@ -134,7 +133,7 @@ def test_none_is_advised_where_neither_score_nor_cost_nor_time_tells() -> None:
     advice = rank(model("x", LEVEL[0], cost_usd=None), model("y", LEVEL[1], cost_usd=None)).advice
     assert advice.model_id is None
     assert advice.reason == "x, y do not differ significantly in score, cost or latency"
-    assert advice.words.startswith("best model: x or y (")
+    assert advice.words.startswith("to ship: x or y (")
     assert rank(model("x", LEVEL[0])).advice.model_id is None
 
 

@@ -116,7 +116,7 @@ def _exit_code(arguments: list[str]) -> int:
             return _report_bug(problem)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if problem.errno == errno.EPIPE:
-            return 141  # as a shell reports a program whose reader is gone
+            return 141  # a shell reports this code for a program whose reader is gone
         print(f"error: the result could not be printed: {problem.strerror}", file=sys.stderr)
         return EXIT_USER_ERROR
     except Exception as problem:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, read_versioned
+from skill_evaluator.stats import Interval
 
 Quadrant = Literal["safe default", "predictable baseline", "strong but scenario-fragile", "avoid"]
 QUADRANTS: dict[Quadrant, str] = {  # numbered as in the paper
@@ -18,7 +19,6 @@ QUADRANTS: dict[Quadrant, str] = {  # numbered as in the paper
     "avoid": "Q3",
     "strong but scenario-fragile": "Q4",
 }
-Interval = tuple[float, float]
 AUDIT_VERSION = 1
 REPORTED = "report.json"
 

@@ -41,7 +41,7 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdi
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _MAX_LISTED = 3
-_MAX_LOST_FIELDS = 3  # per model
+_MAX_LOST_FIELDS = 3  # lost fields named per model
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -221,9 +221,9 @@ def _lost_values_of_model(
     lost = []
     for field in verdict.lost_fields[:_MAX_LOST_FIELDS]:
         values = ((change.case_id, value) for change in changes for value in change.values)
-        found = next(((case_id, value) for case_id, value in values if _INDEX.sub("[]", value.path) == field), None)
-        if found is not None:
-            case_id, value = found
+        example = next(((case_id, value) for case_id, value in values if _INDEX.sub("[]", value.path) == field), None)
+        if example is not None:
+            case_id, value = example
             old, new = value_pair(value.before, value.after)
             lost.append(LostValue(case_id=case_id, path=value.path, before=old, after=new))
     return lost

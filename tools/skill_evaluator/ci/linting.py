@@ -164,7 +164,7 @@ def _all_names(components: Path) -> tuple[str, ...]:
     if sources_in(components):
         return tuple(component_names(components))
     if not components.is_dir():
-        raise ComponentError(f"{components} is not a folder; name the components with --components DIR")
+        raise ComponentError(f"{components} is not a folder; set the components folder with --components DIR")
     # git leaves results in the folder when it checks out a branch without the component
     marks = ("prompt.md", "schema.json", "leaderboard.json", "evals/*")
     files = [path for mark in marks for path in components.glob(f"*/{mark}") if path.name != "results"]
@@ -186,7 +186,7 @@ def _problems_of_history(request: LintRequest, name: str, folder: str, past: Lib
 def _base_commit(request: LintRequest) -> str | None:
     """Return the commit of `--base`; print a warning if it does not exist or is not in the history of HEAD.
 
-    Return None without `--base`, or if the commit does not exist.
+    Return None if `--base` is not given or if the commit does not exist.
     """
     if request.base is None:
         return None

@@ -3,16 +3,16 @@
 import sys
 
 from skill_evaluator.api import Library
-from skill_evaluator.audit.findings.family import FamilyVerdict, check_draft
-from skill_evaluator.audit.report.calls import print_audit_runs, print_family, print_size
-from skill_evaluator.audit.report.page import print_audit, write_audit
+from skill_evaluator.audit.drawing import AuditSize
+from skill_evaluator.audit.family import FamilyVerdict
+from skill_evaluator.audit.page import print_audit, write_audit
+from skill_evaluator.audit.printing import print_audit_runs, print_family, print_size
 from skill_evaluator.audit.request import (
     AuditReportRequest,
     AuditRunRequest,
     ScenariosCheckRequest,
     ScenariosDraftRequest,
 )
-from skill_evaluator.audit.run.drawing import AuditSize
 from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.prompting.session import JudgeRunSize
@@ -93,7 +93,7 @@ def scenarios_draft(options: ScenariosDraftRequest) -> int:
     drafted = library.judge.scenarios(**keywords_of(options, ScenariosDraftRequest), watch=watch)
     if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, options.format)
-    check = check_draft(drafted.name, options.config, library.settings.limits)
+    check = library.audits.check_scenarios(drafted.name)
     print_family(check, options.format)
     print(f"{counted(len(check.scenarios), 'scenario')} written to {drafted}, not reviewed yet", file=sys.stderr)
     return EXIT_OK

@@ -38,7 +38,8 @@ from skill_evaluator.errors import (
 )
 from skill_evaluator.evaluation.dry_run import dry_run
 from skill_evaluator.evaluation.many import evaluate_many, plan_many
-from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult, evaluate_at_each_save
+from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate_at_each_save
+from skill_evaluator.evaluation.pipeline import evaluate as run_evaluation
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import entry_of
@@ -97,7 +98,7 @@ def evaluate(options: EvaluateOptions) -> int:
         return _evaluate_many(options)
     if options.dry_run:
         return print_dry_run(dry_run(options), options.format)
-    return _show(Evaluation(options, watch).run(write_report), options, full=options.full)
+    return _show(run_evaluation(options, watch, write_report), options, full=options.full)
 
 
 @options
@@ -120,7 +121,7 @@ def try_(options: TryOptions) -> int:
     values = {name: getattr(options, name) for name in passed_on}
     request = EvaluationRequest(**values, draft=True, leaderboard=False)
     if not options.watch:
-        return _show(Evaluation(request, watch).run(write_report), request, full=options.full, show_changes=True)
+        return _show(run_evaluation(request, watch, write_report), request, full=options.full, show_changes=True)
     code = EXIT_INCOMPLETE
     for done in evaluate_at_each_save(request, watch, write_report):
         code = _show(done, request, full=options.full, show_changes=True)
@@ -206,7 +207,7 @@ def _warn_without_verdict(done: EvaluationResult, *, show_changes: bool) -> None
         notes = [*skipped_run_notes(done.archive.entries, entry_of(record), None), record.served_note]
         for note in filter(None, notes):
             print(f"warning: {note}", file=sys.stderr)
-    if done.request.scenario == SCHEMA_ALONE and done.judged:
+    if done.inputs.request.scenario == SCHEMA_ALONE and done.judged:
         print(f"evaluate {name} without --no-prompt, too, to see what the prompt adds", file=sys.stderr)
     if show_changes and done.judged:
         print(f"there is no complete record to compare with: evaluate {name} first", file=sys.stderr)

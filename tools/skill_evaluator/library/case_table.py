@@ -25,7 +25,7 @@ from skill_evaluator.display.options import (
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import json_text, replace_text, storing, validated
 from skill_evaluator.library.cases import INPUTS, Case, case_folders, cases_of_table, find_cases, read_cases
-from skill_evaluator.library.components import METAS, Component, load_component, places_of, sources_of
+from skill_evaluator.library.components import METAS, Component, load_component, sources_at
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.prompts import DOCUMENT
 from skill_evaluator.library.sources import component_names
@@ -111,7 +111,7 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
     names = [*columns.named, *(TRUTHS if columns.truth is None else ())]
     rows = [(at, line, {name: row[name] for name in names if name in row}) for at, line, row in read.rows]
     read = replace(read, rows=rows)
-    if component.schema is None and not sources_of([place_of_new(component, table.fixtures, (), "")]):
+    if component.schema is None and not sources_at(place_of_new(component, table.fixtures, (), "")):
         component = replace(component, output=read.output or component.output)
         truths = list(read.truths(component.output, None))
         schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
@@ -151,8 +151,8 @@ def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable
     """
     if component.output == "choice":
         raise FixtureError(f"'{component.name}' has multiple-choice questions: add lines to questions.jsonl instead")
-    folders = places_of(component.home, component.fixtures, fixtures, "cases")
-    folder = next((folder for folder in folders if sources_of([folder])), folders[0])
+    folders = component.case_files(fixtures).places()
+    folder = next(filter(sources_at, folders), folders[0])
     if existing := [case_id for case_id in case_ids if (folder / case_id).exists()]:
         raise FixtureError(f"{folder / existing[0]} exists already; {advice}")
     return folder

@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 
 from skill_evaluator.errors import GitError, SkillEvaluatorError
 from skill_evaluator.files import json_text, read_json, read_text, storing
-from skill_evaluator.library.components import find_texts, output_of_truths, places_of, read_truths, table_beside
+from skill_evaluator.library.components import CaseFiles, find_texts
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains, read_schema
 from skill_evaluator.library.tables import Columns
@@ -187,10 +187,10 @@ def declarations(folder: Path, pointer: str | None, limits: SafetyLimits) -> str
 
 
 def _truths_of(folder: Path, limits: SafetyLimits) -> list[Any]:
-    paths = places_of(folder, folder.name, None, "cases")
-    table = table_beside(folder, paths, None, Columns(), limits)
-    output = output_of_truths(paths, table) or "json"
-    return [*read_truths(folder, paths, None, output, limits), *table.truths(output, None)]
+    files = CaseFiles(home=folder, fixtures=folder.name, fixtures_dir=None, limits=limits)
+    table = files.table(Columns())
+    output = files.output(table) or "json"
+    return [*files.truths(output), *table.truths(output, None)]
 
 
 def _fits(folder: Path, pointer: str, truths: list[Any], limits: SafetyLimits) -> bool:

@@ -59,7 +59,7 @@ sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # 
 
 
 def cache_floor(model: Model) -> int | None:
-    """Return the tokens of the shortest prompt that is cached. Return None for servers other than vendor and clouds."""
+    """Return the tokens of the shortest prompt that is cached, or None for a server of another company."""
     floor = next((tokens for name, tokens in _FLOORS.items() if model.api_name.startswith(name)), _USUAL_FLOOR)
     return floor if model.is_direct or model.place else None
 
@@ -113,7 +113,6 @@ def _file(file: File) -> Mapping[str, Any]:
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client with explicit settings in place of the environment's."""
     from anthropic import AsyncAnthropic, omit
     from anthropic.lib.credentials import WorkloadIdentityCredentials
 
@@ -151,6 +150,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 KIND = ProviderKind(
     open=open_provider,
+    tools=True,
     sampling=sampling,
     key_variables=("ANTHROPIC_API_KEY",),
     federation=_FEDERATION,

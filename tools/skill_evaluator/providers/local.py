@@ -1,7 +1,7 @@
 """A small model in this process (SmolLM2-135M-Instruct through xllamacpp), without key, network and cost.
 
-Calls run one at a time, with a fixed number of threads and from a state independent of other calls, so that equal
-requests give equal outputs.
+Calls run one at a time, with a fixed number of threads and from a state that does not depend on other calls, so that
+equal requests give equal outputs.
 """
 
 import hashlib
@@ -64,12 +64,12 @@ def context_tokens(model: Model) -> int:
 
 
 def params_of(model: Model) -> LocalParams:
-    """Return the validated params of a local model. Raise ConfigError with the invalid key."""
+    """Return the params of a local model. Raise ConfigError with the invalid key."""
     return validated(LocalParams, model.params.extra, Path(f"params of local model '{model.id}' in models.yaml"))
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
-    """Load the weights into this process; raise ConfigError if the engine or the weights are not available."""
+    """Load the weights into this process. Raise ConfigError without the engine or the weights."""
     sent = sampling(model).sent
     return LocalProvider(
         sampling={name: sent[name] for name in ("temperature", "top_p") if name in sent},
@@ -176,7 +176,7 @@ class SharedStates:
 
 
 class LocalProvider:
-    """One loaded model. `complete` runs in a worker thread; the engine releases the GIL meanwhile."""
+    """One loaded model. A call runs in a thread of its own; the engine releases the GIL meanwhile."""
 
     in_process = True
 
@@ -199,7 +199,7 @@ class LocalProvider:
         self._model = model
 
     async def complete(self, request: Request) -> Completion:
-        """Make one call; raise ProviderError (`context_exceeded` if the prompt is too long)."""
+        """Make one call. Raise ProviderError (`context_exceeded` if the prompt is too long)."""
         body: dict[str, Any] = {
             **self._sampling,
             "messages": _spoken(request.messages),

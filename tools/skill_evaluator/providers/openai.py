@@ -27,7 +27,7 @@ from skill_evaluator.providers.base import (
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import RemoteProvider
 from skill_evaluator.providers.structured import sent_schema
-from skill_evaluator.providers.wire import ErrorAnswer, base64_of, content_of, parsed_body
+from skill_evaluator.providers.wire import HttpAnswer, base64_of, content_of, parsed_body
 from skill_evaluator.text import canonical_json, digest
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             content["response_format"] = {"type": "json_schema", "json_schema": schema}
         return content
 
-    def vendor_error(answer: ErrorAnswer) -> ProviderError | None:
+    def vendor_error(answer: HttpAnswer) -> ProviderError | None:
         is_empty = answer.details.get("code") in _OUT_OF_CREDIT
         return ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True) if is_empty else None
 
@@ -137,7 +137,6 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client with explicit settings in place of the environment's."""
     from openai import AsyncOpenAI, omit
 
     from skill_evaluator.providers.sdk import SdkConnection, without_environment
@@ -205,6 +204,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 KIND = ProviderKind(
     open=open_provider,
+    tools=True,
     sampling=sampling,
     key_variables=("OPENAI_API_KEY",),
     federation=_FEDERATION,

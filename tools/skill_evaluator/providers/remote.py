@@ -10,10 +10,8 @@ from skill_evaluator.files import first_problem
 from skill_evaluator.providers.base import Completion, ProviderError, Request, Usage, malformed
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.wire import (
-    ErrorAnswer,
     HttpAnswer,
     TooLargeError,
-    error_answer_of,
     error_from_status,
     is_content_filter,
     parsed_answer,
@@ -29,14 +27,15 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError
 _NO_BILL = Usage(input_tokens=0, output_tokens=0)  # error statuses are not billed
 Body = Callable[[Request], Mapping[str, Any]]
 Read = Callable[[Any, Mapping[str, str]], Completion]
-VendorError = Callable[[ErrorAnswer], ProviderError | None]
+VendorError = Callable[[HttpAnswer], ProviderError | None]
 
 
 class RemoteProvider:
     """One model whose calls are posted as JSON to a path of its `connection`.
 
-    `read` maps the body and headers of a success. `vendor_error` maps errors specific to this vendor, and returns None
-    for other errors. `renamed` has the replacement names of parameters that the server rejected.
+    `body` builds the JSON of a request. `read` reads the body and headers of a success. `vendor_error` returns the
+    error of a response that only this vendor sends, or None. `renamed` has the replacements of parameters that the
+    server rejected.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class RemoteProvider:
         self.limits_time = identity is None  # the transport does not time an exchange of tokens
 
     async def complete(self, request: Request) -> Completion:
-        """Make one call; raise ProviderError. A body over the limit is an output without text."""
+        """Make one call. Raise ProviderError. A body over the limit is an output without text."""
         body = self.body(request)
         try:
             answer = await self._send("POST", self.path, body=body)
@@ -68,7 +67,7 @@ class RemoteProvider:
         return replace(self.completion(answer, sent=body), latency_s=answer.latency_s)
 
     def body(self, request: Request) -> Mapping[str, Any]:
-        """Return the JSON body of a request; raise ProviderError for a text with a lone surrogate."""
+        """Return the JSON body of a request. Raise ProviderError for a text that is not valid Unicode."""
         try:
             for message in request.messages:
                 message.text.encode()
@@ -77,10 +76,10 @@ class RemoteProvider:
         return {self.renamed.get(name, name): value for name, value in self._body(request).items()}
 
     async def fetch(self, method: str, path: str, **content: Any) -> HttpAnswer:
-        """Send any request (see `SdkConnection.send`); raise ProviderError, or TooLargeError for the body."""
+        """Send any request (see `SdkConnection.send`). Raise ProviderError, or TooLargeError for its body."""
         answer = await self._send(method, path, **content)
         if not answer.is_success:
-            raise self._status_error(error_answer_of(answer))
+            raise self._status_error(answer)
         return answer
 
     async def _send(self, method: str, path: str, **content: Any) -> HttpAnswer:
@@ -90,10 +89,10 @@ class RemoteProvider:
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpAnswer, sent: Container[str] | None = None) -> Completion:
-        """Read a response; raise ProviderError for an error or an invalid body.
+        """Read a response. Raise ProviderError for an error or an invalid body.
 
-        An error of a content filter is a refusal with the error's message as its text. `sent` are the parameters of the
-        request, or None if they are not known, as in a batch.
+        An error of a content filter is a refusal with the error's message as its text. `sent` has the parameters of the
+        request, None if they are not known, as in a batch.
         """
         if answer.is_success:
             try:
@@ -101,23 +100,22 @@ class RemoteProvider:
             except TooLargeError:
                 return Completion(text="", stop_reason="too_large")
             except UNREADABLE as problem:
-                if not error_answer_of(answer).details.get("message"):
+                if not answer.details.get("message"):
                     what = first_problem(problem) if isinstance(problem, ValidationError) else repr(problem)
                     what = "it has an empty array" if isinstance(problem, IndexError) else what
                     kind, begin = answer.headers.get("content-type", "no type"), answer.content[:1_000]
                     raise malformed(f"unexpected body: {what}; it is {kind} and begins with {begin!r}") from None
-        error = error_answer_of(answer)
-        if is_content_filter(error):
-            return Completion(text=error.message, stop_reason="refusal", usage=_NO_BILL)
+        if is_content_filter(answer):
+            return Completion(text=answer.message, stop_reason="refusal", usage=_NO_BILL)
         if answer.is_success:
-            raise ProviderError("server_error", error.message, retryable=True, perhaps_billed=True)
-        raise self._rejection(error, sent)
+            raise ProviderError("server_error", answer.message, retryable=True, perhaps_billed=True)
+        raise self._rejection(answer, sent)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._connection.close()
 
-    def _rejection(self, error: ErrorAnswer, sent: Container[str] | None) -> ProviderError:
+    def _rejection(self, error: HttpAnswer, sent: Container[str] | None) -> ProviderError:
         """Return the error of a call. It is retryable if the server names a replacement for a parameter."""
         problem = self._status_error(error)
         if not problem.rejected:
@@ -131,7 +129,7 @@ class RemoteProvider:
             problem.reason = f"{refused}_refused"
         return problem
 
-    def _status_error(self, error: ErrorAnswer) -> ProviderError:
+    def _status_error(self, error: HttpAnswer) -> ProviderError:
         if self._identity is not None and error.status in (401, 403):
             return self._identity.refused(error.message, error.status)
         vendor_error = self._vendor_error(error) if self._vendor_error else None

@@ -1,7 +1,7 @@
-"""The connection to a vendor's SDK: the SDK builds and signs a request, `Transport` sends it and stores the answer.
+"""The connection to a vendor's SDK: the SDK builds and signs a request, `Transport` sends it and stores the response.
 
-The answer is the raw body, even if the SDK cannot parse it. httpx2 is slow to import, so this module is imported at the
-first call.
+The stored response has the raw body, even if the SDK cannot parse it. httpx2 is slow to import, so this module is
+imported at the first call.
 """
 
 import json
@@ -29,7 +29,7 @@ _SET_BY_AIOHTTP = {"host", "content-length", "transfer-encoding", "connection"}
 
 @dataclass(slots=True)
 class _SdkCall:
-    """What the transport received during one call of an SDK."""
+    """The response or the error that the transport received during one call of an SDK."""
 
     answer: HttpAnswer | None = None
     fault: Exception | None = None
@@ -39,7 +39,7 @@ _EXCHANGE: ContextVar[_SdkCall] = ContextVar("exchange")  # SDKs send in the cal
 
 
 class Transport(httpx2.AsyncBaseTransport):
-    """The transport of an SDK's HTTP client. It adds the files to the body and stores the answer."""
+    """The transport of an SDK's HTTP client. It adds the files to the body and stores the response."""
 
     def __init__(self, http: Http, note_access: Callable[[str], None] | None) -> None:
         self._http = http
@@ -69,7 +69,7 @@ class Transport(httpx2.AsyncBaseTransport):
 
 
 class SdkConnection:
-    """A vendor's SDK client. Its answers are raw bodies, so that no paid output is lost."""
+    """A vendor's SDK client. Its responses are raw bodies, so that no paid output is lost."""
 
     def __init__(self, model: Model, settings: Settings, identity: Identity | None) -> None:
         self.place = cloud_of(model)
@@ -93,7 +93,7 @@ class SdkConnection:
         body: Any = None,
         file: tuple[str, Sequence[Any], str] | None = None,
     ) -> HttpAnswer:
-        """Make a request and return the answer of any status; raise the errors of `Http.send`.
+        """Send a request and return the response of any status. Raise the errors of `Http.send`.
 
         `body` is JSON, or the fields of a form with a `file` (name, lines of JSON, type).
         """
@@ -155,7 +155,7 @@ def _requests_of(client: Any) -> Send:
 
 
 def without_environment(variable: str, omit: Any) -> dict[str, Any]:
-    """Return default headers that omit the headers in an environment variable, so only models.yaml determines a run.
+    """Return default headers that omit the headers in an environment variable, so only models.yaml counts.
 
     Raise ConfigError for a header that the SDK itself sets, such as the key.
     """

@@ -1,7 +1,7 @@
 """HTTP by aiohttp with limits, for the vendors' SDKs and for endpoints under test.
 
-A key is never sent to another origin or to a proxy that could read it. Bodies are read up to a limit, and faults become
-a `ProviderError`. aiohttp is slow to import, so this module is imported when the first call is made.
+A key is never sent to another origin or to a proxy that could read it. aiohttp is slow to import, so this module is
+imported when the first call is made.
 """
 
 import asyncio
@@ -36,8 +36,8 @@ _NOT_REACHED = (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError)
 class Http:
     """An aiohttp session with limits. Close it in the event loop that used it.
 
-    An answer must arrive within `timeout_s`, plus time for each byte sent or received. The proxy that the environment
-    names for the first address is used for all requests.
+    A response must arrive within `timeout_s` seconds, plus time for each byte sent or received. The proxy that the
+    environment names for the first address is used for all requests.
     """
 
     def __init__(self, timeout_s: float, max_bytes: int) -> None:
@@ -46,7 +46,7 @@ class Http:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], content: Content) -> HttpAnswer:
-        """Send a request and return the answer of any status. Follow redirects within the origin.
+        """Send a request and return the response of any status. Follow redirects within the origin.
 
         Raise TooLargeError if the body of a success is over the limit, ProviderError for a fault, and ValueError or
         TypeError if the request cannot be sent.
@@ -129,7 +129,7 @@ class PlainConnection:
         self._http = Http(timeout_s, max_bytes)
 
     async def send(self, method: str, path: str = "", *, body: Any = None) -> HttpAnswer:
-        """Send JSON, or no body, and return the answer of any status."""
+        """Send JSON, or no body, and return the response of any status."""
         headers, content = self._headers, Content(b"")
         if body is not None:
             headers, content = {**headers, "content-type": "application/json"}, Content(json_bytes(body))
@@ -146,10 +146,10 @@ def _header_text(value: str) -> str:
 
 
 def _proxy_for(url: str) -> str | None:
-    """Return the proxy that the environment names for an address.
+    """Return the proxy that the environment names for an address, or None.
 
-    Raise ProviderError for an address that cannot be read, or for a proxy that does not speak HTTP, which could read
-    the key. The message does not contain the address of the proxy, since it may contain a password.
+    Raise ProviderError for an invalid proxy, or for a proxy that does not speak HTTP, which could read the key. The
+    message does not name the proxy, since its address may have a password.
     """
     parts, proxies = urlsplit(url), getproxies()
     variable = f"{parts.scheme}_proxy" if proxies.get(parts.scheme) else "all_proxy"
@@ -165,7 +165,7 @@ def _proxy_for(url: str) -> str | None:
 
 
 def _description(problem: Exception, url: str) -> str:
-    """Describe the address and the error, without the request, which contains the key."""
+    """Describe the address and the error, without the request, which has the key."""
     address = problem if isinstance(problem, aiohttp.ClientConnectorError) else URL(url)
     return f"{address.host} port {address.port}: {_reason(problem)}"
 

@@ -18,7 +18,7 @@ _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 
 def find_weights(path: Path | None, sha256: str | None) -> Path:
-    """Return the path of the weights, downloaded if necessary. Raise ConfigError for a missing or different file."""
+    """Return the path of the weights, fetched if necessary. Raise ConfigError for a missing or different file."""
     path = path or smollm2_weights()
     if not path.is_file():
         raise ConfigError(f"weights of the local model not found: {path}")
@@ -36,7 +36,7 @@ def _digest(path: Path) -> str:
 
 
 def smollm2_weights() -> Path:
-    """Return the path of the SmolLM2-135M-Instruct weights; fetch 93 MB the first time, or raise ConfigError."""
+    """Return the path of the SmolLM2-135M-Instruct weights. Fetch 93 MB the first time, or raise ConfigError."""
     from importlib.metadata import PackageNotFoundError, files
 
     try:

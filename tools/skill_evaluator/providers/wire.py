@@ -83,7 +83,7 @@ class Content:
         return sum(len(part) if isinstance(part, bytes) else (part[1] + 2) // 3 * 4 for part in self._parts)
 
     def read(self) -> Iterator[bytes]:
-        """Yield the bytes in parts; raise OSError for a file that cannot be read or has become shorter."""
+        """Yield the bytes in parts. Raise OSError for a file that cannot be read or has become shorter."""
         for part in self._parts:
             if isinstance(part, bytes):
                 yield part
@@ -102,7 +102,7 @@ def content_of(
     file: Callable[[File], Any],
     text: Callable[[str], Any] = lambda text: {"type": "text", "text": text},
 ) -> str | list[Any]:
-    """Return the text of a message, or its parts in the vendor's form if it has files. Skip blank texts."""
+    """Return the text of a message, or its parts in the vendor's form if it has files. Blank texts are skipped."""
     if not message.files:
         return message.text
     parts = (part for part in message.parts if isinstance(part, File) or part.strip())
@@ -111,7 +111,7 @@ def content_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAnswer:
-    """The answer of a server."""
+    """The answer of a server, whose error has the vendors' form: `{"error": {"message": …}}`, or its inner object."""
 
     status: int
     headers: Mapping[str, str]  # names in lower case
@@ -123,19 +123,26 @@ class HttpAnswer:
         """Whether the status is 2xx."""
         return 200 <= self.status < 300
 
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """The error object of the body; empty if there is none."""
+        try:
+            body = json.loads(self.content.decode(errors="replace"))
+        except (ValueError, RecursionError):
+            return {}
+        if isinstance(body, list) and len(body) == 1:
+            body = body[0]
+        details = body.get("error", body) if isinstance(body, dict) else None
+        return details if isinstance(details, dict) else {}
+
+    @property
+    def message(self) -> str:
+        """The message of the error, or the whole body."""
+        return str(self.details.get("message") or self.content.decode(errors="replace"))
+
 
 class TooLargeError(Exception):
     """The body of an answer is over the limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorAnswer:
-    """An error status with the message and details in its body. `details` is empty if there is no JSON object."""
-
-    status: int
-    headers: Mapping[str, str]
-    message: str
-    details: Mapping[str, Any]
 
 
 def parsed_body(content: bytes) -> Any:
@@ -144,34 +151,19 @@ def parsed_body(content: bytes) -> Any:
 
 
 def parsed_answer(content: bytes) -> Any:
-    """Parse the JSON of one answer; raise TooLargeError for too many values, ValueError or RecursionError."""
+    """Parse the JSON of one response. Raise TooLargeError for too many values, ValueError or RecursionError."""
     if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MAX_VALUES:
         raise TooLargeError
     return parsed_body(content)
 
 
 def _integer(digits: str) -> int | float:
-    """Read an integer of JSON; a huge one becomes a float, since Python refuses to read thousands of digits."""
+    """Read an integer of JSON. A huge one becomes a float, since Python refuses to read thousands of digits."""
     return int(digits) if len(digits) < 20 else float(digits)
 
 
-def error_answer_of(answer: HttpAnswer) -> ErrorAnswer:
-    """Parse an error in the vendors' form: `{"error": {"message": …}}`, or its inner object only."""
-    text = answer.content.decode(errors="replace")
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        body = None
-    if isinstance(body, list) and len(body) == 1:
-        body = body[0]
-    details = body.get("error", body) if isinstance(body, dict) else None
-    details = details if isinstance(details, dict) else {}
-    message = str(details.get("message") or text)
-    return ErrorAnswer(status=answer.status, headers=answer.headers, message=message, details=details)
-
-
 def error_from_status(status: int, headers: Mapping[str, str], message: str) -> ProviderError:
-    """Classify an HTTP error of any vendor: its kind, stable reason, and whether and when to retry."""
+    """Classify an HTTP error of any vendor: its kind, its reason, and whether and when to retry."""
     fatal = "model_retired" if status in (400, 404) and _RETIRED.search(message) else _FATAL.get(status)
     fatal = "out_of_credit" if status == 400 and _EMPTY in message else fatal
     if fatal is not None:
@@ -193,7 +185,7 @@ def error_from_status(status: int, headers: Mapping[str, str], message: str) -> 
     )
 
 
-def is_content_filter(error: ErrorAnswer) -> bool:
+def is_content_filter(error: HttpAnswer) -> bool:
     """Return whether a content filter refused the prompt or the output."""
     inner = error.details.get("innererror")
     codes = [error.details.get(key) for key in ("code", "type")] + [inner.get("code") if isinstance(inner, dict) else 0]
@@ -201,21 +193,21 @@ def is_content_filter(error: ErrorAnswer) -> bool:
     return error.status != 429 and (has_code or _FILTER_WORDS.search(error.message) is not None)
 
 
-def replaced_parameter(error: ErrorAnswer) -> tuple[str, str] | None:
-    """Return a rejected parameter and its replacement in the server's message. Return None if there is none."""
+def replaced_parameter(error: HttpAnswer) -> tuple[str, str] | None:
+    """Return a rejected parameter and the replacement that the server names, or None."""
     match = _REPLACED.search(error.message[:_MAX_TEXT])
     return (str(error.details.get("param") or match[1]), match[2]) if match else None
 
 
-def refused_parameter(error: ErrorAnswer) -> str | None:
-    """Return the parameter of `ignores` that a server rejects. Return None for other errors."""
+def refused_parameter(error: HttpAnswer) -> str | None:
+    """Return the rejected parameter if `ignores` in models.yaml can name it, or None."""
     text = f"{error.message} {error.details}"[:_MAX_TEXT]
     match = _PARAMETER.search(str(error.details.get("param") or text)) if _REFUSED.search(text) else None
     return match[1] if match else None
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Read `retry-after-ms` or `retry-after` (a number or HTTP date) in seconds. Return None if neither is valid."""
+    """Return the seconds of `retry-after-ms` or `retry-after` (a number or an HTTP date), or None."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = headers.get(name, "").strip()
         if _NUMBER.fullmatch(text):

@@ -1,19 +1,18 @@
 """The recorded runs of a component: its leaderboard, the records of its rows, and the accepted versions.
 
 Only the leaderboard keys that select runs are parsed; a record is read when it is used. Rows are added under a lock,
-each run id once, and the file is replaced as a whole, so concurrent writers lose nothing and readers never see a
-partial file. The text of existing rows is copied unchanged. `evals/accepted.json` names the accepted baselines of later
-versions.
+each run id once; the text of existing rows is copied unchanged.
 """
 
 import datetime
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import semver
@@ -62,8 +61,6 @@ Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 @lru_cache(maxsize=10_000)
 def precedence(version: str) -> Precedence:
     """Return a sort key for semver order, with date versions lowest; raise ValueError for an invalid version.
-
-    The result is cached because parsing dominated the run time for long histories.
 
     >>> sorted(["1.0.0", "1.0.0-rc.10", "0.9.0", "1.0.0-rc.9"], key=precedence)
     ['0.9.0', '1.0.0-rc.9', '1.0.0-rc.10', '1.0.0']
@@ -184,11 +181,7 @@ def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -
     with locked(lock):
         before = read_acceptances(path)
         for existing in before:
-            if (existing.version, existing.models, existing.why) == (
-                acceptance.version,
-                acceptance.models,
-                acceptance.why,
-            ):
+            if all(getattr(existing, key) == getattr(acceptance, key) for key in ("version", "models", "why")):
                 return existing
         file = AcceptedVersions(skill=skill, accepted=[*before, acceptance])
         replace_text(path, json_text(file.model_dump(mode="json")))
@@ -226,11 +219,10 @@ class Archive:
             self.accepted = [*read_acceptances(folder / "evals" / component.accepted_path.name), *self.accepted]
         if repository is not None:
             for commit in filter(None, map(repository.commit, refs)):
-                self._add(commit, repository)
+                self._add_commit(commit, repository)
         self.entries = mark_edited(_without_superseded([entry for entry in self.entries if not entry.is_baseline]))
 
-    def _add(self, commit: str, repository: Repository) -> None:
-        """Add the runs recorded at a commit that are not recorded here."""
+    def _add_commit(self, commit: str, repository: Repository) -> None:
         for folder in map(repository.relative_path, self._folders):
             blobs = {path.removeprefix(f"{folder}/"): blob for path, blob in repository.files(commit, folder).items()}
             if _BOARD in blobs:
@@ -242,8 +234,7 @@ class Archive:
         run_ids = {entry.run_id for entry in self.entries}
         self.entries += [entry for entry in entries if entry.run_id not in run_ids]
 
-    def _path(self, run_id: str) -> Path:
-        """Return the path of a run's record, which may be in the folder of a former name."""
+    def _record_path(self, run_id: str) -> Path:
         paths = [folder / _RECORDS / f"{run_id}.json" for folder in self._folders]
         return next((path for path in paths if path.exists()), paths[0])
 
@@ -254,13 +245,15 @@ class Archive:
     def record_of(self, run_id: str) -> Record:
         """Read the record of a run id, once, even if it has no row; raise LeaderboardError if it is invalid."""
         if run_id not in self._read:
-            path = self._path(run_id)
+            path = self._record_path(run_id)
             blob = self._blobs.get(path.name)
             if path.exists() or self._repository is None or blob is None:
-                record = load_record(run_id, path.parent)
+                record = read_record(path)
             else:
                 text = self._repository.contents([blob])[blob].decode("utf-8", "replace")
-                record = _check_run_id(run_id, parse_record(parse_json(text, path, LeaderboardError), path), path)
+                record = parse_record(parse_json(text, path, LeaderboardError), path)
+            if record.run_id != run_id:
+                raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}'")
             if record.skill in self._component.formerly:
                 record = record.model_copy(update={"skill": self._component.name})
             self._read[run_id] = record
@@ -274,7 +267,7 @@ class Archive:
         if run.beside is None or run.is_baseline:
             return None
         if run.beside not in self._beside:
-            path = self._path(run.beside)
+            path = self._record_path(run.beside)
             exists = run.beside in self._read or path.exists() or path.name in self._blobs
             self._beside[run.beside] = entry_of(self.record_of(run.beside)) if exists else None
         baseline = self._beside[run.beside]
@@ -315,7 +308,8 @@ def _without_superseded(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
 
 def read_entries(path: Path) -> list[RecordedRun]:
     """Read the runs of a leaderboard, newest first; empty if there is no file. Raise LeaderboardError if invalid."""
-    return parse_entries(read_bytes(path, LeaderboardError, BOARD_SIZE), path) if path.exists() else []
+    content = read_board(path)
+    return [] if content is None else parse_entries(content, path)
 
 
 def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
@@ -367,18 +361,6 @@ def refusal_reason(entries: Iterable[RecordedRun], version: str, prompt: str | N
     )
 
 
-def load_record(run_id: str, records_dir: Path) -> Record:
-    """Read the record of a run of a component; raise LeaderboardError if it is missing or invalid."""
-    path = records_dir / f"{run_id}.json"
-    return _check_run_id(run_id, read_record(path), path)
-
-
-def _check_run_id(run_id: str, record: Record, path: Path) -> Record:
-    if record.run_id != run_id:
-        raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}'")
-    return record
-
-
 _ROW = re.compile(rb"\n    \{\n")
 _TAIL = b"\n  ]\n}\n"
 
@@ -392,22 +374,17 @@ class Leaderboard(FrozenModel):
 
 
 def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
-    """Read a leaderboard, or return an empty one if there is no file; raise LeaderboardError if it is invalid or newer.
+    """Read a leaderboard, or return an empty one if there is no file.
 
-    `formerly` has former names of the component, which the file may contain instead of `skill`.
+    Raise LeaderboardError if it is invalid, newer, or of a component that is neither `skill` nor in `formerly`.
     """
     content = read_board(path)
-    if content is None:
-        return Leaderboard(skill=skill)
+    return Leaderboard(skill=skill) if content is None else parse_leaderboard(content, path, skill, formerly)
+
+
+def parse_leaderboard(content: bytes, path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
+    """Parse the content of a leaderboard; raise LeaderboardError if it is invalid or of another component."""
     board = parse_board(content, path, Leaderboard)
-    _check_name(board.skill, path, skill, formerly)
-    return board
-
-
-def parse_leaderboard(value: Any, path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
-    """Parse the JSON value of a leaderboard; raise LeaderboardError if it is invalid or of another component."""
-    refuse_newer(value, path, BOARD_VERSION)
-    board = validated(Leaderboard, value, path, LeaderboardError)
     _check_name(board.skill, path, skill, formerly)
     return board
 
@@ -442,32 +419,27 @@ def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 
-def append_rows(path: Path, skill: str, rows: Iterable[Row]) -> None:
-    """Add rows to the file. If LeaderboardError or StorageError is raised, the file is unchanged."""
-    with _adding_rows(path, skill, rows):
-        pass
+def append_rows(
+    path: Path, skill: str, rows: Iterable[Row], records: Mapping[Path, Record] = MappingProxyType({})
+) -> None:
+    """Write the records, then add the rows to the leaderboard.
 
-
-def add_records(path: Path, records: Mapping[Path, Record]) -> None:
-    """Write a component's records, then add their rows. Raise LeaderboardError, before writing, if one is refused.
-
-    After a crash between the two steps, `append_rows` adds the rows.
+    Raise LeaderboardError or StorageError, and leave the leaderboard unchanged, if a row is refused or a file cannot be
+    written. After a crash between the two steps, a second call adds the rows.
     """
-    with _adding_rows(path, next(iter(records.values())).skill, [record.row() for record in records.values()]):
-        for record_path, record in records.items():
-            write_record(record_path, record)
-
-
-@contextmanager
-def _adding_rows(path: Path, skill: str, rows: Iterable[Row]) -> Iterator[None]:
-    """Add rows to the file when the `with` block ends, unless a row is refused; holds the lock meanwhile."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         additions = with_rows(read_board(path), path, skill, rows)
         for refusal in additions.refused.values():
             raise refusal
-        yield
+        for record_path, record in records.items():
+            write_record(record_path, record)
         if additions.blocks:
             replace_blocks(path, additions.blocks)
+
+
+def add_records(path: Path, records: Mapping[Path, Record]) -> None:
+    """Write the records of a component, by path, and add their rows to the leaderboard; see `append_rows`."""
+    append_rows(path, next(iter(records.values())).skill, [record.row() for record in records.values()], records)
 
 
 def read_board(path: Path) -> bytes | None:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.audit.report.page import site_audit
+from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import with_progress
 from skill_evaluator.display.addresses import component_address, run_address

@@ -32,10 +32,11 @@ from skill_evaluator.judges.prompting.results import JudgeRecord, record_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import ProviderKind, Request
+from skill_evaluator.runner.engine import Questions
 from skill_evaluator.runner.journal import MANIFEST, Manifest, Run, outcomes, read_manifest, run_id_of, settings_digest
 from skill_evaluator.runner.prices import CostEstimate, budget_cost, estimate, price_of
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.runner.session import Questions, Session
+from skill_evaluator.runner.session import Session
 from skill_evaluator.text import canonical_json, digest
 
 MAX_VOTES = 3  # votes per sentence of an output
@@ -261,8 +262,8 @@ def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session
             break
         called_ids |= questions.keys()
         run = judge.run(questions.values(), len(_passes(judge.folder)) + 1)
-        results = session.ask([run], Questions(request_for=partial(_request, questions)))
-        manifest, stopped = run.manifest, results.why_stopped(run)
+        (failure,) = session.ask([run], Questions(request_for=partial(_request, questions))).values()
+        manifest, stopped = run.manifest, str(failure) if failure else None
         answered |= {call.case_id: replicate for call, replicate in outcomes(run.folder).items()}
     return SentenceAnswers(manifest=manifest, answered=answered, stopped=stopped)
 

@@ -24,11 +24,12 @@ from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRe
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.runner.engine import Budget
+from skill_evaluator.runner.engine import Questions
 from skill_evaluator.runner.journal import Run, Transport, check_writable, new_invocation, outcomes, settings_digest
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import COST_OF_BATCHES, ModelEstimate, estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
-from skill_evaluator.runner.session import Questions, Session, Watch, no_progress, with_keys
+from skill_evaluator.runner.session import Session, Watch, no_progress, with_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +71,7 @@ class JudgeResults:
     @property
     def stopped(self) -> list[str]:
         """The reasons why calls were not made or failed, one sentence per judge."""
-        stopped_judges = [
-            f"{run.run.model.id} stopped: {run.stopped.reason}: {run.stopped.message}"
-            for run in self.runs
-            if run.stopped is not None
-        ]
+        stopped_judges = [f"{run.run.model.id} stopped: {run.stopped}" for run in self.runs if run.stopped is not None]
         failures = [(run.run.model.id, commonest_failure(run.answers.values())) for run in self.runs]
         return [*stopped_judges, *(f"{model_id} failed: {failure}" for model_id, failure in failures if failure)]
 
@@ -207,7 +204,7 @@ class JudgeSession:
             ),
             on_outcome=on_outcome,
         )
-        halted = session.ask(runs, judge_questions).halted
+        halted = session.ask(runs, judge_questions)
         parts = [JudgeCalls(run=run, answers=outcomes(run.folder), stopped=halted[run.manifest.run_id]) for run in runs]
         return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)
 

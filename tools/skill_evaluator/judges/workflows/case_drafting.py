@@ -41,7 +41,7 @@ from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.text import canonical_json, digest, listed
 
-_KINDS = 8  # of cases, as the prompt numbers them
+_KINDS = 8  # the prompt numbers eight kinds of cases
 _MAX_EXAMPLES, _MAX_EXAMPLE = 5, 2_000  # existing cases that are shown, and characters of each
 
 

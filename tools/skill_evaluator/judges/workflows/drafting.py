@@ -116,7 +116,7 @@ def draft(
     if not isinstance(drafted, Unscored):
         return drafted
     if drafted.reason == "not_answered":
-        reason = f"{part.stopped.reason}: {part.stopped.message}" if part.stopped else drafted.detail
+        reason = str(part.stopped) if part.stopped else drafted.detail
         raise NoAnswerError(f"{request.judges[0]} gave no answer: {reason}")
     noun = "rubric" if task.mode == "rubric" else "family of scenarios"
     raise JudgeError(f"the answer contains no {noun}: {drafted.reason}: {drafted.detail}")

@@ -21,6 +21,7 @@ from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorEr
 from skill_evaluator.files import SizeLimit, read_bytes
 from skill_evaluator.library.config import DeclaredSource, SafetyLimits, Settings, load_settings
 from skill_evaluator.library.sources.tree import (
+    OWN,
     FileTree,
     SkippedItem,
     Source,
@@ -50,10 +51,10 @@ _MAX_NAME_CHARS = 80
 @cache
 def formats() -> Mapping[str, Source]:
     """Return every format by its `kind`. They are imported lazily, since few libraries use other formats."""
-    from skill_evaluator.library.sources import own, prompt_yml, promptfoo, skills
+    from skill_evaluator.library.sources import prompt_yml, promptfoo, skills
 
     return {
-        "own": own.OWN,
+        "own": OWN,
         "prompt_yml": prompt_yml.PROMPT_YML,
         "promptfoo": promptfoo.PROMPTFOO,
         "skills": skills.SKILLS,

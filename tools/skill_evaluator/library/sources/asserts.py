@@ -205,6 +205,11 @@ def stable_id(text: str, inputs: Any) -> str:
     return f"{slug}-{digest(canonical_json(inputs)).removeprefix('sha256:')[:6]}"
 
 
+def case_name(text: str) -> str:
+    """Return a text as a case id without characters that a file name cannot have; empty if none is left."""
+    return re.sub(r"[^\w@.+-]+", "-", text)[:100].strip("-.")
+
+
 def as_text(value: Any) -> str:
     """Return a text unchanged, an empty string for None, and JSON for any other value."""
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Output tokens, cost and latency per output as measures of a pair: tested over cases, on the logarithm.
+"""Output tokens, cost and latency per output as measures of a pair.
 
 The score of a case is −ln of its mean amount per output, so an increase counts as a drop.
 """
@@ -25,21 +25,19 @@ _FREE = "it is 0 in both runs"
 
 
 def with_amounts(compared: Compared) -> Compared:
-    """Add each amount, or the reason why it was not measured. Pairs of two models or scenarios get none."""
+    """Measure the amounts of a compared pair, unless it compares two models or two scenarios."""
     pair, common, baseline = compared.pair, compared.common, compared.pair.baseline
     if common is None or common.barriers or baseline is None:
         return compared
     if (baseline.model_id, baseline.scenario) != (pair.candidate.model_id, pair.candidate.scenario):
         return compared
-    return replace(
-        compared, amounts={name: _measured_or_reason(name, pair, baseline, common.cases) for name in AMOUNTS}
-    )
+    return replace(compared, amounts={name: _measured(name, pair, baseline, common.cases) for name in AMOUNTS})
 
 
-def _measured_or_reason(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> MeasureEffects | str:
-    """Measure an amount in the cases in which both versions have more than 0, or return the reason if there are none.
+def _measured(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> MeasureEffects | str:
+    """Measure an amount in the cases in which both versions have more than 0, or return why it cannot be measured.
 
-    The latency of two runs at different times is not compared.
+    The latency of runs that are not interleaved is not compared.
     """
     candidate = pair.candidate
     if name == "latency_s" and (candidate.is_from_elsewhere or not pair.is_beside):
@@ -57,13 +55,12 @@ def _measured_or_reason(name: str, pair: Pair, baseline: Record, cases: CasePair
     old, new = (tuple((-math.log(mean),) for mean in means) for means in zip(*usable.values(), strict=True))
     before, after = ArmStatistics.of(old), ArmStatistics.of(new)
     measure = PairedScores(name=name, kind="amount", case_ids=tuple(usable), before=old, after=new)
-    return MeasureEffects(
-        measure=measure, before=before, after=after, effect=paired_effect(before, after, limit=math.inf)
-    )
+    effect = paired_effect(before, after, limit=math.inf)
+    return MeasureEffects(measure=measure, before=before, after=after, effect=effect)
 
 
 def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
-    """Return the result of each amount. If `covered` is false, too few outputs were scored for a verdict."""
+    """Return the result of each amount; `covered` tells whether enough outputs were scored for a verdict."""
     return [
         _unmeasured(name, amount, rules) if isinstance(amount, str) else _result(amount, rules, covered=covered)
         for name, amount in compared.amounts.items()
@@ -79,7 +76,6 @@ def _unmeasured(name: str, reason: str, rules: VerdictRules) -> AmountResult:
 
 
 def _result(measured: MeasureEffects, rules: VerdictRules, *, covered: bool) -> AmountResult:
-    """Build the result of an amount. It moved if the change is significant and larger than the tolerance."""
     measure, effect, q = measured.measure, measured.effect, measured.q
     tier, tolerance = rules.tier(measure), rules.tolerance(measure)
     increases, limit = measured.before.means - measured.after.means, math.log1p(tolerance)
@@ -108,12 +104,12 @@ def _result(measured: MeasureEffects, rules: VerdictRules, *, covered: bool) -> 
 
 
 def _relative(log_ratio: float) -> float:
-    """Return the relative change for the logarithm of a ratio: 0.5 for an increase by half."""
+    """Convert the logarithm of a ratio to a relative change: ln 1.5 to 0.5."""
     return round(math.expm1(max(-_MAX_LOG, min(_MAX_LOG, log_ratio))), 6)
 
 
 def amount_reasons(amounts: Iterable[AmountResult], calls: int) -> Iterator[str]:
-    """Yield the reasons that gated amounts give for a verdict; a cost is that of a run of `calls` calls."""
+    """Yield the reasons for a verdict from the amounts that a policy names; costs are per run of `calls` calls."""
     for result in amounts:
         name, tolerated = AMOUNT_NAMES[result.amount], f"{result.tolerance:.0%}"
         if result.verdict == "regressed":

@@ -49,8 +49,8 @@ _INDEX = re.compile(r"\[\d+\]")
 class CollectRequest(CiOptions, PlatformOption, FormatOption):
     """The options of `collect`."""
 
-    artifacts: Path | None = argument("Folder with the run folders of a plan's jobs.", None)
-    plan: Path = rare("The plan.", Path("plan.json"), metavar="FILE")
+    artifacts: Path | None = argument("Folder of the artifacts of the plan's jobs.", None)
+    plan: Path = rare("The file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
     plan_sha256: str | None = rare("The SHA-256 that the plan's file must have.", metavar="HEX")
     out: Path = rare("Folder for records and outcome.json.", Path("collected"), metavar="DIR")
 

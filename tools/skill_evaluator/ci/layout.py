@@ -71,7 +71,7 @@ class InitRequest:
     keyless: bool = flag("With --workflows: let `auth: oidc` use the job's identity.")
     audit: bool = flag("Also write scenarios for an audit.")
     judge: bool = flag("Also write rubrics for judges.")
-    out: Path | None = option("With --adopt: write to this folder.", metavar="DIR")
+    out: Path | None = option("With --adopt: write the proposed files to this folder.", metavar="DIR")
 
     def __post_init__(self) -> None:
         if self.name is not None and not is_component_name(self.name):

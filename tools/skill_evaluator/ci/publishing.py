@@ -34,10 +34,12 @@ _MIN_WAIT_S = 0.5
 class PublishRequest(ComponentsOption, FormatOption):
     """The options of `publish`."""
 
-    collected: Path = argument("The folder that `collect` wrote.", Path("collected"))
-    mode: Literal["push", "branch", "pull-request"] = option("Push to --to, to --branch, or for review.", "push")
+    collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
+    mode: Literal["push", "branch", "pull-request"] = option(
+        "push: to --to; branch: to --branch; pull-request: to review.", "push"
+    )
     to: str = rare("The branch that is evaluated.", "main", metavar="BRANCH")
-    branch: str = rare("The data or review branch.", "skill-evaluator-records", metavar="BRANCH")
+    branch: str = rare("Branch for the records, or for the pull request.", "skill-evaluator-records", metavar="BRANCH")
     remote: str = rare("The remote to push to.", "origin")
 
     @property

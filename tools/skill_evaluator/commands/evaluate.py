@@ -85,8 +85,8 @@ EXITS = {
 @options
 class EvaluateOptions(ManyRequest):
     full: Full = False
-    plan: Path = rare("With --planned: the plan.", Path("plan.json"), metavar="FILE")
-    planned: str | None = rare("Run, or resume, the run of this id in --plan.", metavar="RUN")
+    plan: Path = rare("With --planned: the file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
+    planned: str | None = rare("Make or resume the run of the plan that has this id.", metavar="RUN")
 
 
 def evaluate(options: EvaluateOptions) -> int:
@@ -109,7 +109,7 @@ class TryOptions(LimitsOption, LibraryOptions):
     models: OnlyModels = ()
     full: Full = False
     watch: bool = flag("Evaluate after every save; at most 200 calls in all.")
-    results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
+    results: Path | None = rare("Folder for runs; default: in the component.", metavar="DIR")
 
 
 def try_(options: TryOptions) -> int:

@@ -139,7 +139,7 @@ def demo(options: DemoOptions) -> int:
 
 @options
 class SchemasOptions:
-    folder: Path = argument("Where to write them.", CONFIG / "schemas")
+    folder: Path = argument("The folder to write to.", CONFIG / "schemas")
 
 
 def schemas(options: SchemasOptions) -> int:

@@ -50,8 +50,8 @@ class CasesDraftRequest(ComponentsOption, FixturesOption, ConfigOption):
     """The cases that a model drafts."""
 
     skill: str = argument("The component.", metavar="COMPONENT")
-    model: str = option("The model of models.yaml that drafts.", ..., "-m", metavar="ID")
-    count: int = option("The number of cases.", 10, "-n", min=1, max=200)
+    model: str = option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
+    count: int = option("Number of cases to draft.", 10, "-n", min=1, max=200)
     seed: int = rare("Seed of the calls.", 0)
     max_cost: MaxCost = None
     dry_run: bool = flag("Print the maximum cost; make no call.")

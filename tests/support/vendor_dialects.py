@@ -94,7 +94,8 @@ class OpenAI(Dialect):
     body = {**CHAT, "max_completion_tokens": 321}
     _FORMAT = {"type": "json_schema", "json_schema": {"name": "output", "schema": SENT_SCHEMA, "strict": True}}
     by_schema = {
-        **dict.fromkeys(("json_schema", "json_schema_strict"), {"response_format": _FORMAT}),
+        "json_schema": {"response_format": _FORMAT},
+        "json_schema_strict": {"response_format": _FORMAT},
         "json_object": {"response_format": {"type": "json_object"}},
         "none": {},
     }
@@ -244,10 +245,10 @@ class Google(Dialect):
         "generationConfig": {"maxOutputTokens": 321, "seed": 424_242},
     }
     _JSON = {"responseMimeType": "application/json"}
+    _SCHEMA = {"generationConfig": {**_JSON, "responseJsonSchema": SENT_SCHEMA}}
     by_schema = {
-        **dict.fromkeys(
-            ("json_schema", "json_schema_strict"), {"generationConfig": {**_JSON, "responseJsonSchema": SENT_SCHEMA}}
-        ),
+        "json_schema": _SCHEMA,
+        "json_schema_strict": _SCHEMA,
         "json_object": {"generationConfig": _JSON},
         "none": {},
     }

@@ -41,7 +41,7 @@ def with_identity(workflow: str) -> str:
 
 
 def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, str]:
-    """Return evaluate.yml and a message if it lacks keys or permissions of models.yaml. Return {} otherwise."""
+    """Return a message by path: for evaluate.yml, if it lacks keys or permissions that models.yaml requires."""
     path = config.parent / WORKFLOWS / EVALUATE
     if not path.exists():
         return {}
@@ -89,7 +89,10 @@ class InitRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitResult:
-    """The result of `init`: a line per file, the component to try, and the branch that the workflows evaluate."""
+    """The result of `init`: a line per file, the component to try first, and the branch that the workflows evaluate.
+
+    `name` is None if there is no component, `branch` if no workflows were requested.
+    """
 
     lines: Sequence[str]
     name: str | None

@@ -62,7 +62,7 @@ class Published:
 
 
 def publish(request: PublishRequest) -> Published:
-    """Add collected records to a branch in one commit and push it; retry on top of a concurrent push."""
+    """Add collected records to a branch in one commit and push it. If the branch moved meanwhile, try again."""
     if not request.collected.is_dir():
         raise PlanError(f"{request.collected} is not a folder; name the folder that collect wrote")
     records, problems = read_records(request.collected)

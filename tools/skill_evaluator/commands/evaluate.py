@@ -174,7 +174,7 @@ def _evaluate_many(request: ManyRequest) -> int:
     print_planned(planned)
     done: Mapping[str, EvaluationResult | SkillEvaluatorError] = {}
     if planned.ready and not request.dry_run:
-        if request.max_cost is None and not agreed("Ask them?", yes=request.yes):
+        if request.max_cost is None and not agreed("Make these calls?", yes=request.yes):
             raise RunError("no call was made; set a cap with --max-cost USD, or use --yes to run without a cap")
         done = evaluate_many(request, planned, watch, write_report)
     if done or request.format == "json":

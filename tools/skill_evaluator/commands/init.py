@@ -103,7 +103,7 @@ def _adopt(options: InitRequest) -> None:
         if not options.workflows:
             print(_WORKFLOWS.format("--adopt --workflows --yes"))
     else:
-        print("nothing was written; --yes writes the proposed files" if count else "no file is missing; nothing was written")
+        print("nothing was written; --yes writes the proposed files" if count else "nothing is missing")
 
 
 def _choose(name: str, parts: Sequence[str]) -> str | None:

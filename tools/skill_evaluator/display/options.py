@@ -87,7 +87,7 @@ class ComponentsOption:
 class FixturesOption:
     """A command that reads cases."""
 
-    fixtures: Path | None = option("Folder of their cases; default: fixtures.", metavar="DIR", group=COMMON)
+    fixtures: Path | None = option("Folder of the cases; default: fixtures.", metavar="DIR", group=COMMON)
 
 
 @options
@@ -101,7 +101,7 @@ class ConfigOption:
 class PlatformOption:
     """A command that CI also runs."""
 
-    platform: PlatformName | None = rare("Also write outputs, summary and annotations of this CI.")
+    platform: PlatformName | None = rare("In a CI job: also write outputs, summary and annotations.")
 
 
 @options
@@ -129,11 +129,11 @@ SkipInvalid = Annotated[bool, _shared("Skip invalid rows with a warning.")]
 OnlyModels = Annotated[
     tuple[str, ...], _shared("Only this model of models.yaml; repeatable.", "--model", "-m", metavar="ID")
 ]
-Cases = Annotated[tuple[str, ...], _shared("Only these cases; repeatable.", "--case", metavar="GLOB")]
+Cases = Annotated[tuple[str, ...], _shared("Only cases whose id matches; repeatable.", "--case", metavar="GLOB")]
 Full = Annotated[bool, _shared("Print all rows at full length (JSON always does).")]
-MaxCost = Annotated[float | None, _shared("Maximum cost of all models together.", metavar="USD")]
-MaxCalls = Annotated[int | None, _shared("Maximum calls of all models; retries do not count.", group=RARE)]
-Concurrency = Annotated[int | None, _shared("Concurrent calls per model; default 8, privately 256.", group=RARE)]
+MaxCost = Annotated[float | None, _shared("Maximum cost of all calls together, in USD.", metavar="USD")]
+MaxCalls = Annotated[int | None, _shared("Maximum number of calls; retries do not count.", group=RARE)]
+Concurrency = Annotated[int | None, _shared("Concurrent calls per model; default 8, private servers 256.", group=RARE)]
 Batch = Annotated[bool, _shared("Use batch APIs: half the price, outputs within a day.")]
 Audits = Annotated[Path, _shared("Folder of audits.", metavar="DIR", group=RARE)]
 Judgements = Annotated[Path, _shared("Folder of judge runs.", metavar="DIR", group=RARE)]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from skill_evaluator.checks.declared import Check
@@ -66,7 +67,7 @@ def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
     yield Lines([f"case {view.case.id}{'' if view.case.labelled else ', no ground truth'}", *heads])
     if view.case.options:
         yield Heading("options")
-        yield from _cut_tables("All options", _option_sheet(view, cut=True), _option_sheet(view, cut=False))
+        yield from _cut_tables("All options", _option_sheet(view))
     for output in view.outputs:
         answer, of = output.answer, f"of replicate {ranges(output.replicates)}"
         for name, text in answer.beside.items():
@@ -77,14 +78,8 @@ def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
     errors = [(ranges(one.replicates), error) for one in view.outputs for error in one.schema_errors]
     if errors:
         yield Heading("schema errors")
-        short, whole = (
-            Sheet(
-                columns=("replicates", "path: what is wrong"),
-                rows=[(Cell(who), Cell(abridged(error) if cut else error, code=True)) for who, error in errors],
-            )
-            for cut in (True, False)
-        )
-        yield from _cut_tables("All schema errors", short, whole)
+        rows = [[Cell(replicates), Cell(error, code=True)] for replicates, error in errors]
+        yield from _cut_tables("All schema errors", Sheet(columns=("replicates", "path: what is wrong"), rows=rows))
 
 
 def _text_blocks(title: str, text: str) -> Iterator[Block]:
@@ -98,8 +93,10 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
     yield Fold("The whole text", [head, Code(text)], brief=[head, Code(f"{beginning.rstrip()}\n{remark}")])
 
 
-def _cut_tables(summary: str, short: Sheet, whole: Sheet) -> Iterator[Block]:
-    """Yield a table with cut values or fewer rows, and the whole table collapsed if it differs."""
+def _cut_tables(summary: str, whole: Sheet, short: Sheet | None = None) -> Iterator[Block]:
+    """Yield the short table (by default with cut cells), and the whole table collapsed if it differs."""
+    if short is None:
+        short = replace(whole, rows=[[replace(cell, text=abridged(cell.text)) for cell in row] for row in whole.rows])
     if short == whole:
         yield whole
         return
@@ -143,7 +140,7 @@ def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
     names = ("case", *columns) if len(views) > 1 else columns
     tables = (
         Sheet(columns=names, rows=[row for _, row in rows], whole=frozenset({"case", "path"}))
-        for rows in (short, whole)
+        for rows in (whole, short)
     )
     yield from _cut_tables("All fields", *tables)
 
@@ -189,7 +186,7 @@ def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
     return f"describe {fields} more precisely in the prompt, then run {reader.command('try', manifest.skill)}"
 
 
-def _option_sheet(view: CaseView, *, cut: bool) -> Sheet:
+def _option_sheet(view: CaseView) -> Sheet:
     case = view.case
     chosen = {output.answer.parsed.value: output for output in view.outputs if output.answer.parsed}
     rows = []
@@ -197,8 +194,7 @@ def _option_sheet(view: CaseView, *, cut: bool) -> Sheet:
         right = case.labelled and letter == case.truth
         replicates = ranges(chosen[letter].replicates) if letter in chosen else ""
         marks = Cell("yes", "green") if right else Cell(""), Cell(replicates, "cyan")
-        text = visible(option)
-        rows.append((Cell(letter), *marks, Cell(abridged(text) if cut else text, code=True)))
+        rows.append([Cell(letter), *marks, Cell(visible(option), code=True)])
     return Sheet(columns=("option", "truth", "answered", "text"), rows=rows)
 
 

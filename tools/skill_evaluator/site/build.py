@@ -162,7 +162,7 @@ def _write_component(
         return ComponentState(component=name, reason=reason, alarm=alarm), [], []
     names = None if settings.site.publishes_documents(name) else PublicNames(component)
     remarks = [] if names is None else names.remarks(standing)
-    standing = standing if names is None else names.standing(standing)
+    standing = standing if names is None else names.status(standing)
     comparisons = recorded.comparisons() if names is None else names.comparisons(recorded.comparisons())
     state = component_state(name, standing, comparisons, runs)
     compared = ComparedComponent(

@@ -45,19 +45,19 @@ class PublicNames:
         }
         self._choices = component.schema is None  # labels of a multiple-choice question are its options
 
-    def standing(self, standing: ComponentStatus) -> ComponentStatus:
-        """Return the standing without private names."""
-        history = standing.history
+    def status(self, status: ComponentStatus) -> ComponentStatus:
+        """Return the status of a component without private names."""
+        history = status.history
         models = [one.model_copy(update={"points": [*map(self._public_point, one.points)]}) for one in history.models]
         return replace(
-            standing,
-            newest={model_id: self.record(record) for model_id, record in standing.newest.items()},
+            status,
+            newest={model_id: self.record(record) for model_id, record in status.newest.items()},
             history=history.model_copy(update={"models": models}),
         )
 
-    def remarks(self, standing: ComponentStatus) -> list[str]:
-        """Return a remark with the number of fields of the newest records that are not shown."""
-        every = {path for record in standing.newest.values() for path in record.per_field}
+    def remarks(self, status: ComponentStatus) -> list[str]:
+        """Return a remark with the number of fields that are not shown, or an empty list if all are shown."""
+        every = {path for record in status.newest.values() for path in record.per_field}
         hidden = len(every - self._paths)
         hint = "The name may be text of an answer."
         return [f"Not shown: {counted(hidden, 'field')} that the schema does not name. {hint}"] if hidden else []

@@ -45,13 +45,19 @@ from skill_evaluator.records.record import Row
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.repository import Repository
 from skill_evaluator.site.cases import case_list, write_cases, write_runs
-from skill_evaluator.site.compare import ComparedComponent, write_comparisons
 from skill_evaluator.site.component import component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import ComponentState, component_state
-from skill_evaluator.site.versions import version_changes, write_changes, write_overview, write_verdicts
+from skill_evaluator.site.versions import (
+    ComparedComponent,
+    version_changes,
+    write_changes,
+    write_comparisons,
+    write_overview,
+    write_verdicts,
+)
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent

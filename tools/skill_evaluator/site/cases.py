@@ -28,11 +28,11 @@ from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
-from skill_evaluator.site.compare import ComparedComponent
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import ComponentState
+from skill_evaluator.site.versions import ComparedComponent
 from skill_evaluator.site.writing import SiteFolder, first_rows
 from skill_evaluator.text import counted, listed, marked_differences, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict

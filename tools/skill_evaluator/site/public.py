@@ -63,7 +63,7 @@ class PublicNames:
         return [f"Not shown: {counted(hidden, 'field')} that the schema does not name. {hint}"] if hidden else []
 
     def record(self, record: Record) -> Record:
-        """Return a record with only the fields and labels that the schema names."""
+        """Return a record that has only the fields and labels that the schema names."""
         return record.model_copy(
             update={
                 "per_field": {
@@ -90,7 +90,7 @@ class PublicNames:
         return case.model_copy(update={**by_path, "checks": checks})
 
     def _public_field(self, path: str, field: FieldSummary) -> FieldSummary:
-        """Merge undeclared labels of a field's confusion matrix. Remove it if no truth is a declared label."""
+        """Merge undeclared labels of a field's confusion matrix; remove the matrix if no truth is a declared label."""
         if field.confusion is None or self._choices:
             return field
         named = self._labels.get(path, set()) | {label(None)}

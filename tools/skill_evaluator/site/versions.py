@@ -55,11 +55,11 @@ _HEADS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedComponent:
-    """A component with its comparisons; `shows_outputs`: the site may show outputs of its models."""
+    """A component with its comparisons; `shows_outputs`: its documents and outputs may be on the site."""
 
     recorded: RecordedComponent
     rows: Sequence[Row]
-    standing: ComponentStatus
+    status: ComponentStatus
     comparisons: Comparisons
     state: ComponentState
     fixtures: Path | None
@@ -72,13 +72,13 @@ class ComparedComponent:
 
     @cached_property
     def versions(self) -> dict[str, ComparisonResult]:
-        """The comparison of each version that has a baseline, by version."""
+        """The comparisons of the versions that have a baseline, by version."""
         results = self.comparisons.versions.items()
         return {version: result for version, result in results if any(model.baseline for model in result.models)}
 
     @cached_property
     def pairs(self) -> dict[tuple[str, str], ComparisonResult]:
-        """The comparison of each pair of models, the baseline first."""
+        """The comparisons of two models by their ids, the baseline first."""
         by_pair = {}
         for result in self.comparisons.models:
             model = result.models[0]
@@ -88,15 +88,15 @@ class ComparedComponent:
 
     @property
     def first_address(self) -> str:
-        """The page that compares the newest version, else the first two models; "" if nothing is compared."""
-        newest = self.standing.history.newest
+        """The address of the newest version's comparison, else of the first pair of models, else ""."""
+        newest = self.status.history.newest
         if newest in self.versions:
             return compare_address(self.name, newest)
         return next((compare_address(self.name, *pair) for pair in self.pairs), "")
 
 
 def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
-    """Write a page for each of the newest versions and for each pair of models."""
+    """Write a page for the comparison of each of the newest versions and of each pair of models."""
     outputs = _ChangedOutputs(compared) if compared.shows_outputs else None
     versions = [(version, compare_address(compared.name, version)) for version in compared.versions]
     pairs = [(f"{pair[0]} with {pair[1]}", compare_address(compared.name, *pair)) for pair in compared.pairs]
@@ -134,7 +134,7 @@ def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
 
 
 def _model_entry(model: ModelVerdict, pair: tuple[str, str] | None) -> dict[str, Any]:
-    """Return the verdict on a model, its reasons, and the differences to draw with the ends of their intervals.
+    """Return the verdict on a model, its reasons, and as `spans` the measures to draw with their intervals' ends.
 
     Metrics are drawn first, then the fields that moved, the largest loss first.
     """
@@ -176,7 +176,7 @@ def _titled(sheet: Sheet, titles: Sequence[str]) -> Sheet:
 
 
 class _ChangedOutputs:
-    """The outputs that differ between two runs, if the folders of both are here."""
+    """The outputs that differ between two runs whose folders are on this machine."""
 
     def __init__(self, compared: ComparedComponent) -> None:
         self._recorded, self._fixtures = compared.recorded, compared.fixtures
@@ -187,7 +187,7 @@ class _ChangedOutputs:
         return load_cases(self._recorded.component, self._fixtures)
 
     def blocks(self, model: ModelVerdict, titles: Sequence[str]) -> Iterator[Block]:
-        """Yield the outputs that changed with both values. Yield nothing if the outputs are not on this machine."""
+        """Yield the changed outputs with both values, or nothing if the outputs are not on this machine."""
         component, archive = self._recorded.component, self._recorded.archive
         runs = [run.run_id for run in (model.baseline, model.candidate) if run is not None]
         folders = [component.results_dir / run for run in runs]
@@ -211,9 +211,9 @@ class _ChangedOutputs:
 
 
 def write_verdicts(pages: Pages, compared: ComparedComponent) -> None:
-    """Write the page of the verdict on each version, with every model."""
-    standing, rows = compared.standing, {row.run_id: row for row in compared.rows}
-    for version, points in _points_by_version(standing).items():
+    """Write a page for each version with the verdict on every model."""
+    status, rows = compared.status, {row.run_id: row for row in compared.rows}
+    for version, points in _points_by_version(status).items():
         pages.write(
             verdict_address(compared.name, version),
             "verdict.html",
@@ -221,20 +221,20 @@ def write_verdicts(pages: Pages, compared: ComparedComponent) -> None:
             state=compared.state,
             compare_address=compare_address(compared.name, version) if version in compared.versions else "",
             version=version,
-            ship=standing.ranking.advice.words,
+            ship=status.ranking.advice.words,
             heads=_HEADS,
             cards=_worst_first(_version_entry(compared, model, point) for model, point in points.items()),
-            metric=standing.history.metric,
+            metric=status.history.metric,
             figures=[run_figures(rows[point.run_id]) for point in points.values() if point.run_id in rows],
-            rules={"tolerance": standing.ranking.tolerance, "alpha": standing.ranking.alpha},
+            rules={"tolerance": status.ranking.tolerance, "alpha": status.ranking.alpha},
             max_text=_MAX_SENTENCE,
         )
 
 
-def _points_by_version(standing: ComponentStatus) -> dict[str, dict[str, Point]]:
-    """Return the points of each model by version, the newest version first."""
+def _points_by_version(status: ComponentStatus) -> dict[str, dict[str, Point]]:
+    """Return the points of each model as `{version: {model id: point}}`, the newest version first."""
     points: dict[str, dict[str, Point]] = {}
-    for model in standing.history.models:
+    for model in status.history.models:
         for point in model.points:
             points.setdefault(point.version, {})[model.model_id] = point
     return {version: points[version] for version in sorted(points, key=precedence, reverse=True)}
@@ -247,7 +247,10 @@ def _worst_first(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _version_entry(compared: ComparedComponent, model: str, point: Point) -> dict[str, Any]:
-    """Return the verdict on a version with a model since the version before, what was lost, and the first reasons."""
+    """Return the verdict on a version with a model, its evidence, what was `lost`, and the first reasons.
+
+    `repeated` has the reasons that name a lost field.
+    """
     entry: dict[str, Any] = {
         "model": model,
         "timestamp": point.timestamp,
@@ -275,11 +278,11 @@ def _version_entry(compared: ComparedComponent, model: str, point: Point) -> dic
 
 
 def _step_figures(compared: ComparedComponent, point: Point) -> str:
-    """Format the change to an older version, of which the site has no comparison."""
+    """Format the change of a version that has no comparison on the site; "" if there is no change to show."""
     step = point.step
     if step is None or step.difference is None:
         return ""
-    change = f"{compared.standing.history.metric} {signed(step.difference)}"
+    change = f"{compared.status.history.metric} {signed(step.difference)}"
     evidence = interval_words(step.ci95, point.n_cases), f"adjusted p-value {probability(step.q)}"
     return evidence_words(change, point.n_cases, *evidence)
 
@@ -303,9 +306,9 @@ def _lost_lines(component: str, model: ModelVerdict, fields: Mapping[str, str]) 
 
 
 def version_changes(compared: ComparedComponent) -> Iterator[dict[str, Any]]:
-    """Yield each of the newest versions of a component with its verdicts, the worst first."""
+    """Yield an entry for each of the newest versions of a component, with its verdicts, the worst first."""
     component = compared.name
-    for version, points in list(_points_by_version(compared.standing).items())[:NEWEST]:
+    for version, points in list(_points_by_version(compared.status).items())[:NEWEST]:
         entries = _worst_first(_version_entry(compared, model, point) for model, point in points.items())
         yield {
             "component": component,
@@ -319,7 +322,7 @@ def version_changes(compared: ComparedComponent) -> Iterator[dict[str, Any]]:
 
 
 def _verdict_counts(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return each verdict with the number of its models. For a change, name the model that changed most."""
+    """Return each verdict with the number of its models, or for a change with the model that changed most."""
     by_verdict: dict[str, list[Mapping[str, Any]]] = {}
     for entry in entries:
         by_verdict.setdefault(entry["verdict"], []).append(entry)
@@ -340,7 +343,7 @@ def _verdict_counts(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, str]
 
 
 def write_changes(pages: Pages, changes: Iterable[dict[str, Any]], states: Iterable[ComponentState]) -> None:
-    """Write the page of changes, the newest versions first; the states are those of all components."""
+    """Write the page of changes, the newest versions first; `states` has the state of every component."""
     newest = sorted(changes, key=lambda change: (change["timestamp"], change["component"]), reverse=True)
     models = max((len(change["entries"]) for change in newest), default=1)
     shown, more = first_rows(newest, _MAX_ENTRIES // models)
@@ -358,7 +361,7 @@ def write_overview(
     problems: Sequence[Mapping[str, str]],
     retiring: Sequence[str],
 ) -> None:
-    """Write the overview. A state without a version is a component that was never measured."""
+    """Write the overview; `states` has every component, and `rows` each component with each model."""
     measured = []
     for row in rows:
         verdicts = [verdict["verdict"] or "first" for verdict in (row, row["also"]) if verdict is not None]

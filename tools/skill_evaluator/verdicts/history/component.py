@@ -277,7 +277,7 @@ class RecordedComponent:
             raise LeaderboardError(f"{where} holds no run yet; evaluate '{self.component.name}' first")
         return runs_of_models(self.archive.entries, models, where)
 
-    def standing(self) -> ComponentStatus | None:
+    def status(self) -> ComponentStatus | None:
         """Return the newest records, history and ranking of the component. Return None if no run is complete."""
         newest = newest_of_versions(self.archive.entries)
         if not newest:

@@ -1,4 +1,4 @@
-"""Faults of the machine during a run: full disks, clocks that change, folders and files that go or are torn."""
+"""Faults of the machine: full disks, clocks that change, folders and files that go or are torn, racing writers."""
 
 import ctypes
 import json
@@ -17,6 +17,7 @@ from tests.support.chat_server import ChatServer, Reply, varied
 from tests.support.library import (
     CASES,
     REPLAY,
+    SCRIPT,
     SKILL,
     Library,
     call,
@@ -216,3 +217,51 @@ def test_torn_file_of_a_run_costs_that_run_alone(name: str, served: Library, ser
         assert server.requests == 4 + 6 - answered
     assert served.evaluate_here().code == 0
     assert served.rows()[0]["scored"] == 6
+
+
+WRITERS = 40
+
+# Forty processes that wait for each other and then each append their own row (the imports are paid for once).
+_APPENDING = """
+import os, sys
+from pathlib import Path
+from skill_evaluator.records.archive import append_rows
+from skill_evaluator.records.record import read_record
+
+board, record, skill, writers = Path(sys.argv[1]), read_record(Path(sys.argv[2])), sys.argv[3], int(sys.argv[4])
+waiting, starting = os.pipe()
+children = []
+for number in range(writers):
+    child = os.fork()
+    if child == 0:
+        os.close(starting)
+        os.read(waiting, 1)
+        row = record.row().model_copy(update={"run_id": f"{record.run_id}-{number:02d}"})
+        append_rows(board, skill, [row])
+        os._exit(0)
+    children.append(child)
+os.close(starting)
+sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
+"""
+
+
+def test_forty_concurrent_writers_lose_no_row(library: Library) -> None:
+    library.evaluate()
+    (first,) = library.rows()
+    arguments = [str(library.leaderboard), str(library.run_folder() / "record.json"), SKILL, str(WRITERS)]
+    lengths = []
+    env = {"PYTHONPATH": str(SCRIPT.parent)}
+    with library.command("-c", _APPENDING, *arguments, env=env) as driver:
+        while driver.poll() is None:
+            lengths.append(len(json.loads(library.leaderboard.read_bytes())["runs"]))
+        assert ended(driver).code == 0
+    assert len({row["run_id"] for row in library.rows()}) == len(library.rows()) == WRITERS + 1
+    assert first in library.rows()
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) > 2  # it did read while they wrote
+    assert {path.name for path in library.component.iterdir() if path.is_file()} <= {
+        "prompt.md",
+        "schema.json",
+        "leaderboard.json",
+        ".leaderboard.json.lock",
+    }

@@ -1,4 +1,4 @@
-"""Bodies of requests: alike in a call, with a cache and in a batch; for Google as its SDK words them from types."""
+"""Bodies of requests: alike in a call, with a cache and in a batch."""
 
 import asyncio
 import base64
@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic.alias_generators import to_camel
 from skill_evaluator.library.case_files import read_file
-from skill_evaluator.library.config import Params, SafetyLimits, Settings
+from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.providers import BATCHES, PROVIDERS
 from skill_evaluator.providers.base import Request
@@ -18,25 +17,9 @@ from skill_evaluator.providers.batch import open_batches
 
 from tests.support.batch_server import VENDORS, BatchServer, batch_server
 from tests.support.documents import a_pdf, a_png
-from tests.support.vendor_dialects import PLAIN, SCHEMA, SENT_SCHEMA, address_of
+from tests.support.vendor_dialects import PLAIN, SCHEMA, address_of
 from tests.support.vendor_server import VendorServer
 from tests.support.vendors import KEY, ask, entry
-
-STRUCTURED = dataclasses.replace(PLAIN, schema=SCHEMA)
-GOOGLE_PARAMS: Mapping[str, Any] = {
-    "top_k": 20,
-    "stop_sequences": ["END"],
-    "thinking_config": {"include_thoughts": False, "thinking_level": "low"},
-    "media_resolution": "media_resolution_low",
-    "safety_settings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
-    "tool_config": {"function_calling_config": {"mode": "NONE"}},
-    "tools": [
-        {"function_declarations": [{"name": "look_up", "parameters": {"properties": {"a_b": {"type": "STRING"}}}}]}
-    ],
-    "cached_content": "cachedContents/one",
-    "service_tier": "flex",
-}
-
 
 PIXELS, PAGES = a_png(padding=500_000), a_pdf()  # more than is read of a file at once
 TEXTS = ("Of this, alpha is the title:", "and of this.")
@@ -50,48 +33,6 @@ def with_files(tmp_path: Path) -> Request:
     image, pdf = (read_file(tmp_path / name, SafetyLimits()) for name in ("scan.png", "bill.pdf"))
     said = Message("user", (TEXTS[0], image, "\n", pdf, TEXTS[1]))
     return dataclasses.replace(PLAIN, messages=(PLAIN.messages[0], said))
-
-
-def google_client(url: str) -> Any:
-    from google import genai
-
-    return genai.Client(api_key=KEY, http_options={"base_url": url, "retry_options": {"attempts": 1}})
-
-
-GOOGLE_CONFIG = {
-    "system_instruction": PLAIN.system,
-    "temperature": 0.0,
-    "max_output_tokens": PLAIN.max_output_tokens,
-    "seed": PLAIN.seed,
-    "response_mime_type": "application/json",
-    "response_json_schema": SENT_SCHEMA,
-}
-
-
-async def by_google(url: str) -> None:
-    client = google_client(url)
-    client.models.generate_content(
-        model="model-1", contents=PLAIN.dialogue[0].text, config={**GOOGLE_CONFIG, **GOOGLE_PARAMS}
-    )
-    client.close()
-
-
-def with_one_spelling(value: Any) -> Any:
-    """Spell all in a body as Google's library does most; Google reads `top_k` and `topK`, and both base64s, alike."""
-    if isinstance(value, list):
-        return [with_one_spelling(item) for item in value]
-    if isinstance(value, dict) and isinstance(data := value.get("data"), str):
-        value = {**value, "data": data.replace("-", "+").replace("_", "/")}
-    if isinstance(value, dict):
-        return {to_camel(name) if "_" in name else name: with_one_spelling(item) for name, item in value.items()}
-    return value
-
-
-def test_google_body_is_that_of_the_typed_sdk(server: VendorServer) -> None:
-    ask(entry("google", server.url, params=Params(**GOOGLE_PARAMS)), STRUCTURED)
-    asyncio.run(by_google(address_of(server.url, "google")))
-    ours, theirs = (with_one_spelling(received.body) for received in server.received)
-    assert ours == theirs
 
 
 VALUES = {"document": "alpha is the title of a {{kind}} «ü».\n", "kind": ["bill", 1]}

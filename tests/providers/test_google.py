@@ -137,8 +137,10 @@ def test_unknown_params_are_refused_before_the_first_call() -> None:
 
 def test_a_param_that_every_request_sets_itself_gives_way(server: VendorServer) -> None:
     server.enqueue(Body(candidate()))
-    params = {"response_mime_type": "text/plain", "top_k": 20}
+    safety = [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]
+    params = {"response_mime_type": "text/plain", "top_k": 20, "safety_settings": safety}
     request = dataclasses.replace(PLAIN, schema={"type": "object"})
     ask(entry("google", server.url, params=params, structured_output="json_object"), request)
-    sent = server.received[0].body["generationConfig"]
-    assert (sent["responseMimeType"], sent["topK"]) == ("application/json", 20)
+    body = server.received[0].body
+    sent = body["generationConfig"]
+    assert (sent["responseMimeType"], sent["topK"], body["safetySettings"]) == ("application/json", 20, safety)

@@ -147,14 +147,6 @@ def test_a_job_that_may_have_no_token_is_told_so(identities: IdentityServer, mon
     assert str(error).startswith("GitHub did not issue an identity token to the job (403)")
 
 
-def test_an_answer_that_repeats_tokens_is_kept_without_them(identities: IdentityServer) -> None:
-    identities.echoes = True
-    redact = Redactor([])
-    (answer,) = ask("anthropic", identities)
-    assert answer.text == identities.tokens[1]
-    assert redact(f"<{answer.text}> and {identities.tokens[0]!r}") == "<[redacted]> and '[redacted]'"
-
-
 def test_what_is_missing_is_named(identities: IdentityServer, monkeypatch: pytest.MonkeyPatch) -> None:
     model, kind = model_at("openai", identities), PROVIDERS["openai"]
     monkeypatch.setenv("OPENAI_SERVICE_ACCOUNT_ID", " ")

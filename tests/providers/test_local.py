@@ -19,8 +19,6 @@ from skill_evaluator.library.prompts import Message, Prompt, dialogue
 from skill_evaluator.providers import local, openai
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
 
-from tests.support.library import CASES, Library, ended, journal, only_journal, wait_until
-
 pytestmark = pytest.mark.local_model
 
 SCHEMA = {
@@ -101,20 +99,6 @@ def test_an_answer_is_the_same_whatever_was_asked_before_and_whatever_befalls_th
     assert len(set(first.values())) > 1
 
 
-def test_a_prompt_and_what_all_prompts_share_are_evaluated_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with opened() as provider:
-        for user, seed in CALLS:
-            ask(provider, user=user, seed=seed, limit=1)
-        states = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*/*")}
-        assert len(states) == 3  # what both documents share, and each of them
-        ask(provider, user=CALLS[0][0], seed=CALLS[0][1], limit=1)
-        assert {file: file.stat().st_mtime_ns for file in tmp_path.glob("*/*")} == states
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_examples_variables_and_turns_are_read_and_evaluated_once(
     provider: Provider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -144,28 +128,6 @@ def test_examples_variables_and_turns_are_read_and_evaluated_once(
         states = len(list(tmp_path.glob("*/*")))
         assert states == len(calls) + 3  # each of them, and what APPLES and PLUMS have in common once
     assert [answer(provider, *call) for call in reversed(calls)] == first[::-1]
-
-
-def test_a_run_that_was_killed_and_resumed_has_the_answers_of_one_that_was_not(tmp_path: Path) -> None:
-    texts = []
-    for killed in (False, True):
-        library = Library(tmp_path / str(killed))
-        library.settings(timeout_s=600)  # of a call: other work may have the machine, too
-        params = {"temperature": 0.9, "max_output_tokens": 12}
-        library.models({"id": "m", "provider": "local", "profile": "sampled", "params": params})
-        if killed:
-            with library.start() as process:
-                wait_until(lambda library=library: len(only_journal(library)) >= 2, seconds=600)
-                process.kill()
-                ended(process)
-            assert len(only_journal(library)) < 2 * len(CASES)
-        with library.start(*(["--resume"] if killed else [])) as process:
-            done = ended(process, seconds=600)
-        assert done.code in (0, 4), done.err  # 4: the answers of so small a model need not be usable
-        lines = journal(library.run_folder())
-        texts.append({(line["case_id"], line["replicate"]): line["text"] for line in lines})
-    assert texts[0] == texts[1]
-    assert len(texts[0]) == 2 * len(CASES)
 
 
 def test_the_answer_keeps_to_the_schema_and_is_counted(provider: Provider) -> None:

@@ -148,12 +148,6 @@ def test_a_key_is_not_sent_to_a_proxy_that_does_not_speak_http(
     assert "all_proxy is a socks5 proxy" in str(error)
 
 
-def test_no_proxy_may_name_a_port(server: VendorServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    monkeypatch.setenv("NO_PROXY", server.url.removeprefix("http://"))
-    assert ask(entry("openai-compatible", server.url)).text == "fine"
-
-
 def raw(*parts: bytes) -> Behaviour:
     """What is sent as it is, before the server hangs up."""
     return lambda asked: asked.received.send(*parts)
@@ -176,12 +170,6 @@ def test_a_lost_connection_is_told_in_plain_words(server: VendorServer, behaviou
     assert str(error).startswith(f"127.0.0.1 port {port}: {words}")
     assert error.reason == "connection_lost"
     assert "Error" not in str(error)
-
-
-def test_a_redirect_that_would_lose_what_is_posted_says_so(server: VendorServer) -> None:
-    server.enqueue(Status(302, {"location": "/elsewhere"}))
-    error = ask_and_fail(entry("openai-compatible", server.url))
-    assert str(error).startswith(f"the server redirects to {server.url}, which is not followed, since a 302 loses the")
 
 
 AGENTS = {"openai": "AsyncOpenAI/", "anthropic": "AsyncAnthropic/", "google": "google-genai-sdk/"}

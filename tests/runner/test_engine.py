@@ -203,24 +203,6 @@ def test_every_planned_call_has_exactly_one_outcome(seed: int, concurrency: int)
     assert all((outcome.completion is None) != (outcome.error is None) for outcome in driven.outcomes)
 
 
-@given(st.integers(0, 10**6), st.integers(1, 6))
-def test_no_case_is_ahead_by_more_than_the_calls_in_flight(seed: int, concurrency: int) -> None:
-    chance = random.Random(seed)
-    answered = Counter(dict.fromkeys("abcd", 0))
-
-    async def script(request: Request, times: int) -> Completion:
-        for _ in range(chance.randrange(12)):
-            await asyncio.sleep(0)
-        return answer()
-
-    def on_outcome(replicate: Replicate) -> None:
-        answered[replicate.call.case_id] += 1
-        assert max(answered.values()) - min(answered.values()) <= concurrency
-
-    _run(script, cases="abcd", replicates=6, concurrency=concurrency, on_outcome=on_outcome)
-    assert set(answered.values()) == {6}
-
-
 def test_max_calls_are_made_in_full_and_no_more() -> None:
     driven = _run(_fails_with([_status(500)] * 2), concurrency=3, budget=Budget(max_calls=5))
     assert [outcome.error for outcome in driven.outcomes] == [None] * 5
@@ -347,18 +329,6 @@ def test_interrupt_ends_a_pause(script: Script) -> None:
 def test_calls_waiting_for_their_turn_are_not_made() -> None:
     driven = _stopped(_at_once, concurrency=3, limits={"requests_per_minute": 2})
     assert len(driven.provider.requests) == len(driven.outcomes) == 1
-
-
-def test_calls_waiting_for_a_place_are_not_made() -> None:
-    async def script(request: Request, times: int) -> Completion:
-        if (request.case_id, request.replicate, times) == ("a", 0, 1):
-            raise _status(429, **{"retry-after-ms": "0"})
-        await asyncio.sleep(20 * SOON)
-        return answer()
-
-    driven = _stopped(script, soon=10 * SOON, concurrency=4)  # when the refused call waits for its place
-    assert len(driven.provider.requests) == 4
-    assert len(driven.outcomes) == 3
 
 
 def test_run_interrupted_in_its_last_calls_is_complete() -> None:

@@ -70,17 +70,7 @@ def look(vendor: str, body: Any) -> None:
     ("vendor", "body"),
     [
         ("openai", {"id": "b", "status": "failed", "errors": {"data": {"line": 1}}}),
-        ("openai", {"data": {"id": "b"}, "has_more": True}),
         ("google", {"name": "b", "done": True, "response": {"inlinedResponses": {"inlinedResponses": 5}}}),
-        (
-            "google",
-            {
-                "name": "b",
-                "done": True,
-                "response": {"inlinedResponses": {"inlinedResponses": [{"error": {"code": [1]}}]}},
-            },
-        ),
-        ("anthropic", {"data": 5}),
         ("anthropic", {"data": [], "has_more": True, "last_id": "b"}),
         ("openai", "\ud800"),
     ],

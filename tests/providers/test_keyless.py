@@ -125,18 +125,16 @@ def test_a_refused_identity_names_the_rule_and_the_claims_and_never_the_token(
     assert not any(token[:20] in message for token in identities.tokens)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_a_model_that_refuses_the_access_token_is_told_by_the_identity(vendor: str, identities: IdentityServer) -> None:
+def test_model_that_refuses_the_access_token_names_the_identity(identities: IdentityServer) -> None:
     identities.forgets = True
-    error = refusal(vendor, identities)
+    error = refusal("openai", identities)
     assert (error.reason, error.status, error.fatal) == ("identity_refused", 401, True)
     assert "not a token: [redacted]" in error.failure(Redactor([])).message
 
 
-@pytest.mark.parametrize("vendor", ["anthropic", "openai"])
-def test_an_exchange_that_is_down_is_tried_again(vendor: str, identities: IdentityServer) -> None:
+def test_exchange_that_is_down_is_tried_again(identities: IdentityServer) -> None:
     identities.refusal = (503, {"error": "overloaded"})
-    error = refusal(vendor, identities)
+    error = refusal("anthropic", identities)
     assert (error.reason, error.retryable, error.fatal, error.perhaps_billed) == ("unreachable", True, False, False)
 
 

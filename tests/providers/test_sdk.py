@@ -126,13 +126,8 @@ def test_user_and_password_of_an_address_are_sent_as_such(server: VendorServer) 
     assert server.received[0].headers["authorization"] == "Basic bWU6cEBzcw=="
 
 
-@pytest.mark.parametrize(
-    "proxy", ["http://me:s3cret-word@host:port", "http://me:s3cret-word@[::1", "http://me:s3cret/word@p"]
-)
-def test_a_proxy_that_cannot_be_read_is_refused_without_its_password(
-    proxy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", proxy)
+def test_proxy_that_cannot_be_read_is_refused_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://me:s3cret-word@host:port")
     error = ask_and_fail(entry("openai-compatible", "http://models.example"))
     assert (error.reason, error.fatal, error.perhaps_billed) == ("unreachable", True, False)
     assert "http_proxy" in str(error)

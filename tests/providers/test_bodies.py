@@ -58,7 +58,7 @@ def shaped(shape: str, **fields: Any) -> Request:
     return dataclasses.replace(PLAIN, messages=prompt.filled(VALUES, turns), constant=constant, **fields)
 
 
-def test_cases_share_what_is_constant_and_no_mark_stands_behind_a_variable() -> None:
+def test_examples_before_the_first_variable_are_shared() -> None:
     assert [shaped(shape).examples for shape in SHAPES] == [0, 0, 2, 2, 0, 0, 2]
     assert PLAIN.examples == 0
     with_variable = dataclasses.replace(shaped("examples"), constant=len("You re"))

@@ -34,9 +34,7 @@ async def ask_through_the_engine(server: VendorServer, request: Request) -> Comp
 
 
 @pytest.mark.parametrize("change", ["another byte", "longer", "shorter", "gone"])
-def test_a_file_that_was_changed_fails_its_call_before_it_is_sent(
-    tmp_path: Path, server: VendorServer, change: str
-) -> None:
+def test_changed_file_fails_its_call_before_sending(tmp_path: Path, server: VendorServer, change: str) -> None:
     content = a_png()
     file = a_file(tmp_path, content)
     others = {"another byte": content[:-1] + b"!", "longer": content + b"!", "shorter": content[:-1]}
@@ -50,9 +48,7 @@ def test_a_file_that_was_changed_fails_its_call_before_it_is_sent(
     assert not server.received
 
 
-def test_a_file_that_becomes_shorter_while_it_is_sent_is_never_taken_for_the_whole(
-    tmp_path: Path, server: VendorServer
-) -> None:
+def test_file_that_becomes_shorter_during_sending_fails_the_call(tmp_path: Path, server: VendorServer) -> None:
     file = a_file(tmp_path, a_png(padding=2_000_000))
     file.path.write_bytes(a_png())
 
@@ -66,7 +62,7 @@ def test_a_file_that_becomes_shorter_while_it_is_sent_is_never_taken_for_the_who
     assert not server.received
 
 
-def test_the_length_of_a_body_is_known_before_its_files_are_read(tmp_path: Path) -> None:
+def test_body_size_is_known_before_files_are_read(tmp_path: Path) -> None:
     for size in (0, 1, 2, 3, 196_607, 196_608, 196_609, 500_000):
         file = dataclasses.replace(a_file(tmp_path, a_png()), size=size)
         file.path.write_bytes(b"\xff" * size)

@@ -75,12 +75,12 @@ def look(vendor: str, body: Any) -> None:
         ("openai", "\ud800"),
     ],
 )
-def test_what_has_another_shape_is_no_fault_of_the_evaluator(vendor: str, body: Any) -> None:
+def test_malformed_batch_response_is_a_provider_error(vendor: str, body: Any) -> None:
     look(vendor, body)
 
 
 @pytest.mark.parametrize("vendor", BATCHES)
-def test_whatever_a_vendor_says_is_no_fault_of_the_evaluator(vendor: str) -> None:
+def test_any_batch_response_is_read_or_a_provider_error(vendor: str) -> None:
     @given(said(vendor))
     def check(body: Any) -> None:
         look(vendor, body)

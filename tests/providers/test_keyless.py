@@ -88,7 +88,7 @@ def refusal(vendor: str, server: IdentityServer) -> ProviderError:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_the_jobs_token_is_exchanged_once_and_opens_the_model(vendor: str, identities: IdentityServer) -> None:
+def test_identity_token_is_exchanged_once(vendor: str, identities: IdentityServer) -> None:
     answers = ask(vendor, identities, times=3)
     assert [answer.text for answer in answers] == ["fine"] * 3
     assert identities.audiences == [AUDIENCES[vendor]]
@@ -107,9 +107,7 @@ def test_google_serves_by_vertex_in_the_project(identities: IdentityServer) -> N
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_refused_identity_names_the_rule_and_the_claims_and_never_the_token(
-    vendor: str, identities: IdentityServer
-) -> None:
+def test_refused_identity_names_rule_and_claims_without_the_token(vendor: str, identities: IdentityServer) -> None:
     def echo(body: Any) -> Any:
         (token,) = (value for value in body.values() if value in identities.tokens)
         return {"error": "invalid_grant", "error_description": f"no rule for {token}"}
@@ -145,7 +143,7 @@ def test_a_job_that_may_have_no_token_is_told_so(identities: IdentityServer, mon
     assert str(error).startswith("GitHub did not issue an identity token to the job (403)")
 
 
-def test_what_is_missing_is_named(identities: IdentityServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_variables_are_named(identities: IdentityServer, monkeypatch: pytest.MonkeyPatch) -> None:
     model, kind = model_at("openai", identities), PROVIDERS["openai"]
     monkeypatch.setenv("OPENAI_SERVICE_ACCOUNT_ID", " ")
     keys = read_keys([model], {"openai": kind})
@@ -157,7 +155,7 @@ def test_what_is_missing_is_named(identities: IdentityServer, monkeypatch: pytes
     )
 
 
-def test_google_without_an_identity_pool_needs_the_default_credentials_of_the_place(
+def test_google_without_identity_pool_uses_default_credentials(
     identities: IdentityServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GOOGLE_WORKLOAD_IDENTITY_PROVIDER")
@@ -168,7 +166,7 @@ def test_google_without_an_identity_pool_needs_the_default_credentials_of_the_pl
     assert "/nowhere/credentials.json was not found" in str(error)
 
 
-def test_an_entry_that_cannot_be_keyless_is_refused_by_its_place() -> None:
+def test_model_that_cannot_use_identity_tokens_is_refused() -> None:
     for fields, why in (
         ({"provider": "local"}, "provider 'local' has no identity tokens"),
         ({"provider": "openai", "api_key_env": "LAB_KEY"}, "api_key_env names a key"),

@@ -30,7 +30,7 @@ def replayed(path: Path) -> Completion | str:
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), any_json) | any_json, st.booleans())
-def test_any_line_is_an_answer_a_failure_or_an_error_that_names_it(
+def test_any_recorded_line_is_an_output_a_failure_or_an_error(
     tmp_path_factory: Any, value: Any, complete: bool
 ) -> None:
     path = tmp_path_factory.mktemp("recording") / "answers.jsonl"
@@ -47,7 +47,7 @@ def test_any_line_is_an_answer_a_failure_or_an_error_that_names_it(
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_an_answer_a_failure_or_an_error(tmp_path_factory: Any, raw: bytes) -> None:
+def test_any_recorded_bytes_are_an_output_a_failure_or_an_error(tmp_path_factory: Any, raw: bytes) -> None:
     path = tmp_path_factory.mktemp("recording") / "answers.jsonl"
     path.write_bytes(raw)
     assert replayed(path)

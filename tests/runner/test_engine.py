@@ -126,7 +126,7 @@ def test_no_call_is_retried_after_a_fatal_error() -> None:
     assert len(driven.provider.requests) == 3
 
 
-def test_five_bad_requests_in_a_row_at_the_beginning_stop_the_model() -> None:
+def test_five_bad_requests_before_any_output_stop_the_model() -> None:
     driven = _run(_always(422))
     assert len(driven.provider.requests) == 5
     assert driven.halted is not None
@@ -134,7 +134,7 @@ def test_five_bad_requests_in_a_row_at_the_beginning_stop_the_model() -> None:
 
 
 @pytest.mark.parametrize("first_good", [0, 4])
-def test_bad_requests_after_an_output_cost_their_case_alone(first_good: int) -> None:
+def test_bad_request_after_an_output_fails_only_its_case(first_good: int) -> None:
     errors = [_status(422) for _ in range(first_good)]
     tried = iter(range(100))
 

@@ -72,7 +72,7 @@ def test_output_costs_what_its_model_costs(model: Model, served: str | None, usd
 
 
 @pytest.mark.parametrize(("served", "cost", "counted"), [("gpt-4o", 7.5, 10.0), ("of-nobody", None, 10.0)])
-def test_budget_counts_the_dearer_of_requested_and_served_model(
+def test_budget_counts_the_higher_price_of_requested_and_served(
     served: str, cost: float | None, counted: float
 ) -> None:
     model, dear = Model(id="m", provider="openai"), Price(input=2.0, output=16.0)

@@ -134,7 +134,7 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
+class CallHandlers:
     """The request of each call, and the receiver of the outcomes.
 
     `on_outcome` receives every outcome once, those of earlier attempts at a run included. `recorded` has the ids of
@@ -149,9 +149,9 @@ class Questions:
 class RunningRun:
     """A run in progress: its journal, its remaining calls, and the outcomes of earlier attempts."""
 
-    def __init__(self, run: Run, questions: Questions, kind: ProviderKind) -> None:
+    def __init__(self, run: Run, handlers: CallHandlers, kind: ProviderKind) -> None:
         self.run = run
-        self.questions = questions
+        self.handlers = handlers
         self.kind = kind
         self.price = price_of(run.model, kind)
         self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
@@ -182,14 +182,14 @@ class RunningRun:
                     cost = WorstCase.of(self.request_for(call), self.price, batch=batch).usd
                 budget.count_earlier(cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
-                self.questions.on_outcome(run, replicate)
+                self.handlers.on_outcome(run, replicate)
         self.done = frozenset(call for call in earlier if call not in self._errors)
         self.unmade = len(self.schedule) - len(self.done)
         self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
 
     def request_for(self, call: Call) -> Request:
         """Return the request of a call with the maximum tokens of its files, by tool call if the provider has tools."""
-        request, model = self.questions.request_for(self.run, call), self.run.model
+        request, model = self.handlers.request_for(self.run, call), self.run.model
         file_tokens = sum(self.kind.file_tokens(model, file).upper_bound for file in request.files)
         by_tool_call = request.by_tool_call and self.kind.tools
         return replace(request, file_tokens=file_tokens, by_tool_call=by_tool_call)
@@ -211,7 +211,7 @@ class RunningRun:
         self.unmade -= 1
         if replicate.completion is not None:
             self.fingerprints[replicate.completion.fingerprint or ""] += 1
-        return self.questions.on_outcome(self.run, replicate)
+        return self.handlers.on_outcome(self.run, replicate)
 
     def finish(self) -> None:
         """Close the journal. Errors of earlier attempts become the outcomes of calls that were not repeated."""
@@ -219,7 +219,7 @@ class RunningRun:
             self._journal.close()
         self.release()
         for replicate in self._errors.values():
-            self.questions.on_outcome(self.run, replicate)
+            self.handlers.on_outcome(self.run, replicate)
 
     def release(self) -> None:
         """Release the lock, so that other processes can execute the run."""

@@ -22,7 +22,16 @@ from skill_evaluator.providers.openai import server_version
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.batch import BatchEngine
-from skill_evaluator.runner.engine import STOPPED, Engine, Invocation, ModelJob, Progress, Questions, RunningRun, Stop
+from skill_evaluator.runner.engine import (
+    STOPPED,
+    CallHandlers,
+    Engine,
+    Invocation,
+    ModelJob,
+    Progress,
+    RunningRun,
+    Stop,
+)
 from skill_evaluator.runner.journal import Run, create_run, read_manifest
 from skill_evaluator.runner.limits import Budget, Gate, limits_of
 from skill_evaluator.runner.schedule import Shard, calls_in_flight, interleaved
@@ -62,13 +71,13 @@ class Session:
     concurrency: int | None = None
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
-    def ask(self, runs: Sequence[Run], questions: Questions) -> Mapping[str, Failure | None]:
+    def make_calls(self, runs: Sequence[Run], handlers: CallHandlers) -> Mapping[str, Failure | None]:
         """Make every call that has no output yet. Return, by run id, why calls were not made, or None if all were.
 
         The budget includes the earlier cost of resumed runs. Raise ConfigError if a provider cannot be opened (before
         any call), and StorageError if an output cannot be written.
         """
-        return _run_to_its_end(_ask(self, runs, questions))
+        return _run_to_its_end(_make_calls(self, runs, handlers))
 
 
 async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
@@ -92,7 +101,7 @@ def _run_to_its_end(work: Coroutine[Any, Any, T]) -> T:
         return threads.submit(asyncio.run, work).result()
 
 
-async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> Mapping[str, Failure | None]:
+async def _make_calls(session: Session, runs: Sequence[Run], handlers: CallHandlers) -> Mapping[str, Failure | None]:
     session.budget.begin()
     configuration = session.configuration
     shared = Invocation(
@@ -101,7 +110,7 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         redact=redactor_of(configuration.keys, configuration.models),
         stop=Stop(),
     )
-    parts = [RunningRun(run, questions, configuration.kinds[run.model.provider]) for run in runs]
+    parts = [RunningRun(run, handlers, configuration.kinds[run.model.provider]) for run in runs]
     try:
         models = _begin(parts, session, shared)
     except BaseException:
@@ -194,7 +203,7 @@ class _RunningModel:
             price=first_part.price,
             shared=shared,
             cache_floor=kind.cache_floor_of(model),
-            answered_before=first_part.run.manifest.run_id in first_part.questions.recorded,
+            answered_before=first_part.run.manifest.run_id in first_part.handlers.recorded,
         )
         engine = Engine(job, self.progress, lambda replicate: parts[replicate.call.arm].keep(replicate))
         self._engines, self._gate = [engine], engine.gate

@@ -32,7 +32,7 @@ from skill_evaluator.judges.prompting.results import JudgeRecord, record_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import ProviderKind, Request
-from skill_evaluator.runner.engine import Questions
+from skill_evaluator.runner.engine import CallHandlers
 from skill_evaluator.runner.journal import MANIFEST, Manifest, Run, outcomes, read_manifest, run_id_of, settings_digest
 from skill_evaluator.runner.prices import CostEstimate, budget_cost, estimate, price_of
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -262,7 +262,7 @@ def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session
             break
         called_ids |= questions.keys()
         run = judge.run(questions.values(), len(_passes(judge.folder)) + 1)
-        (failure,) = session.ask([run], Questions(request_for=partial(_request, questions))).values()
+        (failure,) = session.make_calls([run], CallHandlers(request_for=partial(_request, questions))).values()
         manifest, stopped = run.manifest, str(failure) if failure else None
         answered |= {call.case_id: replicate for call, replicate in outcomes(run.folder).items()}
     return SentenceAnswers(manifest=manifest, answered=answered, stopped=stopped)

@@ -24,7 +24,7 @@ from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRe
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.runner.engine import Questions
+from skill_evaluator.runner.engine import CallHandlers
 from skill_evaluator.runner.journal import Run, Transport, check_writable, new_invocation, outcomes, settings_digest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import COST_OF_BATCHES, ModelEstimate, estimate, price_of, refuse_unpriced
@@ -198,13 +198,13 @@ class JudgeSession:
         session = self.session(budget=budget)
         runs = judge_runs(judging, models, folder)
         questions = {question.case_id: question for question in task.questions}
-        judge_questions = Questions(
+        handlers = CallHandlers(
             request_for=lambda run, call: questions[call.case_id].request(
                 call.replicate, run.manifest.seed, run.model.params.max_output_tokens
             ),
             on_outcome=on_outcome,
         )
-        halted = session.ask(runs, judge_questions)
+        halted = session.make_calls(runs, handlers)
         parts = [JudgeCalls(run=run, answers=outcomes(run.folder), stopped=halted[run.manifest.run_id]) for run in runs]
         return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)
 

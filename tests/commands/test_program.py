@@ -192,9 +192,9 @@ def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
-        ({}, "either run or http is expected at program"),
+        ({}, "exactly one of run and http is required at program"),
         ({"run": ["python"], "watch": ["no*"]}, "no file matches no* of program.watch"),
-        ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "{{dokument}}, which is no input (did you"),
+        ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "is not an input of the prompt (did you"),
     ],
 )
 def test_invalid_program_is_refused_in_one_line(library: Library, program: dict[str, Any], complaint: str) -> None:

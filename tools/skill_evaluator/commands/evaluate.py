@@ -44,10 +44,9 @@ from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, M
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import skipped_run_notes
-from skill_evaluator.reports.cases import mutation_page
 from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page, write_report
 from skill_evaluator.reports.live import watch
-from skill_evaluator.reports.many import many_json, many_page, print_planned, switch_json, switch_page
+from skill_evaluator.reports.many import many_json, many_page, mutation_page, print_planned, switch_json, switch_page
 from skill_evaluator.reports.planning import print_dry_run
 from skill_evaluator.runner.session import print_resume_command
 
@@ -85,8 +84,8 @@ EXITS = {
 @options
 class EvaluateOptions(ManyRequest):
     full: Full = False
-    plan: Path = rare("With --planned: the plan.", Path("plan.json"), metavar="FILE")
-    planned: str | None = rare("Run, or resume, the run of this id in --plan.", metavar="RUN")
+    plan: Path = rare("With --planned: the file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
+    planned: str | None = rare("Make or resume the run of the plan that has this id.", metavar="RUN")
 
 
 def evaluate(options: EvaluateOptions) -> int:
@@ -109,7 +108,7 @@ class TryOptions(LimitsOption, LibraryOptions):
     models: OnlyModels = ()
     full: Full = False
     watch: bool = flag("Evaluate after every save; at most 200 calls in all.")
-    results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
+    results: Path | None = rare("Folder for runs; default: in the component.", metavar="DIR")
 
 
 def try_(options: TryOptions) -> int:
@@ -174,7 +173,7 @@ def _evaluate_many(request: ManyRequest) -> int:
     print_planned(planned)
     done: Mapping[str, EvaluationResult | SkillEvaluatorError] = {}
     if planned.ready and not request.dry_run:
-        if request.max_cost is None and not agreed("Ask them?", yes=request.yes):
+        if request.max_cost is None and not agreed("Make these calls?", yes=request.yes):
             raise RunError("no call was made; set a cap with --max-cost USD, or use --yes to run without a cap")
         done = evaluate_many(request, planned, watch, write_report)
     if done or request.format == "json":

@@ -10,7 +10,7 @@ from skill_evaluator.library.case_files import read_file
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.library.prompts import File, Message
 from skill_evaluator.providers.base import Completion, ProviderError, Request, call_once
-from skill_evaluator.providers.remote import Content, base64_of, json_bytes
+from skill_evaluator.providers.remote import RequestBody, file_placeholder, json_bytes
 
 from tests.support.documents import a_png
 from tests.support.vendor_dialects import PLAIN
@@ -66,7 +66,7 @@ def test_body_size_is_known_before_files_are_read(tmp_path: Path) -> None:
     for size in (0, 1, 2, 3, 196_607, 196_608, 196_609, 500_000):
         file = dataclasses.replace(a_file(tmp_path, a_png()), size=size)
         file.path.write_bytes(b"\xff" * size)
-        content = Content(json_bytes({"a": f"data:,{base64_of(file)}", "b": ["ü", base64_of(file)]}))
+        content = RequestBody(json_bytes({"a": f"data:,{file_placeholder(file)}", "b": ["ü", file_placeholder(file)]}))
         sent = b"".join(content.read())
         assert len(sent) == content.size
         assert json.loads(sent)["a"] == "data:," + json.loads(sent)["b"][1]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from skill_evaluator.providers import BATCHES
 from skill_evaluator.providers.base import ProviderError, malformed
 from skill_evaluator.providers.batch import AmbiguousBatchError, Batches
-from skill_evaluator.providers.remote import HttpAnswer
+from skill_evaluator.providers.remote import HttpResponse
 
 from tests.support.vendors import any_json
 
@@ -41,10 +41,10 @@ def said(vendor: str) -> st.SearchStrategy[Any]:
 def batches_that_say(vendor: str, body: Any) -> Batches:
     """A vendor's batches, of which each request gets this answer."""
 
-    async def fetch(method: str, path: str, **what: Any) -> HttpAnswer:
-        return HttpAnswer(status=200, headers={}, content=json.dumps(body).encode("utf-8", "surrogatepass"))
+    async def fetch(method: str, path: str, **what: Any) -> HttpResponse:
+        return HttpResponse(status=200, headers={}, content=json.dumps(body).encode("utf-8", "surrogatepass"))
 
-    def completion(answer: HttpAnswer) -> Any:
+    def completion(answer: HttpResponse) -> Any:
         raise malformed("scripted")
 
     provider: Any = SimpleNamespace(fetch=fetch, completion=completion, path="/models/m:generateContent")

@@ -40,14 +40,14 @@ Prompt = tuple[int, str]
 
 
 def prompt_of(call: Call) -> Prompt:
-    """Return the prompt of a call."""
+    """Return the index of the call's run and the case id, which determine the messages that are sent."""
     return call.arm, call.case_id
 
 
 def cached_prompts(
     calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
 ) -> frozenset[Prompt]:
-    """Return the prompts with at least two calls that are long enough for the vendor's cache, by an estimate."""
+    """Return the prompts that have several calls and, by an estimate, enough tokens for the vendor's cache."""
     if cache_floor is None:
         return frozenset()
     calls_by_prompt = by_key((prompt_of(call), call) for call in calls)
@@ -59,7 +59,7 @@ def cached_prompts(
 
 
 def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[list[Call]]:
-    """Group the calls of each cached prompt at its first call. Every other call is a group of its own."""
+    """Return the calls in groups, each made one after another: the calls of a cached prompt, or a single call."""
     keyed = ((prompt_of(call) if prompt_of(call) in cached else (call.arm, call), call) for call in calls)
     return list(by_key(keyed).values())
 
@@ -135,7 +135,7 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallHandlers:
-    """The request of each call, and the receiver of the outcomes.
+    """The function that builds the request of a call, and the function that receives its outcome.
 
     `on_outcome` receives every outcome once, those of earlier attempts at a run included. `recorded` has the ids of
     runs whose model has a record with the same settings.

@@ -72,16 +72,16 @@ class Session:
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
     def make_calls(self, runs: Sequence[Run], handlers: CallHandlers) -> Mapping[str, Failure | None]:
-        """Make every call that has no output yet. Return, by run id, why calls were not made, or None if all were.
+        """Make every call that has no output yet. Return the failure that stopped the calls of each run, by run id.
 
-        The budget includes the earlier cost of resumed runs. Raise ConfigError if a provider cannot be opened (before
-        any call), and StorageError if an output cannot be written.
+        The failure is None if all calls were made. The budget includes the earlier cost of resumed runs. Raise
+        ConfigError if a provider cannot be opened (before any call), and StorageError if an output cannot be written.
         """
         return _run_to_its_end(_make_calls(self, runs, handlers))
 
 
 async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
-    """Wait for the end of the calls and show nothing; a `Watch`."""
+    """Show nothing until the calls have ended."""
     await stop.event.wait()
 
 
@@ -210,7 +210,7 @@ class _RunningModel:
 
     @property
     def halted(self) -> Mapping[str, Failure | None]:
-        """The reason why calls were not made, by run id; None if all were made."""
+        """The failure that stopped the calls of each run, by run id; None if all were made."""
         parts = {part.run.manifest.run_id: part for part in self._parts}
         if self._is_batched:  # one engine per run
             return dict(zip(parts, (engine.halted for engine in self._engines), strict=True))

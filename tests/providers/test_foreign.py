@@ -1,9 +1,10 @@
-"""A provider that somebody else wrote: whatever it does ends as its own call's answer or failure."""
+"""Providers of other packages and recordings: whatever they do is the output or the failure of one call."""
 
 import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,11 +22,11 @@ from skill_evaluator.providers.base import (
     opened,
     usual_sampling,
 )
-from skill_evaluator.providers.replay import AnswerLine
+from skill_evaluator.providers.replay import AnswerLine, ReplayProvider
 from skill_evaluator.runner.limits import wait_before_retry
 
 from tests.support.vendor_dialects import PLAIN
-from tests.support.vendors import failure_of
+from tests.support.vendors import any_json, failure_of
 
 LIMITS = Settings(timeout_s=5, limits=SafetyLimits(answer_bytes=20))
 
@@ -189,3 +190,42 @@ def test_provider_that_cannot_be_opened_is_named() -> None:
     kind = ProviderKind(open=_broken, sampling=usual_sampling)
     with pytest.raises(ConfigError, match="provider 'foreign' of model 'm' cannot be opened: ImportError"):
         opened(kind, Model(id="m", provider="foreign"), None, LIMITS)
+
+
+FIELDS = ("case_id", "replicate", "text", "stop_reason", "usage", "served_model", "request_id", "error", "latency_s")
+
+
+def replayed(path: Path) -> Completion | str:
+    """Return what a recording answers, or the reason for which it does not."""
+    try:
+        provider = ReplayProvider(path)
+    except ConfigError as problem:
+        return str(problem)
+    try:
+        return asyncio.run(provider.complete(PLAIN))
+    except ProviderError as problem:
+        return problem.reason
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), any_json) | any_json, st.booleans())
+def test_any_recorded_line_is_an_output_a_failure_or_an_error(
+    tmp_path_factory: Any, value: Any, complete: bool
+) -> None:
+    path = tmp_path_factory.mktemp("recording") / "answers.jsonl"
+    good = {"case_id": PLAIN.case_id, "replicate": PLAIN.replicate, "text": "fine"}
+    line = {**good, **value} if complete and isinstance(value, dict) else value
+    path.write_text(json.dumps(line) + "\n")
+    match replayed(path):
+        case Completion() as completion:
+            assert isinstance(completion.text, str)
+        case reason_or_error:
+            assert isinstance(reason_or_error, str)
+            assert reason_or_error
+            assert "\n" not in reason_or_error
+
+
+@given(st.binary(max_size=300))
+def test_any_recorded_bytes_are_an_output_a_failure_or_an_error(tmp_path_factory: Any, raw: bytes) -> None:
+    path = tmp_path_factory.mktemp("recording") / "answers.jsonl"
+    path.write_bytes(raw)
+    assert replayed(path)

@@ -76,7 +76,6 @@ FAILED: Mapping[str, Behaviour] = {
     "status 99999": raw(b"HTTP/1.1 99999 Odd\r\n\r\n"),
     "status 204": raw(b"HTTP/1.1 204 No Content\r\n\r\n"),
     "status 300 without an address": headed(status="300 Multiple Choices", body=b"{}"),
-    "endless status 100": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 500),
     "endless headers": endless(OK, b"x-more: 1\r\n" * 500),
     "an endless header": endless(OK + b"x-long: ", b"y" * 65_536),
     "3,000 headers": headed(*(f"x-{number}: 1" for number in range(3_000))),

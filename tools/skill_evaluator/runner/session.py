@@ -38,6 +38,7 @@ from skill_evaluator.runner.schedule import Shard, calls_in_flight, interleaved
 
 if TYPE_CHECKING:
     pass
+from skill_evaluator.stats import by_key
 
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
 T = TypeVar("T")
@@ -148,10 +149,9 @@ async def _make_calls(session: Session, runs: Sequence[Run], handlers: CallHandl
 
 def _begin(parts: "Sequence[RunningRun]", session: Session, shared: Invocation) -> "list[_RunningModel]":
     """Read the outcomes so far, open the provider of each model, and create the folders of new runs."""
-    by_model: dict[str, list[RunningRun]] = {}
     for part in parts:
         part.resume(session.budget)
-        by_model.setdefault(part.run.model.id, []).append(part)
+    by_model = by_key((part.run.model.id, part) for part in parts)
     shards = max(Shard.parse(part.run.manifest.shard).count if part.run.manifest.shard else 1 for part in parts)
     limits = limits_of([group[0].run.model for group in by_model.values()], shared.settings, shards, session.limits)
     models = [_RunningModel(group, limits[name], session, shared) for name, group in by_model.items()]

@@ -1,8 +1,9 @@
 """`library.judge`: what a user does with judges. The commands `judge …` use it, too."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.audit.run.drafting import draft_scenarios
@@ -37,6 +38,15 @@ from skill_evaluator.reports.judge_calibration import bias_report
 from skill_evaluator.reports.judge_results import bias_page
 from skill_evaluator.runner.journal import find_run, read_component_manifest
 from skill_evaluator.runner.session import Watch
+
+RequestT = TypeVar("RequestT")
+
+
+def _request(kind: type[RequestT], library: "Judges", options: Mapping[str, Any]) -> RequestT:
+    """Build the request of a method from its local variables `options`; `self` and `watch` are no options."""
+    return request_of(
+        kind, library, **{name: value for name, value in options.items() if name not in ("self", "watch")}
+    )
 
 
 class Judges:
@@ -105,29 +115,7 @@ class Judges:
         Raises:
             JudgeError: An input or a judge cannot be used.
         """
-        request = request_of(
-            ScoreRequest,
-            self,
-            rubric=rubric,
-            items=items,
-            run=run,
-            field=field,
-            judges=judges,
-            replicates=replicates,
-            seed=seed,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            concurrency=concurrency,
-            resume=resume,
-            judge_run=judge_run,
-            dry_run=dry_run,
-            review=review,
-            review_sample=review_sample,
-            out=out,
-            batch=batch,
-            cascade=cascade,
-            criteria=criteria,
-        )
+        request = _request(ScoreRequest, self, locals())
         return judge_outputs(request, watch, bias_page)
 
     def pairwise(
@@ -180,27 +168,7 @@ class Judges:
         Raises:
             JudgeError: An input or a judge cannot be used.
         """
-        request = request_of(
-            PairwiseRequest,
-            self,
-            rubric=rubric,
-            items=items,
-            judges=judges,
-            replicates=replicates,
-            seed=seed,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            concurrency=concurrency,
-            resume=resume,
-            judge_run=judge_run,
-            dry_run=dry_run,
-            review=review,
-            review_sample=review_sample,
-            out=out,
-            batch=batch,
-            cascade=cascade,
-            criteria=criteria,
-        )
+        request = _request(PairwiseRequest, self, locals())
         return judge_outputs(request, watch, bias_page)
 
     def regression(
@@ -261,31 +229,7 @@ class Judges:
         Raises:
             JudgeError: An input or a judge cannot be used.
         """
-        request = request_of(
-            RegressionRequest,
-            self,
-            items=items,
-            candidate=candidate,
-            baseline=baseline,
-            dimensions=dimensions,
-            preset=preset,
-            stakes=stakes,
-            against=against,
-            judges=judges,
-            replicates=replicates,
-            seed=seed,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            concurrency=concurrency,
-            resume=resume,
-            judge_run=judge_run,
-            dry_run=dry_run,
-            review=review,
-            review_sample=review_sample,
-            out=out,
-            batch=batch,
-            cascade=cascade,
-        )
+        request = _request(RegressionRequest, self, locals())
         return judge_outputs(request, watch, bias_page)
 
     def calibrate(
@@ -342,29 +286,7 @@ class Judges:
         Raises:
             JudgeError: An input or a judge cannot be used.
         """
-        request = request_of(
-            CalibrateRequest,
-            self,
-            labels=labels,
-            rubric=rubric,
-            corrupt=corrupt,
-            probes=probes,
-            bar=bar,
-            verdicts=verdicts,
-            batch=batch,
-            judges=judges,
-            replicates=replicates,
-            seed=seed,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            concurrency=concurrency,
-            resume=resume,
-            judge_run=judge_run,
-            dry_run=dry_run,
-            review=review,
-            review_sample=review_sample,
-            out=out,
-        )
+        request = _request(CalibrateRequest, self, locals())
         return calibrate(request, watch, bias_report)
 
     def rubric(
@@ -395,16 +317,7 @@ class Judges:
         Raises:
             JudgeError: An input or a judge cannot be used.
         """
-        request = request_of(
-            RubricDraftRequest,
-            self,
-            draft=draft,
-            judge=judge,
-            out=out,
-            seed=seed,
-            max_cost=max_cost,
-            dry_run=dry_run,
-        )
+        request = _request(RubricDraftRequest, self, locals())
         return draft_rubric(request, watch) or self.lint([request.out])
 
     def scenarios(
@@ -432,16 +345,7 @@ class Judges:
         Returns:
             The folder of the scenarios, or the size of the call in a dry run.
         """
-        request = request_of(
-            ScenariosDraftRequest,
-            self,
-            task=task,
-            model=model,
-            family=family,
-            seed=seed,
-            max_cost=max_cost,
-            dry_run=dry_run,
-        )
+        request = _request(ScenariosDraftRequest, self, locals())
         return draft_scenarios(request, watch)
 
     def draft_cases(
@@ -470,16 +374,7 @@ class Judges:
             The drafted cases and the number of skipped drafts by reason, or the size of the calls in a dry run.
         """
         refuse_fetched(load_settings(self.config).fixtures, self.fixtures)
-        request = request_of(
-            CasesDraftRequest,
-            self,
-            skill=skill,
-            model=model,
-            count=count,
-            seed=seed,
-            max_cost=max_cost,
-            dry_run=dry_run,
-        )
+        request = _request(CasesDraftRequest, self, locals())
         return draft_cases(request, watch)
 
     def lint(self, files: Sequence[Path] = ()) -> RubricLint:

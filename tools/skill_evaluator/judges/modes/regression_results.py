@@ -50,7 +50,7 @@ class DimensionResult(FrozenModel):
 
     @property
     def flipped(self) -> bool:
-        """Whether both orders count and disagree."""
+        """Whether both orders have a usable answer and disagree."""
         return None not in self.by_order and len(set(self.by_order)) > 1
 
 
@@ -69,12 +69,12 @@ class PairResult(FrozenModel):
 
     @property
     def counted(self) -> list[DimensionResult]:
-        """The dimensions in which both orders count."""
+        """The dimensions in which both orders have a usable answer."""
         return [dimension for dimension in self.dimensions if None not in dimension.by_order]
 
     @property
     def compared(self) -> bool:
-        """Whether both orders count."""
+        """Whether both orders have a usable answer in every dimension."""
         return all(None not in dimension.by_order for dimension in self.dimensions)
 
     @property
@@ -270,7 +270,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
 
 
 def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[Finding, float] | None:
-    """Return the majority verdict and its share; a tie is *same* with half the share. Return None without findings."""
+    """Return the majority verdict and its share; a tie is *same* with half the share. Return None if empty."""
     if not findings:
         return None
     (verdict, votes), *others = Counter(finding.verdict for finding in findings).most_common(2)
@@ -281,7 +281,7 @@ def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[Finding, fl
 def reduce_regressions(
     pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: ShipRules, *, declared_strong: bool
 ) -> JudgeRegressions:
-    """Compute a judge's verdicts on pairs, and their rates."""
+    """Return one judge's verdicts on pairs, and their rates."""
     results = []
     for pair in pairs:
         pair_answers = [

@@ -120,19 +120,20 @@ def with_alerts(
             corrected = None
             if reported_rate is not None and row is not None:
                 corrected = corrected_rate(reported_rate, row.sensitivity, row.specificity)
-            is_known = corrected is not None and corrected.value is not None
+            if corrected is not None and corrected.value is None:
+                corrected = None
             alerts.append(
                 regression_results.RateAlert(
                     judge=judge.judge.model_id,
                     dimension=dimension,
                     allowed=allowed,
-                    above=corrected.ci95[0] > allowed if is_known and corrected and corrected.ci95 else None,
+                    above=corrected.ci95[0] > allowed if corrected and corrected.ci95 else None,
                     reported=reported_rate,
-                    corrected=corrected if is_known else None,
+                    corrected=corrected,
                     sensitivity=None if row is None else row.sensitivity,
                     specificity=None if row is None else row.specificity,
                     calibration=calibration.judging.id if calibration and calibration.judging else None,
-                    problem="" if is_known else problem,
+                    problem="" if corrected else problem,
                 )
             )
     return results.model_copy(update={"alerts": alerts})

@@ -1,12 +1,11 @@
 """`library.judge`: what a user does with judges. The commands `judge …` use it, too."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
+from skill_evaluator.audit.drafting import draft_scenarios
 from skill_evaluator.audit.request import ScenariosDraftRequest
-from skill_evaluator.audit.run.drafting import draft_scenarios
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.ci.fixtures import refuse_fetched
 from skill_evaluator.display.options import JUDGEMENTS, request_of
@@ -39,18 +38,9 @@ from skill_evaluator.reports.judge_results import bias_page
 from skill_evaluator.runner.journal import find_run, read_component_manifest
 from skill_evaluator.runner.session import Watch
 
-RequestT = TypeVar("RequestT")
-
-
-def _request(kind: type[RequestT], library: "Judges", options: Mapping[str, Any]) -> RequestT:
-    """Build the request of a method from its local variables `options`; `self` and `watch` are no options."""
-    return request_of(
-        kind, library, **{name: value for name, value in options.items() if name not in ("self", "watch")}
-    )
-
 
 class Judges:
-    """Judge with models: `Library.judge`.
+    """Judge with models: `Library.judge`. A judge or an input that cannot be used raises JudgeError.
 
     >>> from skill_evaluator import Library
     >>> rubric, outputs = Path(".evaluator/rubrics/tone.yaml"), Path("outputs.jsonl")
@@ -111,12 +101,8 @@ class Judges:
 
         Returns:
             The judge run with its results, or its size in a dry run.
-
-        Raises:
-            JudgeError: An input or a judge cannot be used.
         """
-        request = _request(ScoreRequest, self, locals())
-        return judge_outputs(request, watch, bias_page)
+        return judge_outputs(request_of(ScoreRequest, locals()), watch, bias_page)
 
     def pairwise(
         self,
@@ -164,12 +150,8 @@ class Judges:
 
         Returns:
             The judge run with its results, or its size in a dry run.
-
-        Raises:
-            JudgeError: An input or a judge cannot be used.
         """
-        request = _request(PairwiseRequest, self, locals())
-        return judge_outputs(request, watch, bias_page)
+        return judge_outputs(request_of(PairwiseRequest, locals()), watch, bias_page)
 
     def regression(
         self,
@@ -225,12 +207,8 @@ class Judges:
 
         Returns:
             The judge run with its results, or its size in a dry run.
-
-        Raises:
-            JudgeError: An input or a judge cannot be used.
         """
-        request = _request(RegressionRequest, self, locals())
-        return judge_outputs(request, watch, bias_page)
+        return judge_outputs(request_of(RegressionRequest, locals()), watch, bias_page)
 
     def calibrate(
         self,
@@ -282,12 +260,8 @@ class Judges:
 
         Returns:
             The judge run with its results, or its size in a dry run.
-
-        Raises:
-            JudgeError: An input or a judge cannot be used.
         """
-        request = _request(CalibrateRequest, self, locals())
-        return calibrate(request, watch, bias_report)
+        return calibrate(request_of(CalibrateRequest, locals()), watch, bias_report)
 
     def rubric(
         self,
@@ -313,11 +287,8 @@ class Judges:
 
         Returns:
             The findings of `judge lint` in the draft, or the size of the call in a dry run.
-
-        Raises:
-            JudgeError: An input or a judge cannot be used.
         """
-        request = _request(RubricDraftRequest, self, locals())
+        request = request_of(RubricDraftRequest, locals())
         return draft_rubric(request, watch) or self.lint([request.out])
 
     def scenarios(
@@ -345,8 +316,7 @@ class Judges:
         Returns:
             The folder of the scenarios, or the size of the call in a dry run.
         """
-        request = _request(ScenariosDraftRequest, self, locals())
-        return draft_scenarios(request, watch)
+        return draft_scenarios(request_of(ScenariosDraftRequest, locals()), watch)
 
     def draft_cases(
         self,
@@ -374,8 +344,7 @@ class Judges:
             The drafted cases and the number of skipped drafts by reason, or the size of the calls in a dry run.
         """
         refuse_fetched(load_settings(self.config).fixtures, self.fixtures)
-        request = _request(CasesDraftRequest, self, locals())
-        return draft_cases(request, watch)
+        return draft_cases(request_of(CasesDraftRequest, locals()), watch)
 
     def lint(self, files: Sequence[Path] = ()) -> RubricLint:
         """Check rubrics, by default all in `.evaluator/rubrics`, as `judge lint` does."""

@@ -41,8 +41,6 @@ def cases_draft(options: CasesDraftRequest) -> int:
 
 @options
 class CasesImportOptions(CaseTable):
-    """The options of `cases import`."""
-
     skip_invalid: SkipInvalid = False
 
 

@@ -243,7 +243,7 @@ def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session
             break
         called_ids |= {question.case_id for question in questions}
         run = judge.run(questions, len(_passes(judge.folder)) + 1)
-        results = session.ask([run], questions_for(questions))
-        manifest, stopped = run.manifest, results.why_stopped(run)
+        (failure,) = session.ask([run], questions_for(questions)).values()
+        manifest, stopped = run.manifest, str(failure) if failure else None
         answered |= {call.case_id: replicate for call, replicate in outcomes(run.folder).items()}
     return SentenceAnswers(manifest=manifest, answered=answered, stopped=stopped)

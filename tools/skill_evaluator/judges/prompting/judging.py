@@ -21,7 +21,7 @@ from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRe
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.runner.engine import Budget
+from skill_evaluator.runner.engine import Questions
 from skill_evaluator.runner.journal import (
     Manifest,
     Run,
@@ -32,9 +32,10 @@ from skill_evaluator.runner.journal import (
     run_id_of,
     settings_digest,
 )
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import COST_OF_BATCHES, ModelEstimate, estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
-from skill_evaluator.runner.session import Questions, Session, Watch, no_progress, with_keys
+from skill_evaluator.runner.session import Session, Watch, no_progress, with_keys
 from skill_evaluator.text import listed, nearest
 
 JUDGING = "judging.json"
@@ -250,7 +251,7 @@ class JudgeResults:
         stopped = [(calls.record.model_id, calls.stopped) for calls in self.runs]
         failures = [(calls.record.model_id, commonest_failure(calls.answers.values())) for calls in self.runs]
         return [
-            *(f"{name} stopped: {failure.reason}: {failure.message}" for name, failure in stopped if failure),
+            *(f"{name} stopped: {failure}" for name, failure in stopped if failure),
             *(f"{name} failed: {failure}" for name, failure in failures if failure),
         ]
 
@@ -381,7 +382,7 @@ class JudgeSession:
         judging, folder, models = self.begin(task, stage_folder)
         session = self.session(budget=budget)
         runs = judge_runs(judging, models, folder)
-        halted = session.ask(runs, questions_for(task.questions, on_outcome)).halted
+        halted = session.ask(runs, questions_for(task.questions, on_outcome))
         parts = []
         for run in runs:
             answers, stopped = outcomes(run.folder), halted[run.manifest.run_id]

@@ -15,7 +15,7 @@ from skill_evaluator.parsing.answer import embedded_values, parse_output, split_
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.text import normalise
 
-_MAX_QUOTATIONS = 12  # in each piece of evidence
+_MAX_QUOTATIONS = 12  # limit in each piece of evidence
 _MIN_LETTERS = 4  # shorter words without a digit occur in almost any text
 _QUOTED = re.compile(r'"([^"]+)"|(?<!\w)\'([^\']+)\'(?!\w)')
 _OUTER_QUOTATION_MARK = re.compile(r"(?<!\w)[\"']|[\"'](?!\w)")  # a quotation mark, not an apostrophe inside a word

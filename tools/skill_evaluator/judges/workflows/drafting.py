@@ -122,13 +122,13 @@ def draft(
     if not isinstance(drafted, Unscored):
         return drafted
     if drafted.reason == "not_answered":
-        reason = f"{part.stopped.reason}: {part.stopped.message}" if part.stopped else drafted.detail
+        reason = str(part.stopped) if part.stopped else drafted.detail
         raise NoAnswerError(f"{request.judges[0]} gave no output: {reason}")
     noun = "rubric" if task.mode == "rubric" else "family of scenarios"
     raise JudgeError(f"the output contains no {noun}: {drafted.reason}: {drafted.detail}")
 
 
-_KINDS = 8  # of cases, as the prompt numbers them
+_KINDS = 8  # the prompt numbers eight kinds of cases
 _MAX_EXAMPLES, _MAX_EXAMPLE = 5, 2_000  # existing cases that are shown, and characters of each
 
 

@@ -1,7 +1,6 @@
 """`judge pairwise`: both orders of every pair, so that no verdict comes from the order; and the best of several."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -54,19 +53,12 @@ def test_several_outputs_are_ranked_by_win_rate(library: JudgingLibrary) -> None
     assert list(wins.items()) == [("best", (1.0, 4)), ("good", (0.375, 4)), ("plain", (0.125, 4))]
 
 
-@pytest.mark.parametrize(
-    ("rubric", "items", "complaint"),
-    [
-        ({}, PAIR, "the method of 'totals' in rubric.yaml is direct_scoring: use judge score, which scores one output"),
-        ({"method": PAIRWISE}, {"output": "x"}, "items.jsonl:1: expected output_1 and output_2"),
-    ],
-)
-def test_wrong_input_is_an_error_before_any_call(
-    library: JudgingLibrary, rubric: Any, items: Any, complaint: str
-) -> None:
-    library.rubric(rubric)
-    library.items({"id": "a", **items})
-    assert library.judge("pairwise", "--judge", JUDGE).refuses(complaint)
+def test_wrong_input_is_an_error_before_any_call(library: JudgingLibrary) -> None:
+    library.items({"id": "a", "output": "x"})
+    assert library.judge("pairwise", "--judge", JUDGE).refuses("items.jsonl:1: expected output_1 and output_2")
+    library.rubric({})
+    wrong_method = library.judge("pairwise", "--judge", JUDGE)
+    assert wrong_method.refuses("direct_scoring: use judge score, which scores one output")
     assert not library.judgements.exists()
 
 

@@ -9,15 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.modes.regression import JudgedPair, regression_form, regression_questions
-from skill_evaluator.judges.modes.regression_results import combine_orders, reduce_regressions
+from skill_evaluator.judges.modes.regression_results import (
+    DimensionSummary,
+    JudgeRegressions,
+    combine_orders,
+    rate_changes,
+    reduce_regressions,
+)
 from skill_evaluator.judges.modes.ship_rules import PRESETS, ShipRules, blocking_sentence, decide, dimensions_of
 from skill_evaluator.judges.prompting.judging import JudgeCalls
-from skill_evaluator.judges.prompting.results import ORDERS, JudgeRecord
+from skill_evaluator.judges.prompting.results import ORDERS
+from skill_evaluator.judges.statistics import rate
 from skill_evaluator.library.config import ComponentJudge
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.schedule import Call, Replicate
 
-from tests.support.judged import LIBRARY, SAME, answer, judged, pair_of, reading
+from tests.support.judged import JUDGE, LIBRARY, SAME, answer, judged, pair_of, reading
 
 SHIP, REVIEW, BLOCK = "ship", "review_required", "block"
 LENIENT = ShipRules(one_low="ship")
@@ -232,10 +239,6 @@ def test_form_has_the_findings_before_the_decision() -> None:
     assert schema["required"] == list(schema["properties"])
 
 
-JUDGE = JudgeRecord(
-    model_id="m", provider="replay", settings="s", served_models=[], planned=8, answered=8,
-    input_tokens=None, output_tokens=None, cost_usd=None,
-)  # fmt: skip
 HIGH, LOW = ({**SAME, "completeness": ("worse", impact)} for impact in ("high", "low"))
 BROKEN = '{"per_dimension": ['
 
@@ -260,3 +263,22 @@ def test_pairs_with_a_broken_answer_are_in_no_rate_and_are_decided() -> None:
     assert (result.unscored, result.lean.n) == ({"not_json": 2}, 3)
     decided = [pair.ship_decision for pair in result.pairs]
     assert decided == ["block", "ship", "review_required", "block", "review_required"]
+
+
+def test_dimension_that_was_not_requested_needs_review() -> None:
+    verdict = judged(answer({**SAME, "style": ("worse", "high")}, ship_decision="block"))
+    assert (verdict.ship_decision, verdict.reasons) == (REVIEW, ["dimension that was not requested: style"])
+    assert [each.unrequested for each in verdict.answers] == [["style"]] * 2
+
+
+def test_rate_rose_if_the_adjusted_p_value_is_significant() -> None:
+    def batch(*worse: int) -> JudgeRegressions:
+        rows = [DimensionSummary.model_construct(dimension=f"d{n}", worse=rate(k, 100)) for n, k in enumerate(worse)]
+        return JudgeRegressions.model_construct(judge=JUDGE, dimensions=rows)
+
+    rose, *others = rate_changes([batch(25, 5, 4)], [batch(5, 5, 5)])
+    assert (rose.earlier.value, rose.later.value, rose.rose) == (0.05, 0.25, True)
+    assert rose.difference.value == pytest.approx(0.2)
+    assert rose.p == pytest.approx(0.000104, abs=1e-6)  # Fisher's exact test of 25 and 5 of 100
+    assert rose.q == pytest.approx(3 * rose.p, abs=1e-6)
+    assert not any(change.rose for change in (*others, *rate_changes([batch(0)], [batch(25)])))

@@ -140,10 +140,17 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
     In this order: the interleaved baseline; for an edited prompt or a draft, the recorded run of the same version; the
     highest accepted lower version, if the policy uses accepted versions; the next lower version.
     """
-    nearest = archive.interleaved_baseline(candidate) or _best_baseline(
-        _recorded_runs_of_version(archive.entries, candidate), candidate
+    recorded = [
+        run
+        for run in runs_like(archive.entries, candidate)
+        if run.version == candidate.version and not run.draft and (candidate.draft or _has_other_prompt(run, candidate))
+    ]
+    return (
+        archive.interleaved_baseline(candidate)
+        or _best_baseline(recorded, candidate)
+        or last_accepted(candidate, archive, policy)
+        or next_lower_version(archive.entries, candidate)
     )
-    return nearest or last_accepted(candidate, archive, policy) or next_lower_version(archive.entries, candidate)
 
 
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
@@ -187,12 +194,8 @@ def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[Re
     return [run for run in entries if not run.edited and _matches(run, candidate)]
 
 
-def _recorded_runs_of_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the recorded runs of a draft's version, or of a version whose prompt was edited, newest first."""
-    recorded = [run for run in runs_like(entries, candidate) if run.version == candidate.version and not run.draft]
-    if candidate.draft:
-        return recorded
-    return [run for run in recorded if None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt]
+def _has_other_prompt(run: RecordedRun, candidate: RecordedRun) -> bool:
+    return None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt
 
 
 def skipped_run_notes(

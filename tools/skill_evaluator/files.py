@@ -300,7 +300,7 @@ def storing(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """Hold a file lock against other processes on this machine; raise StorageError if it takes over `seconds`."""
+    """Hold a file lock against other processes on this machine; raise StorageError after `seconds` without it."""
     with storing(lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
     lock = try_lock(lock_path, seconds)
@@ -313,7 +313,7 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
 
 
 def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
-    """Acquire a file lock, which the caller releases. Return None if another process holds it for `seconds`."""
+    """Acquire a file lock, which the caller releases. Return None if another process holds it after `seconds`."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):

@@ -89,7 +89,7 @@ def rename_keys(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, An
 
 
 def frozen(value: Any) -> Hashable:
-    """Return a JSON value as nested tuples, which are hashable and equal for equal values.
+    """Return a hashable form of a JSON value, equal for equal values: objects and arrays become tuples.
 
     >>> frozen({"b": 1.0, "a": None}) == frozen({"b": 1}), frozen([1]) == frozen([True])
     (True, False)

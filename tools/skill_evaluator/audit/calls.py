@@ -35,7 +35,7 @@ class AuditRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResults:
-    """An audit and its runs; `models` is the number of models to call, also of those without a key."""
+    """An audit and its runs; `models` is the number of models to call, with or without a key."""
 
     request: AuditRunRequest
     audit: AuditManifest

@@ -66,10 +66,11 @@ class ModelCost:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cube:
-    """`scores`: [models, scenarios, benchmarks] in per cent, without NaN. `weights` of the benchmarks sum to 1.
+    """The scores of an audit, [models, scenarios, benchmarks] in per cent; NaN if missing (see `without_gaps`).
 
-    `outcomes` (the single outputs) and `questions` (their number) by benchmark, if known. `spending` and `answers` (the
-    number of outputs by kind) by model. `treatment`: a sentence on the scores that were excluded or centered.
+    `weights`: those of the benchmarks, with the sum 1. `outcomes` (the single outputs) and `questions` (their number):
+    by benchmark, if known. `spending` and `answers` (the number of outputs by kind): by model. `treatment`: a sentence
+    on the scores that were excluded or centered.
     """
 
     models: tuple[str, ...]
@@ -146,7 +147,7 @@ def cube_of_scores(
     *,
     weights: Mapping[str, float],
 ) -> Cube:
-    """Build a cube from scores in per cent, [models, scenarios, benchmarks]. A benchmark has weight 1 by default."""
+    """Build a cube from scores in per cent, [models, scenarios, benchmarks]. A missing weight is 1."""
     raw_weights = np.array([weights.get(name, 1.0) for name in benchmarks], dtype=np.float64)
     return Cube(
         models=tuple(models),
@@ -167,9 +168,9 @@ def cube_of_outcomes(
 
 
 def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
-    """Return the cube without its missing scores (NaN), and note what is excluded in its treatment.
+    """Return the cube without the questions, scenarios or models (`missing`) that lack scores, and note them in it.
 
-    Raise AuditError, which names `source`, if scores are missing and `missing` does not exclude them.
+    Raise AuditError, which names `source`, if scores are missing and `missing` is "refuse" or would exclude all.
     """
     holes = np.asarray(np.isnan(cube.scores).any(axis=2))
     if not holes.any():

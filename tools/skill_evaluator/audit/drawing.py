@@ -109,7 +109,7 @@ def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
 
 
 def new_audit(request: AuditRunRequest, *, keyed: bool) -> DrawnAudit:
-    """Draw a new audit. If `keyed`, skip models without an API key; raise ConfigError if no model is left."""
+    """Draw a new audit; if `keyed`, skip models without an API key. Raise an error if an input is invalid."""
     configuration = read_configuration(request.config)
     settings, kinds = configuration.settings, configuration.kinds
     models = select_models(configuration.models, request.models)
@@ -293,7 +293,7 @@ def validate_request(request: AuditRunRequest) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSize:
-    """The estimated size of an audit; `closing` is the last sentence of its report."""
+    """The estimated size of an audit; `closing` is the last sentence that is printed."""
 
     audit: AuditManifest
     models: Sequence[ModelEstimate]

@@ -41,7 +41,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """The number of a model's calls, and their cost. `outcomes`: the number by kind, such as `unparseable`."""
+    """The counts, cost and median latency of a model's calls. `outcomes`: the count by kind, such as `unparseable`."""
 
     planned: int
     outcomes: Mapping[str, int]
@@ -82,7 +82,7 @@ class CallTally:
 
     @property
     def model_cost(self) -> ModelCost:
-        """The mean cost of an output and the median latency; the cost is None if it is unknown."""
+        """The mean cost of an output (None if unknown) and the median latency."""
         usd_per_call = None if self.cost_usd is None or not self.answered else self.cost_usd / self.answered
         return ModelCost(usd_per_call=usd_per_call, latency_s=self.latency_s)
 
@@ -229,7 +229,7 @@ def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manif
 
 
 def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replicate]:
-    """Yield the readable replicates of a run's journal; append a remark on unreadable and unplanned lines."""
+    """Yield the replicates of a run's journal; append remarks on unreadable and unplanned lines to `remarks`."""
     unplanned = 0
     try:
         for replicate in read_answers(folder, remarks.append):

@@ -37,8 +37,8 @@ MIN_MODELS, MIN_SCENARIOS, MIN_QUESTIONS = 4, 6, 50  # smaller audits get a warn
 class AuditedBenchmark(FrozenModel):
     """A benchmark component and the cases drawn from it: `cases` (id → digest) out of `of` labelled ones.
 
-    `not_applicable`: the reasons of cases that some model cannot take, by case; they are skipped for every model.
-    `digests`: the digests of its prompt, schema and declarations. `metric`: the metric that scores an output.
+    `not_applicable`: the reasons of cases that some model does not accept, by case; they are skipped for every model.
+    `digests`: those of its prompt, schema and datasets.json. `metric`: the metric that scores an output.
     """
 
     name: ComponentName

@@ -331,7 +331,7 @@ def entry_of(record: Record | Row) -> RecordedRun:
 
 
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
-    """Return the oldest complete run of each version, by version; it defines the version's prompt."""
+    """Return the oldest complete run of each version, by version; its prompt is the version's prompt."""
     candidates = [entry for entry in entries if entry.complete and entry.prompt is not None]
     return {entry.version: entry for entry in sorted(candidates, key=lambda entry: entry.order, reverse=True)}
 
@@ -404,7 +404,7 @@ def _check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> N
 def newest_recorded(content: bytes, where: str) -> dict[str, RecordedRun]:
     """Return the newest complete run of the highest version, without a scenario, by model id.
 
-    `content` is that of a leaderboard, `where` its path in the LeaderboardError of an invalid one.
+    `content` is the content of a leaderboard; if it is invalid, raise LeaderboardError with `where` as its path.
     """
     measured = [run for run in parse_entries(content, Path(where)) if run.complete and run.scenario is None]
     return {run.model_id: run for run in sorted(measured, key=lambda run: precedence(run.version))}

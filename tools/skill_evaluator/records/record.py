@@ -112,7 +112,7 @@ def is_requested(served: str, requested: Iterable[str]) -> bool:
 
 
 def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
-    """Return whether the served model or only its release date changed between two runs; None if neither did.
+    """Return "model" if another model served one of two runs, "date" if only another release did, else None.
 
     Several models in one run, or another release than the requested one, count as another model.
     """

@@ -119,15 +119,15 @@ def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list
 
 
 def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """Return the newest of the `runs_of_versions` of each version, lowest version first, by model id."""
+    """Return the newest run of each version in `runs_of_versions`, lowest version first, by model id."""
     runs = runs_of_versions(entries)
     return {model_id: [of_version[-1] for of_version in versions.values()] for model_id, versions in runs.items()}
 
 
 def next_lower_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest run of the next lower version with the same model and scenario, if possible a comparable one.
+    """Return the newest complete run of the next lower version, by preference a comparable one, or None.
 
-    Return None if there is no lower version.
+    Its model and scenario are those of the candidate.
     """
     lower = lower_version_runs(entries, candidate)
     highest = lower[0].version if lower else None
@@ -154,7 +154,7 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
 
 
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the newest comparable run of an accepted lower version, of the highest such version.
+    """Return the newest comparable run of the highest accepted lower version that has a comparable run.
 
     Return None if there is none, or if the policy does not use accepted versions.
     """
@@ -217,7 +217,7 @@ def _matches(entry: RecordedRun, candidate: RecordedRun) -> bool:
 
 
 def _best_baseline(runs: Iterable[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest comparable run, else the newest run. Return None if there are no runs."""
+    """Return the newest comparable run, else the newest run, else None."""
     return max(runs, key=lambda run: (run.is_comparable(candidate), run.order), default=None)
 
 
@@ -238,12 +238,12 @@ def _no_such_run(entries: Sequence[RecordedRun], name: str, candidates: Sequence
 
 
 def versions_patched_to(entries: Iterable[RecordedRun], version: str) -> set[str]:
-    """Return a version and the recorded versions that precede it by a PATCH step only."""
+    """Return a version and the lower recorded versions from which it is a PATCH step."""
     return {version} | {entry.version for entry in entries if bump(entry.version, version) is Bump.PATCH}
 
 
 def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
-    """Return those of a version's `records` that are in the series of a run, without that run, oldest first.
+    """Return the runs of a version (`records`) in the same series as `record`, without it, oldest first.
 
     A run in which the model drifted begins a new series.
     """

@@ -242,7 +242,7 @@ def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], lis
             f"{path}:1 must name its columns: model,template,<benchmark>,… (each name once); "
             f"it has: {','.join(columns) or 'nothing'}"
         )
-    cells: dict[tuple[str, str], tuple[int, list[float]]] = {}
+    cells: dict[tuple[str, str], list[float]] = {}
     for line, row in rows[1:]:
         if not any(cell.strip() for cell in row):
             continue
@@ -252,12 +252,12 @@ def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], lis
         if not all(key):
             raise AuditError(f"{path}:{line} has no {columns[0] if not key[0] else columns[1]}")
         if key in cells:
-            raise AuditError(f"{path}:{line} repeats {key[0]} in {key[1]}, which line {cells[key][0]} has already")
+            raise AuditError(f"{path}:{line} repeats {key[0]} in {key[1]}")
         named_cells = zip(columns[2:], row[2:], strict=True)
-        cells[key] = line, [_parse_score(cell, f"{path}:{line}", column) for column, cell in named_cells]
+        cells[key] = [_parse_score(cell, f"{path}:{line}", column) for column, cell in named_cells]
     if not cells:
         raise AuditError(f"{path} has no row below its header")
-    return columns[2:], {key: scores for key, (_, scores) in cells.items()}
+    return columns[2:], cells
 
 
 def _parse_score(cell: str, location: str, column: str) -> float:

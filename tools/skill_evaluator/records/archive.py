@@ -8,7 +8,6 @@ import datetime
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +26,7 @@ from skill_evaluator.files import (
     locked,
     parse_json,
     read_bytes,
+    read_json,
     read_text,
     replace_blocks,
     replace_text,
@@ -48,6 +48,7 @@ from skill_evaluator.records.record import (
     write_record,
 )
 from skill_evaluator.repository import Repository
+from skill_evaluator.text import canonical_json, digest
 
 # scores are comparable only if these digests are equal
 _COMPARED_DIGESTS = ("schema", "contract", "datasets", "settings", "scenario")
@@ -498,43 +499,22 @@ def _insert_rows(text: bytes, path: Path, heads: LeaderboardKeys, added: Sequenc
 
 
 def resolve_conflicts(path: Path, skill: str) -> bool:
-    """Merge both sides of a leaderboard with conflict markers, and add missing rows of records.
+    """Write a leaderboard with conflict markers anew from the records of the component.
 
     Return whether the file had conflict markers; without them it is unchanged. Raise LeaderboardError if a record
     cannot be read.
     """
-    text = read_board(path) or b""
-    if b"\n<<<<<<< " not in b"\n" + text:
+    if b"\n<<<<<<< " not in b"\n" + (read_board(path) or b""):
         return False
-    rows: dict[str, dict[str, Any]] = {}
-    for side in _sides(text):
-        with suppress(ValueError, KeyError, TypeError):  # an invalid side is skipped; the records have its rows
-            rows |= {row["run_id"]: row for row in json.loads(side)["runs"]}
-    for record in map(read_record, sorted(path.parent.glob("evals/records/*.json"))):
-        if record.has_row and record.run_id not in rows:
-            rows[record.run_id] = record.row().as_json()
-    sorted_rows = sorted(rows.values(), key=lambda row: order(validated(Row, row, path, LeaderboardError)))
-    replace_blocks(path, [format_leaderboard({"skill": skill}, reversed(sorted_rows))])
+    rows = []
+    for record_path in path.parent.glob("evals/records/*.json"):
+        value = read_json(record_path, LeaderboardError)
+        record = parse_record(value, record_path)
+        if record.has_row:
+            rows.append(record.row().model_copy(update={"digest": digest(canonical_json(value))}))
+    rows.sort(key=order, reverse=True)
+    replace_blocks(path, [format_leaderboard({"skill": skill}, (row.as_json() for row in rows))])
     return True
-
-
-def _sides(text: bytes) -> tuple[bytes, bytes]:
-    ours: list[bytes] = []
-    theirs: list[bytes] = []
-    sides = [ours, theirs]
-    for line in text.splitlines(keepends=True):
-        if line.startswith(b"<<<<<<< "):
-            sides = [ours]
-        elif line.startswith(b"||||||| "):  # the common ancestor follows
-            sides = []
-        elif line.startswith(b"=======") and len(sides) < 2:
-            sides = [theirs]
-        elif line.startswith(b">>>>>>> "):
-            sides = [ours, theirs]
-        else:
-            for side in sides:
-                side.append(line)
-    return b"".join(ours), b"".join(theirs)
 
 
 def format_leaderboard(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:

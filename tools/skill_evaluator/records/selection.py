@@ -76,7 +76,7 @@ def choose(
             lower, absent = _best_baseline(runs_of_version, run), f"there is no complete record of {baseline}"
         choices.append(ChosenRuns(candidate=run, baseline=lower, absent=absent, exact=exact))
     if baseline is not None and named_run is None and all(choice.baseline is None for choice in choices):
-        raise _no_such_run(entries, str(baseline), candidates)
+        raise _no_such_run([entry for run in candidates for entry in runs_like(entries, run)], str(baseline))
     return Selection(choices=tuple(choices), left_out=left_out)
 
 
@@ -100,7 +100,7 @@ def _choose_candidates(
         if entry.version == version:
             newest.setdefault(entry.model_id, entry)
     if not newest:
-        raise _no_such_run(entries, version)
+        raise _no_such_run(measuring, version)
     models = dict.fromkeys(entry.model_id for entry in entries)
     absent = {model_id: f"no complete run of {version}" for model_id in models if model_id not in newest}
     return list(newest.values()), absent
@@ -221,18 +221,10 @@ def _best_baseline(runs: Iterable[RecordedRun], candidate: RecordedRun) -> Recor
     return max(runs, key=lambda run: (run.is_comparable(candidate), run.order), default=None)
 
 
-def _no_such_run(entries: Sequence[RecordedRun], name: str, candidates: Sequence[RecordedRun] = ()) -> LeaderboardError:
-    """Return the error for a version or run id of no complete run, or of none with the candidates' models."""
-    scenario = candidates[0].scenario if candidates else None
-    complete = [entry for entry in entries if entry.complete and not entry.edited and entry.scenario == scenario]
-    owners = sorted({entry.model_id for entry in complete if entry.version == name})
-    if candidates and owners:
-        compared = listed(sorted({f"'{run.model_id}'" for run in candidates}))
-        skipped = listed([f"'{model_id}'" for model_id in owners])
-        has_none = f"{'has' if len(owners) == 1 else 'have'} one, but no complete run of {candidates[0].version}"
-        return LeaderboardError(f"no complete run of version '{name}' by {compared}; {skipped} {has_none}")
-    names = dict.fromkeys([*(entry.version for entry in complete), *(entry.run_id for entry in entries)])
-    models = sorted({entry.model_id for entry in entries})
+def _no_such_run(runs: Sequence[RecordedRun], name: str) -> LeaderboardError:
+    """Return the error for a version or run id that none of the runs has."""
+    names = dict.fromkeys([*(run.version for run in runs), *(run.run_id for run in runs)])
+    models = sorted({run.model_id for run in runs})
     of_model = f" of '{models[0]}'" if len(models) == 1 else ""
     return LeaderboardError(f"no complete run{of_model} of version or id '{name}' {nearest(name, names)}")
 

@@ -11,7 +11,7 @@ from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.errors import AuditError
 
 from tests.audit.audit_library import SCENARIOS, SECOND, AuditLibrary
-from tests.audit.manifests import IDS, manifest
+from tests.audit.cubes import IDS, manifest
 from tests.support.library import SKILL
 
 SIZES = st.lists(st.integers(1, 8), min_size=1, max_size=3)

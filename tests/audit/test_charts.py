@@ -84,7 +84,7 @@ def test_grade_has_one_colour_in_every_chart() -> None:
 
 
 def test_name_is_no_mark_up_in_a_chart(tmp_path: Path) -> None:
-    models = [text for text in HOSTILE if len(text) < 100][:4]
+    models = [text for text in HOSTILE if set(text) & set("<&\x1b\ud800")]
     result = an_audit(models=models, scenarios=("<script>", "a&b", "]]>\x00"), benchmarks=("<b>&\ud800",))
     charts = drawn(result, tmp_path)
     for chart in charts.values():

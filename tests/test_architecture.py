@@ -64,13 +64,12 @@ INSIDE = {  # the second level of large rooms, from the ground up
 ONLY_IMPORTER = {"yaml": "library.reading"}
 SHOWN_BY = {"api", "display", "errors", "reports", "text"}  # the rooms that a command imports, beside its options
 # the files in commands/ that import more; it may only get shorter
-TELL_STORY = {"audit", "collect", "compare", "demo", "evaluate", "evaluating", "history", "judge", "scenarios", "try_"}
+TELL_STORY = {"audit", "ci", "evaluate", "init", "judge", "records"}
 IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are imported late for their sake
     "anthropic",
     "openai",
     "google",
     "xllamacpp",
-    "jsonschema",
     "git",
     "github",
     "numpy",
@@ -98,7 +97,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.library.sources",
     "skill_evaluator.ci.fixtures",
     "skill_evaluator.providers.redaction",
-    "skill_evaluator.providers.sdk",
     "skill_evaluator.providers.transport",
     "skill_evaluator.audit",
     "skill_evaluator.display.chart_style",

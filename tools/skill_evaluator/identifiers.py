@@ -95,7 +95,7 @@ def _validate_file_name(name: str) -> str:
 Tier = Literal["critical", "supporting", "advisory"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Usd = Annotated[float, Field(ge=0, le=1e12)]  # bounded, so sums of costs stay finite
-MAX_REPLICATES = 10_000  # per case and model; planned calls take memory
+MAX_REPLICATES = 10_000  # limit per case and model; planned calls take memory
 ReplicateCount = Annotated[int, Field(gt=0, le=MAX_REPLICATES)]
 Label = Annotated[str, Field(max_length=500), AfterValidator(_validate_label)]
 FileName = Annotated[str, AfterValidator(_validate_file_name)]

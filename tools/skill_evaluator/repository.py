@@ -26,7 +26,7 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _REJECTED = re.compile(r"^!\t.*\[(?:remote )?rejected\] \((.*)\)", re.MULTILINE)
 _MOVED = re.compile(r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value")
 _FETCHED = "refs/fetched"
-_NO_WORK_TREE = "must be run in a work tree"  # in git's own words
+_NO_WORK_TREE = "must be run in a work tree"  # git's own words
 _NO_REPOSITORY, _NO_COMMIT = "not a git repository", "does not have any commits yet"
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1", "LANGUAGE": "C", "LC_ALL": "C"}
 _warn = cache(lambda message: sys.stderr.write(f"warning: git failed: {message}\n"))  # each warning once

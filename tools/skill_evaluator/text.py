@@ -275,7 +275,7 @@ def version_words(version: str, timestamp: str = "") -> str:
 
 Piece = tuple[str, bool]
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
-_MAX_TOKENS = 20_000  # of both texts; the time grows with the square
+_MAX_TOKENS = 20_000  # tokens in both texts; the time grows with the square
 
 
 def marked_differences(first: str, second: str) -> tuple[list[Piece], list[Piece]]:

@@ -16,10 +16,11 @@ from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.display.options import FOLDERS, LATEST, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
-from skill_evaluator.runner.engine import Budget
+from skill_evaluator.runner.engine import Questions
 from skill_evaluator.runner.journal import Run, check_writable, settings_digest
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import sum_of
-from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
+from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.text import nearest
 
 
@@ -87,11 +88,12 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
         budget=Budget(max_cost, request.max_calls),
         concurrency=request.concurrency,
     )
-    session_results = session.ask(runs, Questions(request_for=drawn.request))  # outputs are scored after the last call
+    failures = session.ask(runs, Questions(request_for=drawn.request))  # outputs are scored after the last call
     tallies = gather(folder, request).tallies
     results = []
     for run in runs:
-        tally, stopped = tallies[run.model.id], session_results.why_stopped(run)
+        tally, failure = tallies[run.model.id], failures[run.manifest.run_id]
+        stopped = str(failure) if failure else None
         enough = tally.answered >= configuration.settings.required_coverage * tally.planned
         results.append(
             AuditRun(model_id=run.model.id, tally=tally, stopped=stopped, complete=stopped is None and enough)

@@ -82,7 +82,7 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
     """Read the named components at a commit, and components that no longer exist, since they may be renamed."""
     (versions,) = read_versions(repository, (commit,), folder)
     selected = {*names, *(name for name in versions if not (repository.root / folder / name).exists())}
-    blobs: dict[str, dict[str | None, str]] = {}  # by component, then run id; the leaderboard has the key None
+    blobs: dict[str, dict[str | None, str]] = {}  # keys: component, then run id, or None for the leaderboard
     for path, blob in repository.files(commit, folder).items():
         match = _COMMITTED_FILE.fullmatch(path.removeprefix(within(folder, "")))
         if match and match["skill"] in selected:

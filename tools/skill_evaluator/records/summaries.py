@@ -14,7 +14,7 @@ LATER: Any = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Summary(FrozenModel):
-    """A metric over a run. `n` counts the values in `mean`; `ci95` has the case as unit (None for one case)."""
+    """One metric over a run. `n` counts the values in `mean`; `ci95` has the case as unit (None: one case)."""
 
     mean: float | None
     strict_mean: float | None

@@ -67,31 +67,23 @@ class TopNames:
     named: frozenset[str] | None = None
 
 
-class NameDrift(NamedTuple):
-    """The missing and the extra top-level keys of an output."""
+def missing_keys(output: Any, names: TopNames) -> frozenset[str]:
+    """Return the required top-level keys that an output lacks; a key with the value null is present.
 
-    missing: frozenset[str] = frozenset()
-    extra: frozenset[str] = frozenset()
-
-
-NO_DRIFT = NameDrift()
-
-
-def name_drift(output: Any, names: TopNames) -> NameDrift:
-    """Return the required top-level keys that the output lacks, and its keys that the schema does not name.
-
-    An unnamed key counts even if the schema allows it; a key with the value null is present. Both sets are empty for an
-    output that is not an object.
-
-    >>> drift = name_drift({"vendor": "A", "total": 9}, TopNames(frozenset({"shop"}), frozenset({"shop", "total"})))
-    >>> sorted(drift.missing), sorted(drift.extra)
-    (['shop'], ['vendor'])
+    The set is empty for an output that is not an object.
     """
-    if not isinstance(output, dict):
-        return NO_DRIFT
-    missing_keys = names.required - output.keys()
-    extra_keys = output.keys() - names.named if names.named is not None else frozenset()
-    return NameDrift(missing_keys, frozenset(extra_keys)) if missing_keys or extra_keys else NO_DRIFT
+    return names.required - output.keys() if isinstance(output, dict) else frozenset()
+
+
+def extra_keys(output: Any, names: TopNames) -> frozenset[str]:
+    """Return the top-level keys of an output that the schema does not name, even if the schema allows them.
+
+    >>> sorted(extra_keys({"vendor": "A", "total": 9}, TopNames(named=frozenset({"shop", "total"}))))
+    ['vendor']
+    """
+    if not isinstance(output, dict) or names.named is None:
+        return frozenset()
+    return frozenset(output.keys() - names.named)
 
 
 def top_names(schema: Mapping[str, Any] | None) -> TopNames:

@@ -252,10 +252,17 @@ def read_versioned(
 ) -> ModelT:
     """Read a JSON file with a version under `key`; raise `error` if it is invalid or newer."""
     value = read_json(path, error)
-    version = value.get(key) if isinstance(value, dict) else None
-    if isinstance(version, int) and version > newest:
-        raise error(f"{path} has {key} {version}, but this evaluator knows {newest}; upgrade skill-evaluator")
+    refuse_newer(value, path, key, newest, error)
     return validated(model, value, path, error)
+
+
+def refuse_newer(value: Any, path: Path, key: str, newest: int, error: type[SkillEvaluatorError]) -> None:
+    """Raise `error` if the version under `key` of a file's JSON value is above `newest` or is not an integer."""
+    version = value.get(key, newest) if isinstance(value, dict) else newest
+    if not isinstance(version, int):
+        raise error(f"{key} in {path} is {version!r}; a whole number is expected")
+    if version > newest:
+        raise error(f"{path} has {key} {version}, but this evaluator knows {newest}; upgrade skill-evaluator")
 
 
 def json_text(value: Any) -> str:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 from skill_evaluator import __version__
-from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest, parts_of
+from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest
 from skill_evaluator.audit.request import AuditFolders, AuditRunRequest
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ComponentError
@@ -79,7 +79,7 @@ class DrawnAudit:
         return build_request(component, case, replicate=call.replicate, seed=seed, max_output_tokens=max_tokens)
 
     def _prompt_and_case(self, cell: str) -> tuple[Component, Case]:
-        benchmark, scenario, name = parts_of(cell)
+        benchmark, scenario, name = cell.split("/")
         return self._components[benchmark, scenario], replace(self.benchmarks[benchmark].cases[name], id=cell)
 
     def estimates(self) -> list[ModelEstimate]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube import Cube, ModelCost, Outcomes, cube_of_outcomes, without_gaps
 from skill_evaluator.audit.drawing import changed_cases, read_benchmark
-from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditedBenchmark, AuditManifest, parts_of, read_audit_manifest
+from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditedBenchmark, AuditManifest, read_audit_manifest
 from skill_evaluator.audit.request import AuditFolders, Missing
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, RunError
@@ -144,12 +144,13 @@ def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
                 path, run = runs[model_id]
                 journals = [(run, _answers(path, run, remarks))]
             answers = merged_outcomes(journals)
-            parts = [(replicate, *parts_of(replicate.call.case_id)) for replicate in answers.values()]
-            for replicate, benchmark, _, case in parts:
+            for replicate in answers.values():
+                benchmark, _, case = replicate.call.case_id.split("/")
                 grids[benchmark].begin(replicate, case)
-            outcomes = Counter(
-                grids[benchmark].score(replicate, m, scenario, case) for replicate, benchmark, scenario, case in parts
-            )
+            outcomes: Counter[str] = Counter()
+            for replicate in answers.values():
+                benchmark, scenario, case = replicate.call.case_id.split("/")
+                outcomes[grids[benchmark].score(replicate, m, scenario, case)] += 1
             planned = manifest.calls_per_model if journals else 0
             tallies[model_id] = CallTally.count(planned, outcomes, answers.values(), prices.get(model_id))
     return GatheredAudit(

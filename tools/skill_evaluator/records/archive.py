@@ -28,6 +28,7 @@ from skill_evaluator.files import (
     read_bytes,
     read_json,
     read_text,
+    refuse_newer,
     replace_blocks,
     replace_text,
     validated,
@@ -42,7 +43,6 @@ from skill_evaluator.records.record import (
     Row,
     parse_record,
     read_record,
-    refuse_newer,
     short_digest,
     short_digests,
     write_record,
@@ -169,7 +169,7 @@ def read_acceptances(path: Path) -> list[Acceptance]:
 def parse_acceptances(text: str, path: Path) -> list[Acceptance]:
     """Parse the text of the file of accepted versions; raise LeaderboardError if it is invalid or newer."""
     value = parse_json(text, path, LeaderboardError)
-    refuse_newer(value, path, _ACCEPTED_VERSION)
+    refuse_newer(value, path, "schema_version", _ACCEPTED_VERSION, LeaderboardError)
     return validated(AcceptedVersions, value, path, LeaderboardError).accepted
 
 
@@ -322,7 +322,7 @@ def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
         return model.model_validate_json(content)
     except ValidationError:  # the slower parser locates the mistake
         value = parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError)
-        refuse_newer(value, path, BOARD_VERSION)
+        refuse_newer(value, path, "schema_version", BOARD_VERSION, LeaderboardError)
         return validated(model, value, path, LeaderboardError)
 
 

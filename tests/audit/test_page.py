@@ -9,11 +9,10 @@ from markdown_it import MarkdownIt
 from skill_evaluator.audit.auditing import audit
 from skill_evaluator.audit.calls import AuditResults, AuditRun
 from skill_evaluator.audit.gathering import CallTally
-from skill_evaluator.audit.page import audit_page, print_audit
+from skill_evaluator.audit.page import audit_page, finding_text, points, print_audit
 from skill_evaluator.audit.printing import print_audit_runs
 from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.audit.results import QUADRANTS, AuditResult, RankEntry, Regime
-from skill_evaluator.audit.wording import finding_text, points
 
 from tests.audit.cubes import an_audit, cube_of, manifest
 from tests.support.markdown import Page, read_page

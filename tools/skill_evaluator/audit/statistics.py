@@ -19,14 +19,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes
-from skill_evaluator.audit.results import Medians, Neutrality, Quadrant, ScenarioEffect, Thresholds
+from skill_evaluator.audit.results import QUARTERS, SCALES, Medians, Neutrality, Quadrant, ScenarioEffect, Thresholds
 from skill_evaluator.errors import AuditError
 from skill_evaluator.stats import Interval, t_quantile
 
-QUARTERS = ("AAA", "AA", "A", "BBB")
-_FINER = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB")
-SCALES = {len(scale): scale for scale in (QUARTERS, _FINER)}
-GRADE_ORDER = {grade: index for index, grade in enumerate(_FINER)}  # the grades of both scales, best first
 MIN_MODELS_FOR_FINER_GRADES = 20  # gives each grade more than two models
 MIN_SCENARIOS_TO_COMPARE = 4
 NEUTRALITY_LIMIT = 3.4  # standard errors; at most 9 % of neutral audits exceed it (`benchmarks/audit_neutrality.py`)

@@ -16,7 +16,7 @@ from skill_evaluator.errors import ComponentError, ConfigError
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics
 from skill_evaluator.metrics.base import (
     AgreementMetric,
-    CaseAnswers,
+    CaseOutputs,
     Comparison,
     Metric,
     UnorderedArrays,
@@ -158,7 +158,7 @@ def test_metric_reads_numeric_text_as_number_if_the_schema_allows_both(name: str
     def score_of(first: Any, second: Any) -> float | None:
         if isinstance(metric, Metric):
             return metric.score(Comparison(first, second, BILL_PLAN))
-        given_answers = CaseAnswers(BILL_PLAN)
+        given_answers = CaseOutputs(BILL_PLAN)
         for output in (first, second):
             given_answers.add("", Comparison(None, output, BILL_PLAN).output_key)
         return metric.score(given_answers)
@@ -213,7 +213,7 @@ def test_unknown_metric_is_rejected_with_the_nearest_name() -> None:
         ComponentError, match=r"unknown metric 'exact_mach' in d\.json \(did you mean 'exact_match'\?\)"
     ):
         accuracy_metrics(["schema_valid", "exact_mach"], "d.json")
-    with pytest.raises(ComponentError, match=r"'tarr_at_n' among the metrics of d\.json compares several answers"):
+    with pytest.raises(ComponentError, match=r"'tarr_at_n' among the metrics of d\.json compares several outputs"):
         accuracy_metrics(["tarr_at_n"], "d.json")
 
 

@@ -1,4 +1,4 @@
-"""The kinds of checks, one line each: the argument in a declaration, and the test."""
+"""The kinds of checks: for each, the type of its argument in a declaration, and its test."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ _Pattern = Annotated[str, StringConstraints(min_length=1, max_length=100_000), _
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckKind:
-    """One kind: the type of its argument, and a pure function from the output and the argument to pass or fail.
+    """One kind of check: the type of its argument, and a pure function `passes(output, argument)`.
 
     The function reads the text, or if `of_value` a JSON value or raw text. Kinds without `passes` need a process or a
-    judge. `negatable` kinds have a `not_…` twin. `in_places`: `json: {at: …}` accepts the kind.
+    judge. `negatable` kinds may be declared as `not_…`, and kinds `in_places` at a JSON pointer (`json: {at: …}`).
     """
 
     argument: Any

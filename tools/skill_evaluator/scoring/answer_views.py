@@ -1,4 +1,4 @@
-"""Views of a case for people: its ground truth, the outputs of its replicates, and the changes between two runs.
+"""Views of cases for people: outputs beside the ground truth, and changes between two runs.
 
 Outcomes and scores come from the scorer or the record; views never change a score or a verdict.
 """
@@ -32,7 +32,7 @@ _MAX_COMPARED_CHARS = 50_000  # comparing longer outputs could take minutes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The outcome of one planned call: `scored`, `unparseable`, or the kind of failure.
+    """The output of one planned call; `outcome` is `scored`, `unparseable`, or the kind of failure.
 
     `metrics` has the recorded scores; if it is None, a view computes them. `unmarked` is the reason why a view does not
     compare the output with the ground truth.
@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def beside(self) -> dict[str, str]:
-        """The reasoning and the arguments of tool calls; empty if there are none."""
+        """The texts beside the output: the reasoning and the arguments of tool calls. It is empty if there are none."""
         if self.replicate is None or (made := self.replicate.completion) is None:
             return {}
         texts = {"reasoning": made.reasoning or split_reasoning(made.text)[0].strip(), "tool_call": made.tool_call}
@@ -67,7 +67,7 @@ class Answer:
 
     @property
     def reason(self) -> str | None:
-        """The reason why the output was not scored, as counted in records. It is None if it was scored."""
+        """The reason why the output was not scored, as counted in records. It is None for a scored output."""
         if self.too_costly:
             return TOO_COSTLY
         failure = self.replicate.failure if self.replicate else None
@@ -81,9 +81,10 @@ def read_answers(
     outcome_of: Callable[[int, str], str] = lambda index, text: SCORED,
     max_chars: int | None = None,
 ) -> list[Answer]:
-    """Determine the outcome of each call of a case, and parse its output unless it was too costly to score.
+    """Return the outcome of each call of a case, with the parsed output unless it was too costly to score.
 
-    `outcome_of` returns the recorded outcome of a text. Texts longer than `max_chars` are not parsed.
+    `outcome_of` returns the recorded outcome of a text, given the replicate's index and the text. Texts longer than
+    `max_chars` are not parsed.
     """
     answers = []
     for index, replicate in enumerate(replicates):
@@ -108,7 +109,10 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """One value of an output compared with the ground truth; `similarity` is for two free texts."""
+    """One value of an output compared with the ground truth.
+
+    `outcome` is `unscored` without a ground truth; `similarity` is the token F1 of two free texts.
+    """
 
     row: ComparedLeaf
     outcome: LeafOutcome | Literal["unscored"]
@@ -116,14 +120,14 @@ class Leaf:
 
     @property
     def at(self) -> str:
-        """The path with array indexes of the ground truth, or of the output (`[→2]`) if the value is extra."""
+        """The path with array indexes of the ground truth, or of the output (`[→2]`) for an extra value."""
         row = self.row
         return key_path(row.truth_at) if row.truth_at is not None else key_path(row.output_at or ()).replace("[", "[→")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """Equal outputs of a case, compared with the ground truth once.
+    """All equal outputs of a case, compared with the ground truth once.
 
     `answer` is the first output, `texts` are the distinct texts. Leaves and schema errors are empty if the output was
     not parsed or not compared.
@@ -140,7 +144,7 @@ class DistinctOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldValue:
-    """A value of a field in some replicates, and its comparison with the ground truth."""
+    """A value of a field compared with the ground truth, and the replicates that have it."""
 
     leaf: Leaf
     replicates: tuple[int, ...]
@@ -161,7 +165,7 @@ class CaseView:
 
     @property
     def fields(self) -> dict[str, list[FieldValue]]:
-        """The distinct values of each field by its path with indexes."""
+        """The distinct values of each field, by its path with indexes."""
         fields: dict[str, dict[Hashable, FieldValue]] = {}
         for output in self.outputs:
             for leaf in output.leaves:
@@ -173,7 +177,7 @@ class CaseView:
 
 
 def case_view(component: Component, case: Case, answers: Sequence[Answer], max_outputs: int | None = None) -> CaseView:
-    """Group equal outputs of a case, and compare the `max_outputs` most frequent with the ground truth."""
+    """Return the distinct outputs of a case; the `max_outputs` most frequent are compared with the ground truth."""
 
     def content(answer: Answer) -> Hashable:
         checks = [score for _, score in sorted(answer.checks.items())]  # checks examine the text
@@ -225,7 +229,7 @@ def recorded_case_view(
     changed: str | None,
     max_outputs: int = MAX_OUTPUTS,
 ) -> CaseView:
-    """Build the view of a case with its recorded scores. `changed` is a reason not to compare the outputs."""
+    """Return the view of a case with its recorded scores. `changed` is a reason not to compare its outputs, or None."""
     outcomes = dict(enumerate(recorded.outcomes))
     metrics = {name: dict(enumerate(scores)) for name, scores in recorded.replicates.items()}
     digests = {check.id: check.digest for check in case.checks}
@@ -259,7 +263,7 @@ def _unmarked_reason(case: Case, answer: Answer) -> str | None:
 
 
 def only_field(views: Sequence[CaseView], component: Component, path: str) -> list[CaseView]:
-    """Reduce the views to one field or check; raise RunError if no output has this path."""
+    """Return the views with only one field or check. Raise RunError if neither plan nor outputs have this path."""
     paths = {*component.plan.leaves}
     for view in views:
         paths |= {check_path(check.id) for check in view.case.checks}
@@ -289,7 +293,7 @@ class CommonAnswer:
 class AnswerChange:
     """A case whose most frequent output changed, with the primary metric's strict mean before and after.
 
-    `values` is empty if either output has no value or is too long to compare.
+    `values` lists the changed values; it is empty if either output has no value or is too long to compare.
     """
 
     case_id: str
@@ -302,7 +306,10 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAnswers:
-    """The changed outputs of a model since its baseline. `absent` is the reason if there are no outputs to compare."""
+    """The changed outputs of a model since its baseline, over `compared` cases.
+
+    `absent` is the reason if there are no outputs to compare.
+    """
 
     model_id: str
     baseline: str
@@ -317,7 +324,10 @@ Answers = Mapping[Call, Replicate]
 def answer_changes(
     component: Component, cases: Sequence[Case], baseline: Record, candidate: Record, answers: tuple[Answers, Answers]
 ) -> Iterator[AnswerChange]:
-    """Yield the changed outputs of cases that are equal in both runs; `answers` has baseline and candidate outputs."""
+    """Yield the changed outputs of cases with the same inputs in both runs.
+
+    `answers` has the outputs by call, of the baseline and of the candidate.
+    """
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     case_of = attrgetter("case_id")

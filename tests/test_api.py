@@ -216,7 +216,7 @@ def test_fields_need_no_schema() -> None:
     ("settings", "message"),
     [
         ({"tolerance": 1}, "fields.total in the arguments needs compare or align, since there is no schema"),
-        ({"align": "key"}, "align: key without key: [...] at fields.total in the arguments"),
+        ({"align": "key"}, "align: key requires key: [...] at fields.total in the arguments"),
     ],
 )
 def test_without_a_schema_a_field_must_say_how(settings: Any, message: str) -> None:

@@ -213,7 +213,7 @@ def test_unknown_metric_is_rejected_with_the_nearest_name() -> None:
         ComponentError, match=r"unknown metric 'exact_mach' in d\.json \(did you mean 'exact_match'\?\)"
     ):
         accuracy_metrics(["schema_valid", "exact_mach"], "d.json")
-    with pytest.raises(ComponentError, match=r"'tarr_at_n' among the metrics of d\.json compares several outputs"):
+    with pytest.raises(ComponentError, match=r"'tarr_at_n' in d\.json is a reproducibility metric"):
         accuracy_metrics(["tarr_at_n"], "d.json")
 
 
@@ -227,5 +227,7 @@ def test_score_of_a_package_metric_is_checked() -> None:
         *(None, 0.0, 0.5, 1.0)
     ]
     for value in (2.0, -0.1, float("nan"), "1"):
-        with pytest.raises(ConfigError, match=r"metric 'new' gave .*, which is neither None nor a number from 0 to 1"):
+        with pytest.raises(
+            ConfigError, match=r"metric 'new' returned .*, which is neither None nor a number from 0 to 1"
+        ):
             checked_score("new", lambda _, value=value: value, compared)

@@ -208,7 +208,7 @@ def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Se
         if unstable.is_over:
             yield f"{key}.unstable_cases: '{name}' was unstable until {unstable.until}; extend the date or delete it"
         if name in policy.critical_cases:
-            yield f"{key}: '{name}' is in critical_cases and, to decide nothing, in unstable_cases; delete one"
+            yield f"{key}: '{name}' is in critical_cases and in unstable_cases; delete one of them"
 
 
 def unknown_names(key: str, names: Iterable[str], existing: Collection[str]) -> Iterator[str]:
@@ -273,7 +273,7 @@ def hints(component: Component, truths: Sequence[Any]) -> list[str]:
 
 def _prose_hints(component: Component) -> Iterator[str]:
     for path, median in component.prose.items():
-        subject = f"'{path}'" if path else "the whole answer"
+        subject = f"'{path}'" if path else "the whole output"
         threshold = component.plan.leaves[path].threshold
         counts = "is not in field_level_f1" if threshold is None else f"counts from token F1 {threshold:g}"
         advice = "" if threshold is not None else ', or a "threshold" from which it counts as equal'
@@ -284,9 +284,9 @@ def _prose_hints(component: Component) -> Iterator[str]:
 
     if component.primary_metric == "exact_match" and not component.plan.counts:
         remedy = (
-            'declare at fields of evals/datasets.json a token F1 from which a text is right: {"": {"threshold": 0.6}}'
+            'declare the token F1 from which a text is right at fields in evals/datasets.json: {"": {"threshold": 0.6}}'
         )
-        yield f"the primary metric is exact_match, but all outputs are prose: it would always be 0; {remedy}"
+        yield f"the primary metric is exact_match, but all outputs are prose: it would be 0 for every output; {remedy}"
 
 
 def _type_hints(plan: FieldPlan, values_by_path: Mapping[str, list[Any]]) -> Iterator[str]:

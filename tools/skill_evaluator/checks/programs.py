@@ -43,4 +43,4 @@ def call_function(check: Check, text: str, context: dict[str, Any]) -> FunctionS
     try:
         return FunctionScore.model_validate_json(process.stdout)
     except ValidationError:
-        return FunctionScore(score=0.0, reason=process.problem or "it gave no answer")
+        return FunctionScore(score=0.0, reason=process.problem or "the process wrote no valid score")

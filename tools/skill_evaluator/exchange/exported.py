@@ -140,7 +140,7 @@ def export_records(request: ExportRequest, recorded: Callable[[str], RecordedCom
     paths = [path for name in names for path in _record_files(name, request.components)]
     if not paths:
         locations = ", ".join(request.sources) or request.components
-        raise LeaderboardError(f"nothing is recorded in {locations} yet; evaluate it, or see --components DIR")
+        raise LeaderboardError(f"no record in {locations}; run `evaluate` first, or pass --components DIR")
     records = [read_record(path) for path in dict.fromkeys(paths)]
     recorded_ids = {record.model_id for record in records}
     if unknown := [model_id for model_id in request.models if model_id not in recorded_ids]:
@@ -244,7 +244,7 @@ def _junit_tests(record: Record, verdict: ModelVerdict | None) -> Iterator[Test]
             yield case.case_id, "skipped", ["not compared", left_out[case.case_id]]
         elif SCORED not in case.outcomes:
             kinds = ", ".join(f"{count} {kind}" for kind, count in case.failures.items())
-            yield case.case_id, "skipped", ["no answer was scored", kinds]
+            yield case.case_id, "skipped", ["no output was scored", kinds]
         else:
             yield case.case_id, "passed", []
 
@@ -252,8 +252,9 @@ def _junit_tests(record: Record, verdict: ModelVerdict | None) -> Iterator[Test]
 def _failed_cases(verdict: ModelVerdict) -> dict[str, Sequence[str]]:
     """Return the reasons by case id for cases that broke, fell or, after a regression, are worse in each output."""
     worse = verdict.cases.every_answer_worse if verdict.verdict == "regressed" else ()
-    failed: dict[str, Sequence[str]] = {case: ["worse", "every answer scored less than any before"] for case in worse}
-    failed |= {case: ["lost", "it fell by more than policy.harm, beyond chance"] for case in verdict.lost_cases}
+    reason = "every output scored less than any output of the baseline"
+    failed: dict[str, Sequence[str]] = {case: ["worse", reason] for case in worse}
+    failed |= {case: ["lost", "it fell significantly by more than policy.harm"] for case in verdict.lost_cases}
     for change in verdict.cases.broke:
         fields = [f"{path}: {text}" for path, text in change.fields.items()]
         failed[change.case_id] = ["broke", f"{number(change.before)} → {number(change.after)}", *fields]

@@ -239,7 +239,7 @@ def _table_outputs(path: Path, on_problem: ProblemHandler) -> list[ImportedOutpu
     ]
     is_compared = "output" in columns and truth in columns
     if not metrics and not is_compared and "scores" not in columns:
-        raise LeaderboardError(f"{path} requires a column of scores from 0 to 1, or 'output' and 'truth'")
+        raise LeaderboardError(f"{path} has no column of scores from 0 to 1, and no columns 'output' and 'truth'")
     outputs = []
     for line, row in rows:
         fields: dict[str, Any] = {name: row.get(column) for name, column in columns_of.items()}
@@ -279,9 +279,9 @@ class ImportRequest(ComponentsOption, ConfigOption):
     """The options of `records import`."""
 
     file: Path = argument("A .json of promptfoo or inspect, or a .csv, .tsv or .jsonl.")
-    skill: str | None = option("The component; default: the source's task.", metavar="NAME")
-    version: str | None = option("The measured version; default: the source's.", metavar="VERSION")
-    model: str | None = option("The model, if the source does not name it.", None, "-m", metavar="ID")
+    skill: str | None = option("The component; default: the task in the file.", metavar="NAME")
+    version: str | None = option("The measured version; default: that in the file.", metavar="VERSION")
+    model: str | None = option("The model, if the file does not name it.", None, "-m", metavar="ID")
     skip_invalid: SkipInvalid = False
 
 
@@ -297,7 +297,7 @@ def import_results(
         skill, version, model = request.skill or run.skill, request.version or run.version, run.model or request.model
         options = {"--skill NAME": skill, "--version VERSION": version, "--model ID": model}
         if unknown := [option for option, value in options.items() if value is None]:
-            raise LeaderboardError(f"{request.file} does not contain it; pass {' and '.join(unknown)}")
+            raise LeaderboardError(f"pass {' and '.join(unknown)}, which {request.file} does not have")
         check_semver(str(version), request.file)
         if not is_component_name(str(skill)):
             raise LeaderboardError(f"'{skill}' is not a valid component name; pass --skill NAME")

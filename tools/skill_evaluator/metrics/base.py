@@ -93,7 +93,7 @@ def checked_score(name: str, score: Callable[[Comparison], Any], comparison: Com
     """Return the score of a package's metric. Raise ConfigError if it fails or returns neither None nor 0 to 1."""
     value = plugins.call(f"metric '{name}'", score, comparison)
     if value is not None and not (isinstance(value, Real) and 0 <= float(value) <= 1):
-        raise ConfigError(f"metric '{name}' gave {value!r:.80}, which is neither None nor a number from 0 to 1")
+        raise ConfigError(f"metric '{name}' returned {value!r:.80}, which is neither None nor a number from 0 to 1")
     return None if value is None else float(value)
 
 

@@ -69,7 +69,7 @@ def test_results_of_another_tool_count_as_interleaved_by_default(library: Librar
 
 def test_different_days_is_rejected_for_own_records(library: Library) -> None:
     files = [str(library.write(f"{day}.json", a_run("1.0.0", day, RIGHT).model_dump(mode="json"))) for day in (1, 2)]
-    assert library.call("compare", *files, "--different-days").refuses("--different-days is for another tool's results")
+    assert library.call("compare", *files, "--different-days").refuses("--different-days requires another tool")
 
 
 def test_two_tables_are_compared_without_a_configuration(library: Library) -> None:

@@ -39,7 +39,7 @@ _MAX_ATTEMPTS = 2
 _MAX_FILES = 4096  # inherited files that a worker closes
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
 _MAX_LOCAL_EFFORT = 10**8  # pairs × characters²: ten outputs of 1.5 kB take about 10 ms
-_MIN_ITEMS = 16  # for fewer items, starting processes takes longer than the work
+_MIN_ITEMS = 16  # fewer items: starting processes takes longer than the work
 _work: list[Callable[[Any], Any]] = []  # the function to call, inherited by forked processes
 _MIN_ARRAY_ITEMS = 10  # shorter arrays are usually aligned without scipy
 

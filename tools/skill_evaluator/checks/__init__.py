@@ -41,7 +41,7 @@ CHECKS: Mapping[str, CheckKind] = {
     "contains_all": CheckKind(argument=_Texts, passes=lambda text, parts: all(part in text for part in parts)),
     "equals": CheckKind(argument=Any, passes=equals, of_value=True),
     "one_of": CheckKind(
-        argument=_Values, passes=lambda value, all_: any(equals(value, one) for one in all_), of_value=True
+        argument=_Values, passes=lambda value, values: any(equals(value, each) for each in values), of_value=True
     ),
     "starts_with": CheckKind(argument=_Text, passes=str.startswith),
     "ends_with": CheckKind(argument=_Text, passes=str.endswith),

@@ -168,8 +168,8 @@ def _letter_of_line(text: str, options: _Options) -> set[str]:
         return set(line_letters) if len(set(line_letters)) == len(options.letters) else {line_letters[-1]}
     first_letters: set[str] = set()
     for match in filter(None, map(_LETTER_AT_LINE_START.match, lines)):
-        others = set(re.findall(r"\b[A-Z]\b", match["rest"])) & set(options.letters)
-        if match["letter"] in options.letters and not others and not _DENIAL.search(match["rest"]):
+        other_letters = set(re.findall(r"\b[A-Z]\b", match["rest"])) & set(options.letters)
+        if match["letter"] in options.letters and not other_letters and not _DENIAL.search(match["rest"]):
             first_letters.add(match["letter"])
     return first_letters if len(first_letters) == 1 else set()
 

@@ -154,14 +154,14 @@ class FieldValue:
 class CaseView:
     """A case and its distinct outputs, most frequent first.
 
-    `others` counts the distinct outputs that are not shown, `others_replicates` their replicates.
+    `hidden_outputs` counts the distinct outputs that are not shown, `hidden_replicates` their replicates.
     """
 
     case: Case
     answers: tuple[Answer, ...]
     outputs: tuple[DistinctOutput, ...]
-    others: int = 0
-    others_replicates: int = 0
+    hidden_outputs: int = 0
+    hidden_replicates: int = 0
 
     @property
     def fields(self) -> dict[str, list[FieldValue]]:
@@ -190,7 +190,11 @@ def case_view(component: Component, case: Case, answers: Sequence[Answer], max_o
     hidden = ranked[len(outputs) :]
     hidden_replicates = sum(map(len, hidden))
     return CaseView(
-        case=case, answers=(*answers,), outputs=(*outputs,), others=len(hidden), others_replicates=hidden_replicates
+        case=case,
+        answers=(*answers,),
+        outputs=(*outputs,),
+        hidden_outputs=len(hidden),
+        hidden_replicates=hidden_replicates,
     )
 
 

@@ -248,13 +248,13 @@ def _case_outputs(record: Record, view: CaseView) -> dict[str, Any]:
         if value not in (None, [], {})
     }
     others = (
-        f"{counted(view.others, 'more distinct output')}, by {counted(view.others_replicates, 'replicate')}: "
+        f"{counted(view.hidden_outputs, 'more distinct output')}, by {counted(view.hidden_replicates, 'replicate')}: "
         "the run folder has all of them."
     )
     return {
         "settings": [(name, abridged(text, 4 * _MAX_VALUE)) for name, text in texts.items()],
         "outputs": [_output_entry(record, output) for output in view.outputs],
-        "others": others if view.others else "",
+        "others": others if view.hidden_outputs else "",
     }
 
 

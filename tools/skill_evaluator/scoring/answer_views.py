@@ -7,22 +7,21 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any
 
 from skill_evaluator.checks.declared import Check
-from skill_evaluator.comparing.comparison import ComparedLeaf, LeafOutcome
+from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import Comparison, apply_metrics
-from skill_evaluator.metrics.fields import text_similarity
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import split_reasoning
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answers import TOO_COSTLY, CheckScore, CheckScores, with_checks
 from skill_evaluator.stats import by_key
-from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, key_path, nearest_path
+from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, nearest_path
 
 _MAX_MARKED_CHARS = 200_000  # longer outputs are not compared value by value
 _MAX_VALUES = 2_000  # values of ground truth and output together
@@ -108,24 +107,6 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
-    """One value of an output compared with the ground truth.
-
-    `outcome` is `unscored` without a ground truth; `similarity` is the token F1 of two free texts.
-    """
-
-    row: ComparedLeaf
-    outcome: LeafOutcome | Literal["unscored"]
-    similarity: float | None = None
-
-    @property
-    def at(self) -> str:
-        """The path with array indexes of the ground truth, or of the output (`[→2]`) for an extra value."""
-        row = self.row
-        return key_path(row.truth_at) if row.truth_at is not None else key_path(row.output_at or ()).replace("[", "[→")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
     """All equal outputs of a case, compared with the ground truth once.
 
@@ -137,7 +118,7 @@ class DistinctOutput:
     replicates: tuple[int, ...]
     texts: tuple[str, ...]
     metrics: Mapping[str, float | None]
-    leaves: tuple[Leaf, ...] = ()
+    leaves: tuple[ComparedLeaf, ...] = ()
     schema_errors: tuple[str, ...] = ()
     checks: tuple[tuple[Check, CheckScore], ...] = ()
 
@@ -146,7 +127,7 @@ class DistinctOutput:
 class FieldValue:
     """A value of a field compared with the ground truth, and the replicates that have it."""
 
-    leaf: Leaf
+    leaf: ComparedLeaf
     replicates: tuple[int, ...]
 
 
@@ -169,8 +150,8 @@ class CaseView:
         fields: dict[str, dict[Hashable, FieldValue]] = {}
         for output in self.outputs:
             for leaf in output.leaves:
-                values = fields.setdefault(leaf.at, {})
-                key = leaf.outcome, canonical_json(leaf.row.output)
+                values = fields.setdefault(leaf.location, {})
+                key = leaf.outcome, canonical_json(leaf.output)
                 replicates = values[key].replicates if key in values else ()
                 values[key] = FieldValue(leaf=leaf, replicates=tuple(sorted({*replicates, *output.replicates})))
         return {path: list(values.values()) for path, values in fields.items()}
@@ -199,16 +180,14 @@ def case_view(component: Component, case: Case, answers: Sequence[Answer], max_o
 
 
 def _distinct_output(component: Component, case: Case, group: Sequence[Answer]) -> DistinctOutput:
-    answer, leaves, errors = group[0], list[Leaf](), list[str]()
+    answer, leaves, errors = group[0], list[ComparedLeaf](), list[str]()
     metrics, checks = answer.metrics, answer.checks
     if answer.scored is not None and answer.unmarked is None:
         comparison = Comparison(case.truth, answer.scored.value, component.plan, component.contract.conforms)
         if metrics is None:
             scores = apply_metrics(component.metrics, comparison, labelled=case.labelled)
             metrics = with_checks(scores, case, checks)
-        for row in comparison.rows:
-            outcome = row.outcome if case.labelled else "unscored"
-            leaves.append(Leaf(row=row, outcome=outcome, similarity=text_similarity(row)))
+        leaves = comparison.rows if case.labelled else [replace(leaf, outcome="unscored") for leaf in comparison.rows]
         errors = component.contract.errors(answer.scored.value)
     elif metrics is None:
         answered = answer.text is not None
@@ -271,14 +250,14 @@ def only_field(views: Sequence[CaseView], component: Component, path: str) -> li
     paths = {*component.plan.leaves}
     for view in views:
         paths |= {check_path(check.id) for check in view.case.checks}
-        paths |= {leaf.row.path for output in view.outputs for leaf in output.leaves}
+        paths |= {leaf.path for output in view.outputs for leaf in output.leaves}
     if path not in paths:
         raise RunError(f"unknown field '{path}' of '{component.name}' for --field {nearest_path(path, paths)}")
     return [replace(view, outputs=tuple(_only(output, path) for output in view.outputs)) for view in views]
 
 
 def _only(output: DistinctOutput, path: str) -> DistinctOutput:
-    leaves = tuple(leaf for leaf in output.leaves if leaf.row.path == path)
+    leaves = tuple(leaf for leaf in output.leaves if leaf.path == path)
     checks = tuple(pair for pair in output.checks if check_path(pair[0].id) == path)
     return replace(output, leaves=leaves, checks=checks, schema_errors=())
 

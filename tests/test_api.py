@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import skill_evaluator
 from hypothesis import given
+from hypothesis import strategies as st
 from skill_evaluator import (
     NO_TRUTH,
     LeafRow,
@@ -147,6 +148,14 @@ def test_without_truth_only_what_needs_none_is_measured() -> None:
     assert copy.deepcopy(NO_TRUTH) is NO_TRUTH
 
 
+@quick
+@given(truths=st.lists(json_values, min_size=2, max_size=4), output=json_values)
+def test_a_scorer_that_is_kept_scores_as_a_new_one(truths: list[Any], output: Any) -> None:
+    kept = OutputScorer()
+    for truth in (*truths, *truths):  # those that were prepared before too
+        assert kept.score(truth, output) == OutputScorer().score(truth, output)
+
+
 @pytest.mark.parametrize(("truth", "f1"), [({"a": 1}, 1.0), ({"a": 1.0}, 1.0), ({"a": True}, 0.0), ({"a": "1"}, 0.0)])
 def test_truths_that_are_equal_to_python_are_told_apart(truth: Any, f1: float) -> None:
     scorer = OutputScorer()
@@ -157,7 +166,9 @@ def test_truths_that_are_equal_to_python_are_told_apart(truth: Any, f1: float) -
 def test_what_was_given_may_be_changed_between_two_calls() -> None:
     truth, schema = {"a": [1]}, {"type": "object", "properties": {"a": {}}}
     fields = {"a": {"compare": "exact"}}
-    assert score_output(truth, {"a": [1]}, schema, fields, ["exact_match"]).scores["exact_match"] == 1.0
+    first = score_output(truth, {"a": [1]}, schema, fields, ["exact_match"])
+    first.rows[0].truth.append(2)  # an array that is compared as a whole
+    assert score_output({"a": [1]}, {"a": [1]}, schema, fields, ["exact_match"]).scores["exact_match"] == 1.0
     truth["a"].append(2)
     assert score_output(truth, {"a": [1]}, schema, fields, ["exact_match"]).scores["exact_match"] == 0.0
     schema["type"] = "array"
@@ -222,7 +233,7 @@ def test_fields_need_no_schema() -> None:
     ("settings", "message"),
     [
         ({"tolerance": 1}, "fields.total in the arguments needs compare or align, since there is no schema"),
-        ({"align": "key"}, "align: key without key: [...] at fields.total in the arguments"),
+        ({"align": "key"}, "align: key requires key: [...] at fields.total in the arguments"),
     ],
 )
 def test_without_a_schema_a_field_must_say_how(settings: Any, message: str) -> None:

@@ -407,7 +407,7 @@ def test_a_library_says_what_the_commands_print_and_evaluates_as_they_do() -> No
     worse = library.compare("receipts", candidate="1.1.0")
     assert worse.verdict == "regressed"
     assert worse.model_dump(mode="json") == printed("compare", "receipts", "--candidate", "1.1.0")
-    assert library.history("receipts").to_ship == "1.0.0"
+    assert library.history("receipts").to_ship == "1.2.0"
     assert [one.skill for one in library.leaderboard()] == ["receipts"]
     (run,) = library.try_("receipts", replicates=2, models=("example-small",)).finished
     assert (run.record.complete, run.record.draft) == (True, True)

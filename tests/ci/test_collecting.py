@@ -28,19 +28,8 @@ def arrive(
     artifacts: Path, entry: PlannedRun, answers: str | list[tuple[str, int, str | None]], **changed: Any
 ) -> Path:
     """A run folder as a job leaves it; an answer of None is a failure. `changed` replaces what its manifest says."""
-    manifest = Manifest(
-        run_id=entry.run_id(PLAN.invocation),
-        created=CREATED,
-        skill=entry.skill,
-        skill_version=entry.skill_version,
-        model_id=entry.model_id,
-        provider=entry.provider,
-        replicates=entry.replicates,
-        seed=entry.seed,
-        shard=entry.shard,
-        cases=entry.cases,
-        digests=entry.digests,
-        evaluator_version=__version__,
+    manifest = Manifest.view(
+        entry, run_id=entry.run_id(PLAN.invocation), created=CREATED, evaluator_version=__version__
     ).model_copy(update=changed)
     folder = artifacts / entry.id / manifest.run_id
     folder.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ def version(text: str | None, prompt: str | None = None, schema: str = "s") -> C
     return ComponentVersion(
         name="a",
         folder="components/a",
+        file="components/a/prompt.md",
         version=None if text == UNREADABLE else text,
         line=2,
         problem="version '?' is not semver" if text == UNREADABLE else None,

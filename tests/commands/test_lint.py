@@ -177,7 +177,7 @@ def test_unstable_cases_are_linted_for_their_names_and_dates(library: Library) -
     [
         ({"reason": "a torn scan"}, "a required key is missing at policy.components.s.unstable_cases.a.until in "),
         ({"reason": "", "until": "2999-01-01"}, "String should have at least 1 character"),
-        ({"reason": "a", "until": "soon"}, "a day such as 2027-01-31 is expected, not 'soon'"),
+        ({"reason": "a", "until": "soon"}, "should be a valid date"),
     ],
 )
 def test_incomplete_entry_of_an_unstable_case_is_an_error(library: Library, entry: Any, message: str) -> None:

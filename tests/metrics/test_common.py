@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 from skill_evaluator.comparing.comparators import COMPARATORS, canonical, equal
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
 from skill_evaluator.errors import ComponentError, ConfigError
-from skill_evaluator.metrics import (
-    DEFAULT_METRICS,
-    DEFAULT_REPRODUCIBILITY,
-    METRICS,
-    REPRODUCIBILITY,
-    accuracy_metrics,
-    agreement_metrics,
-)
+from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics
 from skill_evaluator.metrics.base import (
     AgreementMetric,
     CaseAnswers,
@@ -95,7 +88,6 @@ def test_a_metric_says_its_range_its_best_its_undefined_case_and_an_example(name
 
 def test_a_metric_is_scored_by_default_only_where_it_is_known() -> None:
     assert METRICS.keys() >= set(DEFAULT_METRICS)
-    assert REPRODUCIBILITY.keys() >= set(DEFAULT_REPRODUCIBILITY)
     assert not METRICS.keys() & REPRODUCIBILITY.keys(), "a name under `metrics` means one metric"
 
 
@@ -182,10 +174,9 @@ def test_too_few_answers_agree_about_nothing_and_unparseable_ones_with_nothing(n
     alone, beside = agreement(name, None, unparseable=2), agreement(name, None, {"a": 1}, unparseable=1)
     assert alone in (None, 2.0 if REPRODUCIBILITY[name].is_count else 0.0)
     assert beside is None or beside != 1.0
-    if name in DEFAULT_REPRODUCIBILITY:
-        nothing = {"field_stability": None, "array_length_stability": None, "distinct_outputs": 2.0}
-        assert alone == nothing.get(name, 0.0)
-        assert beside == {**nothing, "field_stability": 0.5}.get(name, 0.0)
+    nothing = {"field_stability": None, "array_length_stability": None, "distinct_outputs": 2.0}
+    assert alone == nothing.get(name, 0.0)
+    assert beside == {**nothing, "field_stability": 0.5}.get(name, 0.0)
 
 
 RULES = [
@@ -228,10 +219,6 @@ def test_an_unknown_metric_is_named_with_the_nearest_and_the_place() -> None:
 
 def test_metrics_are_chosen_in_the_order_declared() -> None:
     assert list(accuracy_metrics(["jaccard", "schema_valid"], "d.json")) == ["jaccard", "schema_valid"]
-
-
-def test_a_declared_agreement_metric_comes_after_the_default_ones() -> None:
-    assert tuple(agreement_metrics(["exact_match", "tara_at_n"])) == DEFAULT_REPRODUCIBILITY
 
 
 def test_score_of_a_package_is_none_or_a_number_from_0_to_1() -> None:

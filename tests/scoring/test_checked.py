@@ -60,7 +60,7 @@ def test_a_check_passes_always_never_or_now_and_then(
 ) -> None:
     (check,) = checks({"contains": "a"})
     one = CheckedCase(check=check, scores=scores)
-    assert (one.standing, one.total.counts.right) == (standing, right)
+    assert (one.standing, one.total.right) == (standing, right)
 
 
 def test_versions_are_compared_by_the_checks_that_both_were_held_to(tmp_path: Path) -> None:

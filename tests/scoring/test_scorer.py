@@ -1,7 +1,6 @@
 """Every planned call accounted for: tables of what became of a case's replicates → its scores."""
 
 import json
-import math
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.contract import Contract
-from skill_evaluator.metrics.diagnosis.contract_errors import ContractError
-from skill_evaluator.metrics.diagnosis.per_field import FieldCounts
+from skill_evaluator.metrics.schema_errors import ContractError
 from skill_evaluator.providers.base import Completion, Usage
 from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -111,10 +109,10 @@ def test_numeric_texts_are_scored_and_counted_as_their_number(tmp_path: Path) ->
 
 def test_fields_are_counted_over_the_scored_replicates(skill: Component) -> None:
     found = score(skill, [RIGHT, RIGHT, WRONG, INVALID, PROSE, REFUSED, FAILED])
-    assert {path: total.counts for path, total in found.fields.items()} == {
-        "shop": FieldCounts(right=4),
-        "total": FieldCounts(right=2, wrong=1, missing=1),
-        "items[]": FieldCounts(right=3, missing=1),
+    assert {path: (each.right, each.wrong, each.missing) for path, each in found.fields.items()} == {
+        "shop": (4, 0, 0),
+        "total": (2, 1, 1),
+        "items[]": (3, 0, 1),
     }
 
 
@@ -136,10 +134,10 @@ def test_a_case_keeps_what_joins_truth_and_agreement(skill: Component) -> None:
     found = score(skill, [RIGHT, ALSO_RIGHT, WRONG])
     assert found.exact == 2
     assert found.profile == {"shop": "stable_right", "total": "flaky", "items[]": "stable_right"}
-    assert found.filled == {"shop": (3, 3), "total": (3, 3), "items[]": (3, 3)}
+    assert {(each.filled, each.filled_in_truth) for each in found.fields.values()} == {(3, 3)}
     assert found.arrays["items"].stability == 1.0
     unlabelled = score(skill, [RIGHT, ALSO_RIGHT, WRONG], labelled=False)
-    assert (unlabelled.exact, unlabelled.filled) == (None, {})
+    assert (unlabelled.exact, unlabelled.fields) == (None, {})
     assert unlabelled.profile == {"shop": "stable", "total": "flaky", "items[]": "stable"}
     assert unlabelled.values == found.values
 
@@ -192,7 +190,7 @@ def test_amounts_of_a_case_are_means_over_its_known_outputs(skill: Component) ->
         replicates=2,
         case_ids=("a", "a", "b"),
         usages=usages,
-        latencies_s=(0.5, 1.5, math.nan),
+        latencies_s=(0.5, 1.5, None),
         served=(None, None, None),
     )
     found = amounts_by_case(card, (None, None, 0.002))
@@ -236,10 +234,7 @@ def test_the_order_in_which_answers_come_never_matters(skill: Component, table: 
         assert (one.outcomes, one.metrics) == (other.outcomes, other.metrics)
         assert one.reproducibility == pytest.approx(other.reproducibility)
         assert one.stability == pytest.approx(other.stability)
-        assert {path: total.counts for path, total in one.fields.items()} == {
-            path: total.counts for path, total in other.fields.items()
-        }
-        assert (one.profile, one.values, one.filled) == (other.profile, other.values, other.filled)
+        assert (one.fields, one.profile, one.values) == (other.fields, other.profile, other.values)
         assert (one.arrays, one.exact) == (other.arrays, other.exact)
     assert contract(found) == contract(expected)
 

@@ -153,7 +153,7 @@ def test_a_case_without_truth_has_no_accuracy_that_needs_one(skill: Component) -
 def test_agreement_is_the_mean_over_the_cases_with_two_answers(skill: Component) -> None:
     run = [[R, R, R], [R, R, W], [R, J, FAILED], [R, FAILED, FAILED]]
     card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(run)])
-    found = summaries.reproducibility(card, REPRODUCIBILITY)
+    found = summaries.reproducibility(card)
     exact = found["pairwise_exact_match"]
     assert exact.mean == exact.strict_mean == pytest.approx((1 + 1 / 3 + 0) / 3, abs=1e-6)
     assert (exact.n, exact.n_cases, exact.stdev) == (3, 3, None)
@@ -168,11 +168,11 @@ def test_agreement_is_the_mean_over_the_cases_with_two_answers(skill: Component)
 def test_the_interval_of_distinct_outputs_is_on_their_scale(skill: Component) -> None:
     spread = [[R, W, J], [R, R, R]]
     card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(spread)])
-    assert summaries.reproducibility(card, REPRODUCIBILITY)["distinct_outputs"].ci95 == pytest.approx(
+    assert summaries.reproducibility(card)["distinct_outputs"].ci95 == pytest.approx(
         (1 + 2 * HALF[0], 1 + 2 * HALF[1]), abs=2e-6
     )
     alike = scorecard(skill, [(case("a", TRUTH), [R, R]), (case("b", TRUTH), [R, R])])
-    found = summaries.reproducibility(alike, REPRODUCIBILITY)
+    found = summaries.reproducibility(alike)
     assert found["distinct_outputs"].ci95 == pytest.approx((1, 1 + UNSEEN), abs=2e-6)
 
 

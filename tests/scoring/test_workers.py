@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +44,14 @@ def do(workers: Workers, *task: Any) -> Any:
 
 
 def test_results_come_back_whatever_order_they_were_worked_out_in() -> None:
-    with Workers(work, LIMITS, 3) as workers:
+    with closing(Workers(work, LIMITS, 3)) as workers:
         begun = [workers.submit(("double", number), lambda: COSTLY) for number in range(200)]
         assert [future.result() for future in begun] == [2 * number for number in range(200)]
 
 
 def test_workers_work_beside_each_other() -> None:
     begun = time.monotonic()
-    with Workers(work, SafetyLimits(), 4) as workers:
+    with closing(Workers(work, SafetyLimits(), 4)) as workers:
         for future in [workers.submit(("sleep", 1), lambda: COSTLY) for _ in range(4)]:
             assert future.result() is None
     assert time.monotonic() - begun < 3.9  # one after another: at least 4
@@ -58,7 +59,7 @@ def test_workers_work_beside_each_other() -> None:
 
 @pytest.mark.parametrize("name", ["loop", "regex", "memory", "kill"])
 def test_what_goes_over_a_limit_is_too_costly_and_the_next_piece_of_work_is_done(name: str) -> None:
-    with Workers(work, LIMITS, 1) as workers:
+    with closing(Workers(work, LIMITS, 1)) as workers:
         assert do(workers, "double", 1) == 2
         assert do(workers, name) == COSTLY
         assert do(workers, "double", 2) == 4
@@ -71,19 +72,19 @@ def test_limits_are_for_each_piece_of_work_and_not_for_all_together() -> None:
             pass
         return True
 
-    with Workers(sweat, SafetyLimits(score_seconds=1), 1) as workers:
+    with closing(Workers(sweat, SafetyLimits(score_seconds=1), 1)) as workers:
         assert [do(workers, 0.35) for _ in range(3)] == [True] * 3
-    with Workers(lambda size: len(bytearray(size)), SafetyLimits(score_megabytes=200), 1) as workers:
+    with closing(Workers(lambda size: len(bytearray(size)), SafetyLimits(score_megabytes=200), 1)) as workers:
         assert [do(workers, 150_000_000) for _ in range(3)] == [150_000_000] * 3
 
 
 def test_who_waits_for_nothing_is_ended_by_the_clock() -> None:
-    with Workers(work, SafetyLimits(score_seconds=0.05), 1) as workers:
+    with closing(Workers(work, SafetyLimits(score_seconds=0.05), 1)) as workers:
         assert do(workers, "sleep", 20) == COSTLY
 
 
 def test_what_is_not_begun_in_time_is_too_costly() -> None:
-    with Workers(work, SafetyLimits(), 1) as workers:
+    with closing(Workers(work, SafetyLimits(), 1)) as workers:
         until = time.monotonic() + 0.3
         begun = [workers.submit(("sleep", 0.5), lambda: COSTLY, until=until) for _ in range(3)]
         assert [future.result() for future in begun] == [None, COSTLY, COSTLY]
@@ -91,27 +92,27 @@ def test_what_is_not_begun_in_time_is_too_costly() -> None:
 
 
 def test_a_worker_that_was_ended_from_outside_does_its_work_again() -> None:
-    with Workers(work, LIMITS, 1) as workers:
+    with closing(Workers(work, LIMITS, 1)) as workers:
         before = do(workers, "process")
         os.kill(before, signal.SIGKILL)
         assert do(workers, "process") not in (before, COSTLY)
 
 
 def test_a_bug_is_raised_with_the_traceback_of_the_worker() -> None:
-    with Workers(work, LIMITS, 1) as workers:
+    with closing(Workers(work, LIMITS, 1)) as workers:
         with pytest.raises(RuntimeError, match=r"(?s)Traceback.*in work.*ZeroDivisionError"):
             do(workers, "divide", 0)
         assert do(workers, "divide", 2) == 0.5
 
 
 def test_an_error_for_the_user_stays_one() -> None:
-    with Workers(work, LIMITS, 1) as workers, pytest.raises(FixtureError, match=r"^case 'a' is wrong$"):
+    with closing(Workers(work, LIMITS, 1)) as workers, pytest.raises(FixtureError, match=r"^case 'a' is wrong$"):
         do(workers, "refuse")
 
 
 def test_closing_ends_work_that_would_take_long() -> None:
     begun = time.monotonic()
-    with Workers(work, SafetyLimits(), 1) as workers:
+    with closing(Workers(work, SafetyLimits(), 1)) as workers:
         process = do(workers, "process")
         under_way = workers.submit(("sleep", 60), lambda: COSTLY)
         waiting = workers.submit(("double", 1), lambda: COSTLY)
@@ -161,7 +162,7 @@ def _exists(pid: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_to_the_whole_group_leave_the_workers_at_their_work(number: int) -> None:
-    with Workers(work, LIMITS, 1) as workers:
+    with closing(Workers(work, LIMITS, 1)) as workers:
         process = do(workers, "process")
         under_way = workers.submit(("sleep", 0.3), lambda: COSTLY)
         os.kill(process, number)

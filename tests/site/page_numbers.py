@@ -246,7 +246,7 @@ def _of_card(recorded: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
         return {"finding": []}
     q = [] if step["q"] is None else [max(step["q"], 0.001)]  # a smaller one is written as <0.001
     new_cases = [round(100 * unseen_share(cases)), 100] if step["verdict"] in ("improved", "unchanged") else []
-    return {"finding": [step["difference"], *step["ci95"], *q, cases, *new_cases]}
+    return {"finding": [step["difference"], cases, *step["ci95"], *q, *new_cases]}
 
 
 def _of_fact(recorded: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:

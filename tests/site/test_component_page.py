@@ -49,11 +49,11 @@ def test_spread_of_single_calls_is_drawn_if_the_record_has_it(tmp_path: Path) ->
     seconds = {"p5": 1.25, "p25": 1.5, "p50": 2.0, "p75": 3.0, "p95": 7.75}
     dollars = {name: value / 1000 for name, value in seconds.items()}
     took = {"latency_s": {"p50": 2.0, "p95": 7.75}, "cost_usd": 0.009}
-    dated = "0.20260101120000.0+0123abcd"
-    keep(library, a_run(dated, 1, CASES, **took, calls={"latency_s": seconds, "cost_usd": dollars}))
-    keep(library, a_run(dated, 2, CASES, **took, model_id="n"))  # of a record that was written before
+    version = "0.1.0+0123abcd"
+    keep(library, a_run(version, 1, CASES, **took, calls={"latency_s": seconds, "cost_usd": dollars}))
+    keep(library, a_run(version, 2, CASES, **took, model_id="n"))  # of a record that was written before
     page = built(library)
-    assert ("2026-01-01 0123abcd" in words(page.main), dated in words(page.main)) == (True, False)
+    assert version in words(page.main)
     for kind in ("latency", "cost"):
         figure = page.find(attrs={"data-chart": kind}).find_parent("figure")
         row = next(row for row in figure.select("tbody tr") if words(row.th) == "m")

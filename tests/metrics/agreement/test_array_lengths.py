@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.metrics.agreement.array_lengths import array_length_stability, array_lengths
+from skill_evaluator.metrics.agreement import array_length_stability, array_lengths
 
 from tests.metrics.orders import answers
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.comparing.array_items import values_by_path
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.metrics.agreement.field_stability import field_stability, field_stability_by_path
+from skill_evaluator.metrics.agreement import field_stability, field_stability_by_path
 
 from tests.metrics.orders import ALIGNMENTS, answers, order_plan, orders
 from tests.support.json_values import quick

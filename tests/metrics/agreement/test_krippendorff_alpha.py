@@ -6,7 +6,7 @@ from collections import Counter
 
 import krippendorff
 import pytest
-from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
+from skill_evaluator.metrics.agreement import krippendorff_alpha
 
 Table = list[list[int | None]]  # a row per unit, a column per replicate; None is a missing value
 

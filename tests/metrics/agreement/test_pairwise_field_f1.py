@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.comparing.comparison import compare, counted_weight
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.metrics.agreement.pairwise_field_f1 import pairwise_field_f1
+from skill_evaluator.metrics.agreement import pairwise_field_f1
 
 from tests.metrics.orders import ALIGNMENTS, answers, order_plan, orders
 from tests.support.json_values import quick

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.comparing.field_plan import FieldPlan
-from skill_evaluator.metrics.agreement.whole_answers import distinct_outputs, pairwise_exact_match, tara_at_n, tarr_at_n
+from skill_evaluator.metrics.agreement import distinct_outputs, pairwise_exact_match, tara_at_n, tarr_at_n
 from skill_evaluator.metrics.base import CaseAnswers
 
 from tests.metrics.orders import answers

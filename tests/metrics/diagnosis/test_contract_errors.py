@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.library.contract import Contract
-from skill_evaluator.metrics.diagnosis.contract_errors import contract_errors, only_extra_keys
+from skill_evaluator.metrics.schema_errors import contract_errors, extra_keys, missing_keys, only_extra_keys, top_names
 
 from tests.metrics.orders import ORDER_SCHEMA
 from tests.support.json_values import json_values, thorough
@@ -93,3 +93,60 @@ def test_keys_that_one_declared_field_stands_for_share_its_path() -> None:
     plan = FieldPlan(leaves={"*": FieldRule(compare="number")})
     errors = contract_errors(contract.violations({"apples": "1", "pears": "2"}), plan)
     assert [(error.path, error.rule) for error in errors] == [("*", "type"), ("*", "type")]
+
+
+SHOP = {"properties": {"shop": {}, "total": {}, "note": {}}, "required": ["shop", "total"]}
+
+
+@pytest.mark.parametrize(
+    ("output", "missing", "extra"),
+    [
+        ({"shop": 1, "total": 2}, "", ""),
+        ({"shop": 1, "total": None, "note": 3}, "", ""),  # null is present
+        ({"vendor": 1, "total": 2}, "shop", "vendor"),
+        ({"Shop": 1, "sum": 2}, "shop total", "Shop sum"),
+        ({}, "shop total", ""),
+        ([{"vendor": 1}], "", ""),
+        (None, "", ""),
+    ],
+)
+def test_missing_and_extra_keys_are_named(output: Any, missing: str, extra: str) -> None:
+    names = top_names(SHOP)
+    assert (missing_keys(output, names), extra_keys(output, names)) == (set(missing.split()), set(extra.split()))
+
+
+@pytest.mark.parametrize(
+    ("schema", "required", "named"),
+    [
+        (SHOP, {"shop", "total"}, {"shop", "total", "note"}),
+        ({"$ref": "#/$defs/shop", "$defs": {"shop": SHOP}}, {"shop", "total"}, {"shop", "total", "note"}),
+        ({"$ref": "#"}, set(), None),
+        (
+            {"allOf": [SHOP, {"properties": {"tax": {}}, "required": ["tax"]}]},
+            {"shop", "total", "tax"},
+            {"shop", "total", "note", "tax"},
+        ),
+        # one of several branches holds: all keys are named, none is required
+        (
+            {"anyOf": [SHOP, {"properties": {"error": {}}, "required": ["error"]}]},
+            set(),
+            {"shop", "total", "note", "error"},
+        ),
+        ({"oneOf": [{"type": "null"}, SHOP]}, set(), {"shop", "total", "note"}),
+        (
+            {"if": {"properties": {"a": {}}}, "then": {"properties": {"b": {}}}, "else": {"properties": {"c": {}}}},
+            set(),
+            {"a", "b", "c"},
+        ),
+        # any key is allowed by a pattern or by a schema of its value
+        ({**SHOP, "patternProperties": {"^x-": {}}}, {"shop", "total"}, None),
+        ({**SHOP, "additionalProperties": {"type": "number"}}, {"shop", "total"}, None),
+        ({**SHOP, "additionalProperties": False}, {"shop", "total"}, {"shop", "total", "note"}),
+        ({"type": "array", "items": SHOP}, set(), None),
+        ({}, set(), None),
+        (None, set(), None),
+    ],
+)
+def test_top_names_are_required_and_named_keys(schema: Any, required: set[str], named: set[str] | None) -> None:
+    names = top_names(schema)
+    assert (names.required, names.named) == (required, named)

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.comparing.comparison import compare
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.metrics.diagnosis.field_profile import field_profile, field_values, flawed_fields
-from skill_evaluator.metrics.diagnosis.per_field import per_field
+from skill_evaluator.metrics.fields import field_profile, field_values, per_field, total_fields
 
 from tests.metrics.orders import answers, order_plan, orders, reordered
 from tests.support.json_values import thorough
@@ -26,8 +25,8 @@ LOOSE = FieldPlan(
 def profile(truth: Any, *outputs: Any, unparseable: int = 0, plan: FieldPlan | None = None) -> dict[str, str]:
     plan = plan or FieldPlan()
     given = answers(*outputs, plan=plan, unparseable=unparseable)
-    flawed = flawed_fields((per_field(compare(truth, output, plan)), 1) for output in outputs)
-    return dict(field_profile(given, field_values(given), flawed))
+    fields = total_fields((per_field(compare(truth, output, plan)), 1) for output in outputs)
+    return dict(field_profile(given, field_values(given), fields))
 
 
 def unlabelled(*outputs: Any, unparseable: int = 0) -> dict[str, str]:

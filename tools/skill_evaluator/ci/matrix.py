@@ -98,13 +98,11 @@ class PlannedEvaluation:
 
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, CostEstimate]]:
         """Estimate the calls for these cases: one estimate for the model, and one for its judge, each with its id."""
-        requests = [(self.sizes, self.replicates)]
+        sizes = {case: self.sizes[case] for case in case_ids}
+        parts = [estimate(sizes, self.model, self.kind, self.replicates)]
         if self.beside is not None:
-            requests.append((self.sizes_beside, replicates_of_baseline(self.replicates)))
-        parts = [
-            estimate({case: sizes[case] for case in case_ids}, self.model, self.kind, replicates)
-            for sizes, replicates in requests
-        ]
+            sizes = {case: self.sizes_beside[case] for case in case_ids}
+            parts.append(estimate(sizes, self.model, self.kind, replicates_of_baseline(self.replicates)))
         estimates = [(self.model.id, sum_of(parts))]
         if self.judge is not None:
             cases = [self.cases[case_id] for case_id in case_ids]
@@ -239,12 +237,10 @@ def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[Plann
                 f"the cost cannot be capped because the price of '{run.model_id}' is unknown; "
                 "set price: {input, output} in models.yaml, or plan without this model"
             )
-    total = sum(run.cost_upper_usd or 0.0 for run in runs)
-    share = min(1.0, max_cost_usd / total) if total else 1.0
-    return [
-        run.model_copy(update={"max_cost_usd": math.floor((run.cost_upper_usd or 0.0) * share * 1e6) / 1e6})
-        for run in runs
-    ]
+    costs = [run.cost_upper_usd or 0.0 for run in runs]
+    share = min(1.0, max_cost_usd / sum(costs)) if any(costs) else 1.0
+    caps = [math.floor(cost * share * 1e6) / 1e6 for cost in costs]
+    return [run.model_copy(update={"max_cost_usd": cap}) for run, cap in zip(runs, caps, strict=True)]
 
 
 def with_limits(
@@ -252,7 +248,10 @@ def with_limits(
 ) -> list[PlannedRun]:
     """Give each run its share of the rate limits of models and providers, which concurrent jobs divide."""
     ceilings, models = configuration.settings.ceilings, {model.id: model for model in configuration.models}
-    models_of_run = {run.id: [models[model_id] for model_id in _models_of(run) if model_id in models] for run in runs}
+    models_of_run = {
+        run.id: [models[each] for each in (run.model_id, run.judge and run.judge.model_id) if each in models]
+        for run in runs
+    }
     called = [{model.id for run_id in job.runs for model in models_of_run[run_id]} for job in jobs]
     of_model = Counter(model_id for ids in called for model_id in ids)
     of_provider = Counter(provider for ids in called for provider in {models[model_id].provider for model_id in ids})
@@ -267,12 +266,8 @@ def with_limits(
     return shared
 
 
-def _models_of(run: PlannedRun) -> list[str]:
-    return [run.model_id, *([] if run.judge is None else [run.judge.model_id])]
-
-
 def key_variable_of(model: Model, kind: ProviderKind) -> str:
-    """Return the first variable that may hold a model's key; empty if the model needs no key."""
+    """Return the first variable that may hold a model's key; "" if the model needs no key."""
     return next(iter(secrets_for(model, kind)), "")
 
 

@@ -31,8 +31,6 @@ EXAMPLES = {
 
 @options
 class ReviewCasesOptions(ComponentsOption, FixturesOption, ConfigOption):
-    """The options of `review cases`."""
-
     skill: str = argument("The component.", metavar="COMPONENT")
     accept: tuple[str, ...] = option("Accept these cases: an id or a pattern; repeatable.", (), metavar="ID")
 
@@ -55,8 +53,6 @@ def review_cases(options: ReviewCasesOptions) -> int:
 
 @options
 class ReviewServeOptions(ConfigOption):
-    """The options of `review serve`."""
-
     reviewer: str = option("The reviewer's name; default: the page asks.", "", metavar="NAME")
     port: int = option("Port of the page; 0: any free one.", 0, min=0, max=65535)
 
@@ -79,8 +75,6 @@ def review_serve(options: ReviewServeOptions) -> int:
 
 @options
 class ReviewAddOptions(ConfigOption):
-    """The options of `review add`."""
-
     file: Path = argument("JSON Lines: id and two outputs.")
     sample: int | None = option("Queue N random items.", min=1)
     seed: int = rare("Seed of the sample.", 0)
@@ -101,8 +95,6 @@ def review_add(options: ReviewAddOptions) -> int:
 
 @options
 class ReviewExportOptions(ConfigOption):
-    """The options of `review export`."""
-
     labels: Path = option("The file of labels, which `judge calibrate` reads.", ..., metavar="FILE")
 
 

@@ -13,7 +13,6 @@ from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field, FieldPlan
 from skill_evaluator.text import canonical_json, frozen, with_nfc_keys
 
-_CONTAINERS = (dict, list)
 Steps = tuple[Hashable, ...]
 Leaf = tuple[Steps, Hashable, float]
 T = TypeVar("T")
@@ -100,18 +99,8 @@ def key_value(item: Any, key: str) -> Any:
 
 
 def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
-    """Yield every array in a value. It is `FieldPlan.walk` without leaves, for speed."""
-    stack = [(value, plan.field(""))]
-    while stack:
-        value, field = stack.pop()
-        if field.rule is not None:
-            continue
-        if isinstance(value, dict):
-            if any(isinstance(child, _CONTAINERS) for child in value.values()):
-                stack += [(child, field.child(name)) for name, child in with_nfc_keys(value).items()]
-        elif isinstance(value, list):
-            yield field, value
-            stack += [(child, field.item) for child in value]
+    """Yield the field and the items of every array in a value that is not compared as a whole."""
+    return ((field, part) for field, part in plan.walk(value) if field.rule is None and isinstance(part, list))
 
 
 def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], dict[str, int]]:
@@ -149,14 +138,10 @@ def _canonicals(values: Iterable[Any], field: Field) -> list[Hashable]:
 
 
 def item_leaves(items: list[Any], field: Field) -> list[ItemLeaves]:
-    """Return the leaves of each array item."""
-    return [_leaves(item, field.item) for item in items]
-
-
-def _leaves(item: Any, field: Field) -> ItemLeaves:
-    leaves: list[Leaf] = []
-    plain = _gather_leaves(item, field, (), leaves)
-    return ItemLeaves(frozenset(leaves), plain)
+    """Return the leaves of each item of the array at a field."""
+    leaves_by_item: list[list[Leaf]] = [[] for _ in items]
+    plain = [_gather_leaves(item, field.item, (), leaves) for item, leaves in zip(items, leaves_by_item, strict=True)]
+    return [ItemLeaves(frozenset(leaves), each) for leaves, each in zip(leaves_by_item, plain, strict=True)]
 
 
 def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]) -> bool:
@@ -173,7 +158,7 @@ def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]
         if rule.align == "ordered":
             for index, item in enumerate(value):
                 plain &= _gather_leaves(item, field.item, (*steps, index), collected)
-        elif items := Counter(leaves for item in value if (leaves := _leaves(item, field.item).leaves)):
+        elif items := Counter(item.leaves for item in item_leaves(value, field) if item.leaves):
             plain = False
             collected.append((steps, frozenset(items.items()), 0.0))
     elif field.by_closeness:

@@ -59,20 +59,16 @@ def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:
 
 def compare_values(truth: MemoizedValue, output: MemoizedValue) -> list[ComparedLeaf]:
     """Align two values under one plan and compare their leaves."""
-    return _Comparison(truth, output).run()
+    walk = _Comparison(truth, output)
+    walk.compare(truth.value, output.value, truth.plan.field(""), (), ())
+    return walk.rows
 
 
 class _Comparison:
-    """One walk over truth and output: their aligned leaves."""
-
     def __init__(self, truth: MemoizedValue, output: MemoizedValue) -> None:
         self.rows: list[ComparedLeaf] = []
         self._truth = truth
         self._output = output
-
-    def run(self) -> list[ComparedLeaf]:
-        self.compare(self._truth.value, self._output.value, self._truth.plan.field(""), (), ())
-        return self.rows
 
     def compare(self, truth: Any, output: Any, field: Field, truth_at: ValuePath, output_at: ValuePath) -> None:
         """Append the compared values of a field to the rows.

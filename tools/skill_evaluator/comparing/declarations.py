@@ -74,10 +74,8 @@ class FieldRule:
     @property
     def options(self) -> dict[str, Any]:
         """The comparator's settings with values other than the default, by name."""
-        settings = {member.name: (getattr(self, member.name), member.default) for member in fields(self)}
-        return {
-            name: value for name, (value, default) in settings.items() if name not in _NO_OPTIONS and value != default
-        }
+        options = (member for member in fields(self) if member.name not in _NO_OPTIONS)
+        return {each.name: value for each in options if (value := getattr(self, each.name)) != each.default}
 
 
 def refuse_wrong_rules(rules: Mapping[str, FieldRule], key_path: str, where: str) -> None:
@@ -181,12 +179,8 @@ NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dep
 DATA = ("const", "enum", "default", "examples")
 _OPEN_KEYS = ("additionalProperties", "unevaluatedProperties")
 _KEYWORDS = {"object": ("properties", "patternProperties", *_OPEN_KEYS), "array": ("items", "prefixItems")}
-_ARRAYS = (
-    "array of anything",
-    "array of scalars",
-    "array of objects",
-    "array by position",
-)  # later kinds take precedence
+# Later kinds take precedence.
+_ARRAYS = ("array of anything", "array of scalars", "array of objects", "array by position")
 _SCALARS = ("string", "number", "integer", "boolean")
 _UNDECIDED = (None, "any", "exact", "number")  # kinds that give way to what another branch of the schema says
 _Node = Mapping[str, Any]
@@ -245,12 +239,7 @@ def _note_kind(schema_path: SchemaPath, node: _Node, path: str, root: _Node) -> 
 
 
 def paths_outside(path_schemas: Mapping[str, SchemaPath], ends: Collection[str]) -> set[str]:
-    """Return the paths that are not inside one of `ends`.
-
-    >>> places = schema_places({"properties": {"a": {"properties": {"b": {}}}, "a.c": {}}})
-    >>> sorted(paths_outside(places, {"a"}))
-    ['', 'a', 'a.c']
-    """
+    """Return the paths that are not inside one of the paths `ends`; `ends` themselves are outside."""
     reachable: set[str] = set()
     ahead = [""]
     while ahead:
@@ -262,19 +251,12 @@ def paths_outside(path_schemas: Mapping[str, SchemaPath], ends: Collection[str])
 
 
 def below(path: str, key: str) -> str:
-    """Return the path of an object's key.
-
-    >>> below("", "a"), below("a[]", "b")
-    ('a', 'a[].b')
-    """
+    """Return the path of a key in the object at a path: `a[].b` for the key `b` at `a[]`."""
     return f"{path}.{key}" if path else key
 
 
 def schema_walk(schema: _Node) -> Iterator[tuple[str, Any]]:
-    """Yield each subschema (a mapping, True or False) with the path of the values that it describes, level by level.
-
-    Local references are followed, recursive references twice.
-    """
+    """Yield the path and the subschema (a mapping, True or False) of all values, level by level, through references."""
     nodes = 0
     ahead: deque[tuple[str, Any, _Visits]] = deque([("", schema, {})])
     while ahead:

@@ -80,11 +80,7 @@ class FieldPlan:
         return cached
 
     def with_numbers(self, value: Any) -> Any:
-        """Return a value with its numeric texts replaced by numbers; all scores and digests use this form.
-
-        >>> plan_fields({"properties": {"a": {"type": ["number", "string"]}}}, {}, "").with_numbers({"a": "4.750"})
-        {'a': 4.75}
-        """
+        """Return a value with its numeric texts replaced by numbers; all scores and digests use this form."""
         if not self.numeric_texts:
             return value
         top = [value]
@@ -111,12 +107,9 @@ class FieldPlan:
         return len(self._fields) >= _MAX_CACHED_FIELDS
 
     def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
-        """Yield every part of a value with its field, outermost first: objects, arrays and leaves, including nulls.
+        """Yield the field and the value of every object, array and leaf inside a value, outermost first, with nulls.
 
         A value with a leaf rule is not entered. Iterative, because values may be hundreds of levels deep.
-
-        >>> [(field.path, part) for field, part in FieldPlan().walk({"a": [1, 2]})]
-        [('', {'a': [1, 2]}), ('a', [1, 2]), ('a[]', 1), ('a[]', 2)]
         """
         ahead = [(self.field(""), value)]
         while ahead:

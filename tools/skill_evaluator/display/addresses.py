@@ -35,14 +35,9 @@ def verdict_address(skill: str, version: str) -> str:
     return f"verdicts/{quote(skill)}/{file_name(version)}.html"
 
 
-def compare_address(skill: str, version: str) -> str:
-    """Return the page that compares a version with the one before."""
-    return f"compare/{quote(skill)}/{file_name(version)}.html"
-
-
-def models_address(skill: str, first: str, second: str) -> str:
-    """Return the page that compares two models."""
-    return f"compare/{quote(skill)}/{file_name(first)}--{file_name(second)}.html"
+def compare_address(skill: str, *names: str) -> str:
+    """Return the page that compares a version with the one before, or two models."""
+    return f"compare/{quote(skill)}/{'--'.join(map(file_name, names))}.html"
 
 
 def case_address(skill: str, case_id: str) -> str:
@@ -53,11 +48,6 @@ def case_address(skill: str, case_id: str) -> str:
 def run_address(skill: str, run_id: str) -> str:
     """Return the relative address of the page of a run's outputs."""
     return f"runs/{quote(skill)}/{run_id}.html"
-
-
-def judge_run_address(name: str) -> str:
-    """Return the page of a judge run."""
-    return f"judges/{name}.html"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ COMPONENTS = Path("components")
 CONFIG = Path(".evaluator")
 AUDITS = Path("audits")
 JUDGEMENTS = Path("judgements")
-FOLDERS = ("components", "fixtures", "config")  # of a library
+FOLDERS = ("components", "fixtures", "config")
 LATEST = "latest"  # stands for the id of the newest unfinished run
 SECTIONS = ARGUMENTS, OPTIONS, RARE, COMMON = "Arguments", "Options", "Rarer options", "Options of most commands"
 PlatformName = Literal["github"]
@@ -33,7 +33,7 @@ def options(cls: type[_Options]) -> type[_Options]:
     """Make a class of annotated fields the options of a command. A field without `option` is set by the program."""
     for name, hint in cls.__annotations__.items():
         metadata = getattr(cls.__dict__.get(name), "metadata", {})
-        if not hasattr(hint, "__metadata__"):  # and not yet `Annotated`
+        if not hasattr(hint, "__metadata__"):  # plain types only; `Annotated` has its own converter
             cls.__annotations__[name] = Annotated[hint, metadata.get("parameter", Parameter(parse=False))]
     return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
@@ -122,7 +122,6 @@ class LibraryOptions(FormatOption, ConfigOption, FixturesOption, ComponentsOptio
 
 
 def _shared(help: str, *flags: str, **how: Any) -> Any:
-    """Return the parameter of an option that several classes have."""
     return option(help, None, *flags, **how).metadata["parameter"]
 
 
@@ -171,7 +170,6 @@ def flags_of(field: dataclasses.Field[Any], parameter: Any) -> tuple[str, ...]:
 
 
 def _value(hint: Any) -> str:
-    """Return the placeholder of an option's value in the help: its type or its choices."""
     members = [member for member in get_args(hint) if member is not NoneType]
     if get_origin(hint) is Literal:
         return "|".join(map(str, members))

@@ -153,21 +153,19 @@ class Page:
             return _joined(texts)
         room = limit - min(_ROOM_FOR_NOTE, limit // 4)
         needed = sum(size(text) + 2 for text in texts)
+        bare = [
+            _blocks_markdown([block for block in section.blocks if not isinstance(block, Fold)])
+            for section in self.sections
+        ]
+        last_first = range(len(texts) - 1, -1, -1)
         without_details, left_out = list[str](), list[str]()
-        for index in reversed(range(len(texts))):
+        for index, shorter in [*((at, bare[at]) for at in last_first), *((at, "") for at in last_first[:-1])]:
             if needed <= room:
                 break
-            bare = _blocks_markdown([block for block in self.sections[index].blocks if not isinstance(block, Fold)])
-            if bare != texts[index]:
-                without_details.insert(0, self.sections[index].name)
-                needed -= size(texts[index]) - size(bare)
-                texts[index] = bare
-        for index in reversed(range(1, len(texts))):
-            if needed <= room:
-                break
-            left_out.insert(0, self.sections[index].name)
-            needed -= size(texts[index]) + 2
-            texts[index] = ""
+            if shorter != texts[index]:
+                (without_details if shorter else left_out).insert(0, self.sections[index].name)
+                needed -= size(texts[index]) - size(shorter)
+                texts[index] = shorter
         if needed > room:
             return _first_lines(texts[0], limit, size)
         details = [name for name in without_details if name not in left_out]

@@ -119,7 +119,7 @@ def judge_of(
     models: tuple[Model, ...],
     settings: Settings,
 ) -> tuple[Model | None, tuple[Model, ...]]:
-    """Return the judge of a component's `expect` checks (None without checks), and the models to call.
+    """Return the judge of a component's `expect` checks, None if it has none, and the models to call.
 
     If all models are selected, the judge is not called. Raise ConfigError if no judge is configured, or if a model
     would judge itself and the component's policy does not allow that.

@@ -18,15 +18,16 @@ from skill_evaluator.evaluation.judged import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import PlannedRuns, is_recordable, max_remaining_costs, plan_runs, record_path
 from skill_evaluator.identifiers import invocation_of
-from skill_evaluator.library.components import Component, places_of
+from skill_evaluator.library.components import Component
 from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, add_records, entry_of, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
-from skill_evaluator.runner.engine import Budget
+from skill_evaluator.runner.engine import Questions
 from skill_evaluator.runner.journal import ANSWERS, RECORD, Run, check_writable, outcomes, read_manifest
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
-from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
+from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
@@ -150,12 +151,13 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
         for run in runs:
             run_cases = [case for case in cases if case.id in run.manifest.cases]
             scorers[run.manifest.run_id] = Scorer(component, run_cases, run.manifest.replicates, scores)
-        results = session.ask(runs, _questions(runs, planned.components, inputs, scorers))
+        failures = session.ask(runs, _questions(runs, planned.components, inputs, scorers))
         origin = commits_of(component, request.fixtures)
         recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
         records = []
         for run in runs:
-            scorer, stopped, judged = scorers.pop(run.manifest.run_id), results.why_stopped(run), JudgedRun()
+            scorer, failure = scorers.pop(run.manifest.run_id), failures[run.manifest.run_id]
+            stopped, judged = str(failure) if failure else None, JudgedRun()
             if inputs.judge is not None and stopped is None:
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
                 scorer.take(judged.scores)
@@ -324,7 +326,7 @@ def evaluate_at_each_save(
     """
     from watchfiles import watch as watch_files
 
-    cases = places_of(Path(), request.skill, request.fixtures, "cases")[0].parent
+    cases = (request.fixtures or Path("fixtures")) / request.skill
     folders = [folder for folder in (request.components / request.skill, cases) if folder.exists()]
     if request.max_calls is None and request.max_cost is None:
         request = replace(request, max_calls=MAX_CALLS)

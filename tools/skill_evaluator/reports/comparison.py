@@ -24,7 +24,7 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, LinePart, Lines, Page, Section
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
-from skill_evaluator.metrics.diagnosis.field_profile import Stability
+from skill_evaluator.metrics.fields import Stability
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.summary import (
     MARKS,
@@ -124,7 +124,6 @@ def reading_words(result: ComparisonResult) -> list[str]:
 
 
 def _title(result: ComparisonResult, address: str) -> Iterator[LinePart]:
-    """Yield the component, the versions, the metric or model, and the number of cases and replicates."""
     models = worst_first(result)
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
     yield Cell(result.skill, code=True, link=address)
@@ -190,7 +189,6 @@ def _moved_sheet(model: ModelVerdict, page: Callable[..., str]) -> Sheet:
 
 
 def _model_blocks(model: ModelVerdict, skill: str, site: Site) -> list[Block]:
-    """Return the verdict on a model, all reasons and notes, and its tables."""
     lost = lost_words(model)
     size, *notes = model_words(model)
     return [
@@ -213,7 +211,6 @@ def _versions(model: ModelVerdict) -> list[str]:
 
 
 def _size_words(model: ModelVerdict) -> str:
-    """Return the cases of a comparison, its bound for new cases, its completion and its runs."""
     parts = [counted(model.n_cases, "case")]
     if model.n_cases and model.verdict in ("improved", "unchanged"):
         parts.append(new_cases_words(model.n_cases))
@@ -225,7 +222,6 @@ def _size_words(model: ModelVerdict) -> str:
 
 
 def _turned_cases(model: ModelVerdict) -> Iterator[str]:
-    """Yield the cases whose pass status changed, and the cases whose baseline is flaky."""
     if turned := [f"{one.case_id} {one.before} → {one.after}" for one in model.cases.turned]:
         yield f"turned: {listed(turned, _MAX_NAMED)}"
     if unreliable := [f"{one.case_id} {one.before}" for one in model.cases.unreliable]:
@@ -233,7 +229,6 @@ def _turned_cases(model: ModelVerdict) -> Iterator[str]:
 
 
 def _model_notes(model: ModelVerdict) -> Iterator[str]:
-    """Yield the field that fell most, the change since the accepted baseline, and the cases that moved within noise."""
     if fell := fell_most_words(model):
         yield f"fell most: {fell}"
     change = model.since_accepted
@@ -248,7 +243,6 @@ def _model_notes(model: ModelVerdict) -> Iterator[str]:
 
 
 def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
-    """Yield the ratio of each amount with its interval, and the reasons why amounts were not measured."""
     for result in amounts:
         if result.change is not None:
             ends = result.ci95 or (0.0, 0.0)
@@ -276,7 +270,6 @@ def all_sheets(
 
 
 def _case_sheet(title: str, changes: Sequence[CaseChange], page: Callable[..., str]) -> Sheet:
-    """Build the table of cases that broke or were fixed, with the right outputs of each field."""
     rows = []
     for change in changes:
         counts = [f"{path or WHOLE} {times}" for path, times in change.fields.items()]
@@ -326,7 +319,6 @@ def _verdict_cell(verdict: str | None) -> Cell:
 
 
 def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], page: Callable[..., str]) -> Sheet:
-    """Build the table of fields with their stability before and after."""
     replicates = min(run.replicates for run in (model.baseline, model.candidate) if run is not None)
     figures = ("before → after", "change", "95 % interval", "p")
     rows = []

@@ -1,7 +1,7 @@
 """The report of an evaluation: the comparison or the runs, what went wrong, the ranking; and `report.md` of a run."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -29,7 +29,7 @@ _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: not recorded and never a baseline; raise the version and run `evaluate` to record it"
 _MAX_WEAKEST, _MAX_WEAKEST_OPEN = 5, 3
 _MAX_FAULTS = 3
-FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
+_FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
 _FIELD_COLUMNS = (
     "weakest field",
     "accuracy",
@@ -74,7 +74,9 @@ def evaluation_page(
     verdict, ranking, summary = done.verdict, done.ranking, evaluation_summary(done, folders)
     sections = []
     if verdict is not None and summary is not None:
-        sections.append(comparison_section(verdict, summary, site, _changed_outputs(verdict, changes)))
+        runs = {model.model_id: model.candidate.run_id for model in verdict.models}
+        examples = {runs[model.model_id]: changes_of(model) for model in changes if model.model_id in runs}
+        sections.append(comparison_section(verdict, summary, site, examples))
     elif ranking is not None:
         sections.append(Section(name="the ranking", blocks=ranking_blocks(ranking)))
     models = () if verdict is None else verdict.models
@@ -82,14 +84,14 @@ def evaluation_page(
     shown = baselines | {model.candidate.run_id for model in models if model.metrics}
     opened = [run for run in done.finished if run.record.run_id not in shown and (verdict or not ranking)]
     closed = [run for run in done.finished if run not in opened]
-    names = [name for run_id, name in run_names(done).items() if run_id not in baselines]
-    sections += [run_section(run, site) for run in opened]
+    names = [name for run_id, name in _run_names(done).items() if run_id not in baselines]
+    sections += [_run_section(run, site) for run in opened]
     remarks: list[Block] = [
         Lines([line for run in closed for line in _failure_lines(run.record)], style="yellow"),
         Lines([_spread_words(spread) for spread in done.spreads]),
         ranking.advice.words if verdict and ranking and ranking.advice.version is None else "",
         f"outputs: {listed(names, 1)}" if names and not (summary and names[0] in summary.next) else "",
-        Fold("Each run", [block for run in closed for block in run_section(run, site).blocks]),
+        Fold("Each run", [block for run in closed for block in _run_section(run, site).blocks]),
         *([] if verdict or summary is None else [summary.closing]),
     ]
     sections.append(Section(name="the runs", blocks=remarks))
@@ -98,7 +100,7 @@ def evaluation_page(
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
     """Draw the conclusion from an evaluation. Return None if it has neither a comparison nor a run to conclude from."""
-    reader = Reader(outputs=run_names(done), folders=folders)
+    reader = Reader(outputs=_run_names(done), folders=folders)
     if done.verdict is not None:
         return conclude(done.verdict, reader)
     if not done.judged or done.inputs.request.scenario is not None:
@@ -111,7 +113,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
     return conclude_first(first, reader, is_recorded=is_recorded, ship=ship, incomplete=done.incomplete_below(first))
 
 
-def run_names(done: EvaluationResult) -> dict[str, str]:
+def _run_names(done: EvaluationResult) -> dict[str, str]:
     """Return the argument of `explain` for each run by run id: its id, or its folder if that is elsewhere."""
     results_dir = done.inputs.component.results_dir
     return {
@@ -120,14 +122,7 @@ def run_names(done: EvaluationResult) -> dict[str, str]:
     }
 
 
-def _changed_outputs(verdict: ComparisonResult, changes: Sequence[ChangedAnswers]) -> Mapping[str, tuple[str, Sheet]]:
-    """Return the outputs that changed, by run id."""
-    runs = {model.model_id: model.candidate.run_id for model in verdict.models}
-    return {runs[model.model_id]: changes_of(model) for model in changes if model.model_id in runs}
-
-
 def _spread_words(spread: RunSpread) -> str:
-    """Format the scores of the runs of a version and their standard deviation."""
     times = "once with these settings" if len(spread.scores) == 1 else f"{len(spread.scores)} times"
     scores = ", ".join(map(number, spread.scores.values()))
     text = f"{spread.model_id} {spread.version}, measured {times}: {spread.metric} {scores}"
@@ -142,7 +137,7 @@ def write_report(finished: Finished, verdict: ComparisonResult | None = None, si
 def report_page(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> Page:
     """Report one run: its verdict if there is one, then its figures."""
     model = None if verdict is None else verdict.on_run(finished.record.run_id)
-    run = run_section(finished, site)
+    run = _run_section(finished, site)
     if verdict is None or model is None:
         return Page([run])
     reader = Reader(outputs={finished.record.run_id: finished.folder.name})
@@ -150,24 +145,27 @@ def report_page(finished: Finished, verdict: ComparisonResult | None = None, sit
     return Page([comparison_section(alone, conclude(alone, reader), site), run, legend_section([alone])])
 
 
-def run_section(finished: Finished, site: Site = NO_SITE) -> Section:
+def _run_section(finished: Finished, site: Site = NO_SITE) -> Section:
     """Report a run: calls, cost, metrics, the weakest fields and remarks; collapsed, all its figures and its files."""
     record = finished.record
     version = version_words(record.skill_version, record.timestamp)
     scenario = f" in scenario {record.scenario}" if record.scenario else ""
     title = f" {version}: {record.model_id}{scenario}"
-    weakest = weakest_sheet(record, site)
+    weakest = _weakest_sheet(record, site)
     open_metrics = [name for name, summary in record.accuracy.items() if summary.n] + list(record.reproducibility)[:1]
     every = [*record.accuracy, *record.reproducibility]
     paths = (f"record: {finished.record_path}", f"outputs: {finished.folder}")
-    lines = [*_pass_powers(record), *_schema_violations(record), *paths]
+    powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
+    shown = ", ".join(f"{k}: {number(mean)}" for k, mean in powers.items()) if max(powers, default=1) > 1 else ""
+    lines = [f"exact k times in a row (pass^k): {shown}"] if shown else []
+    lines += [*_schema_violations(record), *paths]
     return Section(
         name=f"the run of {record.model_id}",
         blocks=[
             Heading(Cell(record.skill, code=True), title, level=2),
             facts(record),
             Lines(_failure_lines(record), style="yellow"),
-            _metric_sheet(record, open_metrics).only("metric", *FIGURES[:2], "n"),
+            _metric_sheet(record, open_metrics).only("metric", *_FIGURES[:2], "n"),
             weakest.only(*_OPEN_COLUMNS, limit=_MAX_WEAKEST_OPEN),
             Lines(list(_run_remarks(record)), "-"),
             Fold("All figures of the run", [_metric_sheet(record, every), weakest, Lines(lines, "-")]),
@@ -185,7 +183,6 @@ def _failure_lines(record: Record) -> list[str]:
 
 
 def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
-    """Build the table of some metrics."""
     rows = [
         [
             Cell(f"{title}: {name}", code=True),
@@ -198,7 +195,7 @@ def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
         for name, summary in part.items()
         if name in names
     ]
-    return Sheet(columns=("metric", *FIGURES), rows=rows, numbers=frozenset(FIGURES))
+    return Sheet(columns=("metric", *_FIGURES), rows=rows, numbers=frozenset(_FIGURES))
 
 
 def facts(record: Record) -> str:
@@ -234,7 +231,7 @@ def incomplete(record: Record) -> str:
     return f"INCOMPLETE: completion {percent(record.coverage)}{stopped}"
 
 
-def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
+def _weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
     """Build the table of the fields with the lowest accuracy below 1; free counts_by_name has its token F1."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
@@ -281,13 +278,6 @@ def _pass_statuses(record: Record) -> Iterator[str]:
     for text, names in by_words.items():
         if names:
             yield f"{text}: {counted(len(names), 'case') if text == 'passes always' else listed(names)}"
-
-
-def _pass_powers(record: Record) -> Iterator[str]:
-    """Yield the share of cases that are right k times in a row."""
-    powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
-    if max(powers, default=1) > 1:
-        yield "exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items())
 
 
 def _schema_violations(record: Record) -> Iterator[str]:

@@ -62,7 +62,6 @@ def _explanation_blocks(views: Sequence[CaseView], manifest: Manifest, reader: R
 
 
 def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
-    """Yield the outcomes and scores of a case's outputs, and the texts that no table shows."""
     heads = [line for output in view.outputs for line in _outcome_lines(output, manifest)]
     yield Lines([f"case {view.case.id}{'' if view.case.labelled else ', no ground truth'}", *heads])
     if view.case.options:
@@ -89,7 +88,6 @@ def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
 
 
 def _text_blocks(title: str, text: str) -> Iterator[Block]:
-    """Yield the beginning of a text under its title, and the rest collapsed."""
     lines = text.splitlines()
     beginning = "\n".join(lines[:_MAX_LINES])[:_MAX_CHARACTERS]
     head = Heading(f"{title} ({count(len(text))} characters)")
@@ -160,7 +158,7 @@ def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool,
                 truth, output = value_pair(row.truth, row.output, *([] if cut else [None]))
                 verdict = Cell(value.leaf.outcome, _STYLES[value.leaf.outcome])
                 how = Cell(how_compared(value.leaf), "dim", code=True)
-                cells = [verdict, _path_cell(index), value_cell(truth), value_cell(output)]
+                cells = [verdict, _path_cell(index), _value_cell(truth), _value_cell(output)]
                 yield not _differs(value), [*case, *cells, Cell(ranges(value.replicates)), how]
         for distinct in view.outputs:
             replicates = Cell(ranges(distinct.replicates))
@@ -184,7 +182,6 @@ def _check_cells(check: Check, score: CheckScore, replicates: Cell, *, cut: bool
 
 
 def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
-    """Return the next step for the fields that are wrong."""
     if not wrong:
         compare = reader.command("compare", manifest.skill, "--candidate", manifest.skill_version)
         return f"compare {manifest.skill_version} with the version before: {compare}"
@@ -193,7 +190,6 @@ def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
 
 
 def _option_sheet(view: CaseView, *, cut: bool) -> Sheet:
-    """Build the table of options with the right one and the replicates that chose each."""
     case = view.case
     chosen = {output.answer.parsed.value: output for output in view.outputs if output.answer.parsed}
     rows = []
@@ -231,7 +227,7 @@ def how_compared(leaf: Leaf) -> str:
     return compared_as(leaf.row.rule) + similarity + ("" if leaf.row.rule.counts else ", not counted")
 
 
-def value_cell(text: str) -> Cell:
+def _value_cell(text: str) -> Cell:
     """Return the cell of a JSON value, which may be a dash for none."""
     return Cell(text, code=text != "–")
 
@@ -313,7 +309,7 @@ def _change_rows(change: AnswerChange) -> Iterator[list[Cell]]:
     score = Cell(arrow(change.score_before, change.score_after))
     for value in change.values[:_MAX_VALUES]:
         before, after = value_pair(value.before, value.after)
-        yield [case, score, _path_cell(value.path), value_cell(before), value_cell(after)]
+        yield [case, score, _path_cell(value.path), _value_cell(before), _value_cell(after)]
         case = score = Cell("")
     remaining = len(change.values) - _MAX_VALUES
     if remaining > 0:
@@ -321,7 +317,7 @@ def _change_rows(change: AnswerChange) -> Iterator[list[Cell]]:
     if not change.values:
         before, after = value_pair(change.before.value, change.after.value)
         shown = [
-            value_cell(text) if side.failure is None else Cell(f"{side.failure} ({side.times} of {side.n})", "yellow")
+            _value_cell(text) if side.failure is None else Cell(f"{side.failure} ({side.times} of {side.n})", "yellow")
             for side, text in ((change.before, before), (change.after, after))
         ]
         yield [case, score, Cell(WHOLE), *shown]

@@ -77,7 +77,6 @@ def _findings(history: History) -> Iterator[Line]:
 
 
 def _flaky_lines(history: History) -> Iterator[str]:
-    """Yield a line per flaky value in runs of unchanged versions, then one that names the setting `unstable_cases`."""
     for model in history.models:
         for values in model.flaky[:_MAX_FLAKY]:
             right = f"right in {', '.join(values.right)} outputs of the last runs"
@@ -88,7 +87,6 @@ def _flaky_lines(history: History) -> Iterator[str]:
 
 
 def _step_words(metric: str, point: Point, step: Step, *, is_open: bool) -> str:
-    """Format the verdict on a version with its interval, adjusted p-value, and the field that decided or fell most."""
     change = f"{signed(step.difference)} ({interval(step.ci95, point.n_cases, signed)}, q {probability(step.q)})"
     is_shown = step.why.startswith(tuple(f"{metric} {verb} " for verb in ("fell", "rose")))
     reason = "" if is_open or is_shown else f"; {step.why}"

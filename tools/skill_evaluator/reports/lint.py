@@ -122,7 +122,6 @@ def _component_blocks(linted: LintResult) -> Iterator[Block]:
 
 
 def _skipped_reasons(linted: LintResult) -> list[str]:
-    """Return the reason that a component or a case is not evaluated."""
     drafts = [f"case '{case_id}' is not evaluated yet: it is an unreviewed draft" for case_id in linted.unreviewed]
     if linted.not_evaluated is not None:
         return [linted.not_evaluated, *drafts]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from skill_evaluator.display import amount, cost_words, count, interval, number, plain, probability, seconds, signed
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Page, Section
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
-from skill_evaluator.reports.summary import MARKS, STYLES, Reader, interval_words
+from skill_evaluator.reports.summary import MARKS, STYLES, Reader, evidence_words, interval_words
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.planning.ranking import ModelRanking, RankedModel
@@ -63,13 +63,12 @@ def ranking_blocks(ranking: ModelRanking) -> list[Block]:
 
 
 def _lead(ranking: ModelRanking) -> Iterator[str]:
-    """Yield the difference between the best and the second model, with its interval and adjusted p-value."""
     names = [model.model_id for model in ranking.models[:2]]
     for pair in ranking.pairs:
         if [pair.higher, pair.lower] == names and pair.difference is not None:
             change = f"{pair.lower} {signed(pair.difference)} against {pair.higher}"
-            evidence = f"{interval_words(pair.ci95, pair.n_cases)}, adjusted p-value {probability(pair.q)}"
-            yield f"how sure: {change} on {counted(pair.n_cases, 'case')} ({evidence})"
+            evidence = interval_words(pair.ci95, pair.n_cases), f"adjusted p-value {probability(pair.q)}"
+            yield f"how sure: {evidence_words(change, pair.n_cases, *evidence)}"
 
 
 def _ranking_sheet(ranking: ModelRanking) -> Sheet:
@@ -93,7 +92,6 @@ def _ranking_sheet(ranking: ModelRanking) -> Sheet:
 
 
 def _figures_sheet(ranking: ModelRanking) -> Sheet:
-    """Build the table of all figures, with a column for each model."""
     metrics = dict.fromkeys(name for model in ranking.models for name in (*model.accuracy, *model.reproducibility))
     rows = {name: [_score_words(model, name) for model in ranking.models] for name in metrics}
     rows |= {
@@ -142,7 +140,6 @@ def sizing_blocks(plan: SizingPlan) -> Iterator[Block]:
 
 
 def _detects_now(model: Sizing) -> str:
-    """Return the drop that the present cases and replicates detect, or the reason why it is unknown."""
     if model.shows is None:
         return "; ".join(model.remarks)
     return f"its {counted(model.cases, 'case')} × {model.replicates} detect a drop of about {plain(model.shows, 2)}"

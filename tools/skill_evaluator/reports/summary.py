@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from skill_evaluator.display import WHOLE, arrow, interval, plain, probability, relative_change, signed
 from skill_evaluator.display.pages import Closing, Line
@@ -23,6 +23,7 @@ from skill_evaluator.verdicts.planning.sizing import can_show, profile_doubt
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 AGAIN = "change the prompt or models.yaml, then run {}"
+_READ_NO_CASES = ("accept", "compare", "leaderboard")
 _TIERS = ("critical", "supporting", "advisory")
 _MAX_LOST, _MAX_FELL = 3, 2
 
@@ -52,9 +53,7 @@ class Reader:
         After a merge, the records of the run have to be pulled first.
         """
         folders = self.folders
-        if (
-            arguments[0] in ("accept", "compare", "leaderboard") and "--fixtures" in folders
-        ):  # these commands read no cases
+        if arguments[0] in _READ_NO_CASES and "--fixtures" in folders:
             start = folders.index("--fixtures")
             folders = [*folders[:start], *folders[start + 2 :]]
         pull = "git pull && " if self.in_ci and not self.draft else ""
@@ -74,7 +73,7 @@ class ComparisonSummary:
     amounts: str = ""
     ship: str = ""
     next: str
-    style: str = field(default="bold")
+    style: str = "bold"
 
     @property
     def lines(self) -> list[str]:
@@ -99,13 +98,8 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
         title += f" with {worst.model_id}"
     if all(model.baseline is None for model in result.models):
         scope = "nothing to compare with yet"
-    following = _next_step(result.skill, worst, reader, result.accepted)
-    if result.unmeasured:
-        following = measure_step(result.skill, reader)
-    if result.asked_again and worst.verdict in ("improved", "unchanged"):
-        following = f"run all cases, because the record stays as it is: {reader.command('evaluate', result.skill)}"
     unusable = next((model.candidate.unusable for model in (worst, *others) if model.candidate.unusable), None)
-    lost = unusable or "; ".join(filter(None, (loss_words(worst), less_repeatable(worst.metrics))))
+    lost = unusable or "; ".join(filter(None, (_loss_words(worst), less_repeatable(worst.metrics))))
     amounts = amount_words(result)
     return ComparisonSummary(
         verdict=f"{MARKS[result.verdict]} {result.skill} {title}: {scope}",
@@ -113,7 +107,7 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
         sure=sure_words(worst, is_named=bool(others)),
         amounts="" if amounts in lost else amounts,
         ship=result.ship,
-        next=following,
+        next=next_step(result, worst, reader),
         style=STYLES.get(result.verdict, "bold"),
     )
 
@@ -191,7 +185,7 @@ def lost_words(*models: ModelVerdict) -> str:
     return f"lost: {'; '.join(parts)}" if parts else ""
 
 
-def loss_words(model: ModelVerdict) -> str:
+def _loss_words(model: ModelVerdict) -> str:
     """Describe what a model lost against its baseline, with the scores before and after."""
     if model.verdict == "incomparable":
         return f"nothing was compared: {model.reasons[0]}" if model.reasons else "nothing was compared"
@@ -230,14 +224,19 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
     rose = next((one for one in model.amounts if one.verdict == "regressed" == model.verdict), None)
     if rose is not None and measure.verdict != "regressed" and not measure.harmed:
         low, high = ("–", "–") if rose.ci95 is None else [relative_change(1.0, 1.0 + end) for end in rose.ci95]
-        within = f"95 % confidence interval {low} to {high}, adjusted p-value {probability(rose.q)}"
-        return f"{rose.amount}{named} on {counted(rose.n_cases, 'case')} ({within})"
+        within = f"95 % confidence interval {low} to {high}"
+        return evidence_words(rose.amount + named, rose.n_cases, within, f"adjusted p-value {probability(rose.q)}")
     name = f"field {measure.metric or WHOLE}" if measure.kind == "field" else measure.metric
     evidence = f"adjusted p-value {probability(measure.q)}"
     if model.verdict == "unchanged" or measure.q is None:
         evidence = f"tolerance {plain(measure.tolerance)}"
-    within = interval_words(measure.ci95, measure.n_cases)
-    return f"{name} {signed(measure.difference)}{named} on {counted(measure.n_cases, 'case')} ({within}, {evidence})"
+    change = f"{name} {signed(measure.difference)}{named}"
+    return evidence_words(change, measure.n_cases, interval_words(measure.ci95, measure.n_cases), evidence)
+
+
+def evidence_words(change: str, cases: int, *evidence: str) -> str:
+    """Join a change, its number of cases and its evidence, such as a confidence interval, to `change on … (…)`."""
+    return f"{change} on {counted(cases, 'case')} ({', '.join(evidence)})"
 
 
 def interval_words(ci95: tuple[float, float] | None, cases: int) -> str:
@@ -247,7 +246,7 @@ def interval_words(ci95: tuple[float, float] | None, cases: int) -> str:
 
 
 def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
-    """Return the metric or field that has the verdict of its model, a critical one first."""
+    """Return the metric or field with the verdict of the model, a critical one first; None if nothing is compared."""
     compared = [one for one in (*model.metrics, *model.fields) if one.difference is not None]
     return min(
         compared,
@@ -306,7 +305,13 @@ def accept_step(skill: str, version: str, reason: str, reader: Reader) -> str:
     return f"accept it as the baseline of later versions: {command}"
 
 
-def _next_step(skill: str, model: ModelVerdict, reader: Reader, accepted: str) -> str:
+def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> str:
+    """Return the next step for a model of a comparison: a sentence, with a command if the reader has the library."""
+    skill = result.skill
+    if result.asked_again and model.verdict in ("improved", "unchanged"):
+        return f"run all cases, because the record stays as it is: {reader.command('evaluate', skill)}"
+    if result.unmeasured:
+        return measure_step(skill, reader)
     if model.has_loss_to_see:
         look = _where_to_look(skill, model, reader)
         return look if model.unproved_judge is None else f"{look}; {calibration_words(model.unproved_judge)}"
@@ -329,7 +334,7 @@ def _next_step(skill: str, model: ModelVerdict, reader: Reader, accepted: str) -
         return f"{first}record the version: {reader.command('evaluate', skill)}"
     if baseline is None or not is_new:
         return f"nothing is in the way; rank the models: {reader.command('leaderboard', skill)}"
-    if version == accepted:
+    if version == result.accepted:
         return try_step(skill, reader)
     return accept_step(skill, version, f"{model.verdict} against {baseline.skill_version}", reader)
 

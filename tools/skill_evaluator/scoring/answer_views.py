@@ -15,7 +15,7 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import Comparison, apply_metrics
-from skill_evaluator.metrics.diagnosis.per_field import text_similarity
+from skill_evaluator.metrics.fields import text_similarity
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import split_reasoning
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
@@ -96,7 +96,6 @@ def read_answers(
 
 
 def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> list[list[Answer]]:
-    """Group equal answers, largest group first."""
     return sorted(by_key((same(answer), answer) for answer in answers).values(), key=len, reverse=True)
 
 
@@ -190,11 +189,7 @@ def case_view(
         return (answer.outcome, answer.reason, answer.text, *checks)
 
     ranked = _grouped(answers, content)
-    outputs = []
-    for group in ranked[:max_outputs]:
-        reason = unmarked_reason(group[0]) if group[0].outcome == SCORED else None
-        output = _compared(component, case, group, scores_of, None if reason else group[0].scored)
-        outputs.append(replace(output, unmarked=reason))
+    outputs = [_distinct_output(component, case, group, scores_of, unmarked_reason) for group in ranked[:max_outputs]]
     hidden = ranked[len(outputs) :]
     hidden_replicates = sum(map(len, hidden))
     return CaseView(
@@ -202,32 +197,38 @@ def case_view(
     )
 
 
-def _compared(
-    component: Component, case: Case, group: Sequence[Answer], scores_of: ScoresOf, parsed: Parsed | None
+def _distinct_output(
+    component: Component,
+    case: Case,
+    group: Sequence[Answer],
+    scores_of: ScoresOf,
+    unmarked_reason: Callable[[Answer], str | None],
 ) -> DistinctOutput:
-    answer = group[0]
-    scores, checks = scores_of(answer)
-    output = DistinctOutput(
+    answer, leaves, errors = group[0], list[Leaf](), list[str]()
+    metrics, checks = scores_of(answer)
+    unmarked = unmarked_reason(answer) if answer.outcome == SCORED else None
+    if answer.scored is not None and unmarked is None:
+        comparison = Comparison(case.truth, answer.scored.value, component.plan, component.contract.conforms)
+        if metrics is None:
+            scores = apply_metrics(component.metrics, comparison, labelled=case.labelled)
+            metrics = with_checks(scores, case, checks)
+        for row in comparison.rows:
+            outcome = row.outcome if case.labelled else "unscored"
+            leaves.append(Leaf(row=row, outcome=outcome, similarity=text_similarity(row)))
+        errors = component.contract.errors(answer.scored.value)
+    elif metrics is None:
+        answered = answer.text is not None
+        scores = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
+        metrics = with_checks(scores, case, checks)
+    return DistinctOutput(
         answer=answer,
         replicates=tuple(member.index for member in group),
         texts=tuple(dict.fromkeys(member.text for member in group if member.text is not None)),
-        metrics=scores or {},
+        metrics=metrics,
+        leaves=tuple(leaves),
+        schema_errors=tuple(errors),
         checks=tuple((check, checks[check.id]) for check in case.checks if check.id in checks),
-    )
-    if parsed is None:
-        answered = answer.text is not None
-        metrics = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
-        return output if scores is not None else replace(output, metrics=with_checks(metrics, case, checks))
-    comparison = Comparison(case.truth, parsed.value, component.plan, component.contract.conforms)
-    return replace(
-        output,
-        metrics=scores
-        or with_checks(apply_metrics(component.metrics, comparison, labelled=case.labelled), case, checks),
-        leaves=tuple(
-            Leaf(row=row, outcome=row.outcome if case.labelled else "unscored", similarity=text_similarity(row))
-            for row in comparison.rows
-        ),
-        schema_errors=tuple(component.contract.errors(parsed.value)),
+        unmarked=unmarked,
     )
 
 

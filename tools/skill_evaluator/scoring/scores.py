@@ -79,8 +79,8 @@ class LeafRow:
 class OutputScores:
     """The scores of one output.
 
-    `scores` has every metric by name: a number in [0, 1], or None if it was not measured. `valid` is None without a
-    schema. `found` says how a raw text holds the output, and `problem` the reason if there is none.
+    `scores` has every metric by name: a number in [0, 1], or None if it was not measured. `valid` is None if there is
+    no schema. `found` is the form in which a raw text holds the output, and `problem` the reason if there is none.
     """
 
     scores: Mapping[str, float | None]
@@ -189,7 +189,7 @@ class OutputScorer:
         if side is None:
             _refuse_non_json(truth, "truth")
             copied = None if content is None else marshal.loads(content)  # noqa: S302 - written just above
-            if copied != truth:  # for example numbers of another library
+            if copied != truth:  # example: numbers of another library
                 content, copied = None, truth
             side = MemoizedValue(copied, self._plan)
         return content, side

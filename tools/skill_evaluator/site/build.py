@@ -3,12 +3,11 @@
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.audit.report.page import site_audit
+from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import with_progress
 from skill_evaluator.display.addresses import component_address, run_address
@@ -63,16 +62,11 @@ _REMEDY = "repair the named file, or restore it from git (git checkout -- FILE),
 _ASSETS = ("site.css", "tables.js")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentEntries:
-    """The entries of a component on the overview and on the page of changes."""
-
-    state: ComponentState
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    changes: list[dict[str, Any]] = field(default_factory=list)
+_Entries = tuple[ComponentState, list[dict[str, Any]], list[dict[str, Any]]]
+"""The state of a component, its rows of the overview, and its versions on the page of changes."""
 
 
-def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
+def _write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
     """Write the page of each reported audit. Return the grades of the newest audit that can be read, by model."""
     results: dict[str, AuditResult] = {}
     for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
@@ -126,8 +120,8 @@ def build_site(build: SiteBuild) -> SiteFolder:
     pages = Pages(site)
     for asset in _ASSETS:
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
-    grades = write_audits(pages, build.audits)
-    components: list[ComponentEntries] = []
+    grades = _write_audits(pages, build.audits)
+    states, rows, changes = list[ComponentState](), list[dict[str, Any]](), list[dict[str, Any]]()
     for name in with_progress(names, len(names), "pages of components"):
         result = result_or_error(name, partial(_write_component, pages, build, name, settings, grades))
         if isinstance(result, StorageError):  # the site itself cannot be written
@@ -135,16 +129,18 @@ def build_site(build: SiteBuild) -> SiteFolder:
         if isinstance(result, SkillEvaluatorError):
             if not isinstance(result, NotEvaluatedError):
                 site.note(name, result)
-            result = _unmeasured_entries(name, str(result), alarm=not isinstance(result, NotEvaluatedError))
-        components.append(result)
+            alarm = not isinstance(result, NotEvaluatedError)
+            result = ComponentState(component=name, reason=str(result), alarm=alarm), [], []
+        states.append(result[0])
+        rows += result[1]
+        changes += result[2]
     write_judges(pages, build.judgements, build.config, settings)
     retiring_models: list[str] = []
     with suppress(ConfigError):  # a site needs no models.yaml
         retiring_models = retiring(load_models(build.config, settings.limits))
     problems = [{"name": name, "reason": str(error)} for name, error in site.problems.items() if name not in names]
-    rows = [row for one in components for row in one.rows]
-    write_overview(pages, [one.state for one in components], rows, problems, retiring_models)
-    write_changes(pages, [change for one in components for change in one.changes], [one.state for one in components])
+    write_overview(pages, states, rows, problems, retiring_models)
+    write_changes(pages, changes, states)
     site.finish()
     bugs = sum(isinstance(problem, InternalError) for problem in site.problems.values())
     if unread := len(site.problems) - bugs:
@@ -154,21 +150,16 @@ def build_site(build: SiteBuild) -> SiteFolder:
     return site
 
 
-def _read_component(build: SiteBuild, settings: Settings, name: str) -> RecordedComponent:
-    component = load_component(build.components, name, settings.limits)
-    archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
-    return RecordedComponent(component=component, archive=archive, settings=settings)
-
-
 def _write_component(
     pages: "Pages", build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
-) -> ComponentEntries:
-    """Write the pages of a component, and return its entries on other pages."""
-    recorded = _read_component(build, settings, name)
-    component, standing, runs = recorded.component, recorded.standing(), _run_rows(recorded)
+) -> _Entries:
+    component = load_component(build.components, name, settings.limits)
+    archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
+    recorded = RecordedComponent(component=component, archive=archive, settings=settings)
+    standing, runs = recorded.standing(), _run_rows(recorded)
     if standing is None:
         reason, alarm = _reason_unmeasured(recorded, runs, build.fixtures)
-        return _unmeasured_entries(name, reason, alarm=alarm)
+        return ComponentState(component=name, reason=reason, alarm=alarm), [], []
     names = None if settings.site.publishes_documents(name) else PublicNames(component)
     remarks = [] if names is None else names.remarks(standing)
     standing = standing if names is None else names.standing(standing)
@@ -203,11 +194,7 @@ def _write_component(
         private=names is not None,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return ComponentEntries(
-        state=state,
-        rows=overview_rows(name, standing, runs, grades),
-        changes=list(version_changes(name, standing)),
-    )
+    return state, overview_rows(name, standing, runs, grades), list(version_changes(compared))
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
@@ -221,10 +208,6 @@ def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixture
         return f"{component.version} could not be measured: too few outputs could be read", True
     never = f"not evaluated yet; {Reader().command('evaluate', component.name)} records its first run"
     return "no run of it is complete" if recorded.archive.entries else never, False
-
-
-def _unmeasured_entries(name: str, reason: str, *, alarm: bool) -> ComponentEntries:
-    return ComponentEntries(state=ComponentState(component=name, reason=reason, alarm=alarm))
 
 
 def _run_rows(recorded: RecordedComponent) -> list[Row]:

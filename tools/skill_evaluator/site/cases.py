@@ -22,16 +22,7 @@ from skill_evaluator.files import read_bytes
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.prompts import File
 from skill_evaluator.records.archive import RecordedRun
-from skill_evaluator.records.record import (
-    PASSED_FROM,
-    CaseRecord,
-    FieldCount,
-    Record,
-    Row,
-    check_path,
-    remedy,
-    served_text,
-)
+from skill_evaluator.records.record import PASSED_FROM, CaseRecord, Record, Row, check_path, remedy, served_text
 from skill_evaluator.records.selection import newest_of_versions
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, outcomes, read_component_manifest
@@ -56,15 +47,12 @@ _MAX_NAME = 200
 _MAX_SHOWN_VALUES = 100  # values that differ come first
 _MAX_ERRORS = 20
 _MAX_TEXTS = 2  # texts that parse to the same output
-_MAX_REPLICATES = 50
-_MAX_FIELDS = 100
 _MAX_RUN, _MAX_RUNS = 200_000, 500_000  # characters of one run and of all runs on a page
 _MAX_CASES = 600  # a row of the list of cases has one case with one model
 _MAX_LINKS = 500
 _MAX_FIELDS_WITH_CASES = 40
 _MAX_CASES_OF_A_FIELD = 12
 _VERSIONS = 2  # the newest versions of each model whose outputs are shown
-_NOT_READ = FieldCount(right=0, n=0)
 # The page of a run.
 _MAX_OUTPUTS = 50  # distinct outputs of a case
 _MAX_RUN_ROWS = 300
@@ -88,9 +76,12 @@ def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
             case = {"id": case_record.case_id, "address": case_address(component, case_record.case_id), "models": {}}
             models = rows.setdefault(case_record.case_id, case)["models"]
             models[model_id] = [score and score.strict_mean, Counter(case_record.profile.values())]
-    ordered = sorted(rows.values(), key=lambda row: (_lowest_score(row), row["id"]))
-    sound = [row for row in ordered if _is_sound(row)]
-    worst = [row for row in ordered if not _is_sound(row)]
+    for row in rows.values():
+        row["lowest"] = min(2.0 if score is None else score for score, _ in row["models"].values())
+        row["sound"] = all(is_flawless(profile) for _, profile in row["models"].values())
+    ordered = sorted(rows.values(), key=lambda row: (row["lowest"], row["id"]))
+    sound = [row for row in ordered if row["sound"]]
+    worst = [row for row in ordered if not row["sound"]]
     shown, _ = first_rows(worst, _MAX_CASES // len(newest))
     rest, rest_left = first_rows(worst[len(shown) :], _MAX_LINKS)
     sound, sound_left = first_rows(sound, _MAX_LINKS)
@@ -102,16 +93,6 @@ def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
         "left": rest_left + sound_left,
         "by_field": first_rows(_cases_by_field(component, newest), _MAX_FIELDS_WITH_CASES)[0],
     }
-
-
-def _is_sound(row: Mapping[str, Any]) -> bool:
-    """Return whether a case is right in every output of every model."""
-    return all(is_flawless(profile) for _, profile in row["models"].values())
-
-
-def _lowest_score(row: Mapping[str, Any]) -> float:
-    """Return the lowest score of a case over all models, or 2 if it has no score."""
-    return min(2.0 if score is None else score for score, _ in row["models"].values())
 
 
 def _cases_by_field(component: str, newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
@@ -155,6 +136,7 @@ def write_cases(
         gone = f"Case '{case_id}' is no longer among the fixtures." if names is None and case is None else None
         here = [run for run in runs if case_id in run.case_ids]
         parts = [_fit_outputs(run.part(case_id, case), min(_MAX_RUN, _MAX_RUNS // len(here))) for run in here]
+        lost = [part for part in parts if part["stability"]["stable_wrong"] or part["stability"]["flaky"]]
         pages.write(
             case_address(component.name, case_id),
             "case.html",
@@ -165,7 +147,7 @@ def write_cases(
             notice=notice or gone,
             neighbours=[None if other is None else case_address(component.name, other) for other in neighbours],
             runs=parts,
-            opened=_expanded_model(parts),
+            opened=next(iter([*lost, *parts]))["record"].model_id,
             changes=_changes_of_case(case_id, parts, comparison),
             files=[] if case is None else list(_copied_files(pages.site, case)),
             addresses={run.id: run_address(component.name, run.id) for run in here if run in answered},
@@ -210,13 +192,14 @@ def _changes_of_case(
     """Describe for each model the change of a case since its version before, the largest loss first."""
     changes = []
     for newest, before in pairwise(parts):
-        scores = before["score"], newest["score"]
-        if newest["model"] != before["model"] or newest["digest"] != before["digest"] or None in scores:
+        record, earlier, scores = newest["record"], before["record"], (before["score"], newest["score"])
+        same_case = newest["case"].digest == before["case"].digest
+        if record.model_id != earlier.model_id or not same_case or None in scores:
             continue
-        model = None if comparison is None else comparison.on_run(newest["run"])
+        model = None if comparison is None else comparison.on_run(record.run_id)
         difference = newest["score"] - before["score"]
         verdict = "worse" if difference < 0 else "better" if difference > 0 else "as before"
-        change = f"{verdict} with {newest['model']} since {version_words(before['version'])}: {arrow(*scores)}"
+        change = f"{verdict} with {record.model_id} since {version_words(earlier.skill_version)}: {arrow(*scores)}"
         changes.append((difference, change + (_significance(case_id, model) if difference else "")))
     return [change for _, change in sorted(changes)]
 
@@ -230,50 +213,22 @@ def _significance(case_id: str, model: ModelVerdict | None) -> str:
     return " in every output" if case_id in model.cases.every_answer_worse else ", within noise"
 
 
-def _expanded_model(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the model whose runs are expanded: the first with a field that is wrong or flaky."""
-    lost = [part for part in parts if part["stability"]["stable_wrong"] or part["stability"]["flaky"]]
-    return str([*lost, *parts][0]["model"])
-
-
 def _fit_outputs(part: dict[str, Any], room: int) -> dict[str, Any]:
-    """Drop the last outputs of a run until it takes at most `room` characters."""
-    while part["outputs"] and _html_size(part) > room:
+    while part["outputs"] and len(escape(json.dumps(part["outputs"], ensure_ascii=False))) > room:
         others = "Not every output has room here; the run folder has all of them."
         part = {**part, "outputs": part["outputs"][:-1], "others": others}
     return part
 
 
-def _html_size(part: Mapping[str, Any]) -> int:
-    """Estimate the characters of a part of a page: every quote of the JSON counts as an escape."""
-    return len(escape(json.dumps(part, ensure_ascii=False)))
-
-
 def _case_scores(record: Record, case_record: CaseRecord) -> dict[str, Any]:
-    """Return the scores of a case in a run, as its record has them."""
     score = case_record.accuracy.get(record.primary_metric)
     return {
-        "run": record.run_id,
-        "model": record.model_id,
-        "version": record.skill_version,
-        "digest": case_record.digest,
-        "metric": record.primary_metric,
+        "record": record,
+        "case": case_record,
         "score": None if score is None else score.strict_mean,
-        "metrics": list(case_record.replicates),
-        "replicates": [
-            [outcome, *(values[at] if at < len(values) else None for values in case_record.replicates.values())]
-            for at, outcome in enumerate(case_record.outcomes[:_MAX_REPLICATES])
-        ],
-        "planned": len(case_record.outcomes),
         "spread": _score_counts(record, case_record),
         "stability": Counter(case_record.profile.values()),
         "checks": case_record.pass_text(record.primary_metric) if case_record.checks else None,
-        "fields": [
-            {"field": path or WHOLE, "stability": stability, "right": counts.right, "n": counts.n}
-            for path, stability in list(case_record.profile.items())[:_MAX_FIELDS]
-            for counts in [case_record.fields.get(path, _NOT_READ)]
-        ],
-        "more_fields": max(0, len(case_record.profile) - _MAX_FIELDS),
         "notice": None,
         "remarks": [],
         "settings": [],
@@ -283,7 +238,6 @@ def _case_scores(record: Record, case_record: CaseRecord) -> dict[str, Any]:
 
 
 def _case_outputs(record: Record, view: CaseView) -> dict[str, Any]:
-    """Return the distinct outputs of a case in a run, and the settings of its requests."""
     settings = {} if record.settings is None else record.settings.model_dump(mode="json")
     served = served_text(record.served_model)
     facts = {"served model": served, "run": record.run_id, "seed": record.seed, **settings}
@@ -300,8 +254,6 @@ def _case_outputs(record: Record, view: CaseView) -> dict[str, Any]:
         "settings": [(name, abridged(text, 4 * _MAX_VALUE)) for name, text in texts.items()],
         "outputs": [_output_entry(record, output) for output in view.outputs],
         "others": others if view.others else "",
-        "fields": [],
-        "more_fields": 0,
     }
 
 
@@ -333,7 +285,6 @@ def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "remedy": remedy(answer.reason, record.model_id) if answer.reason else None,
         "found": FOUND_AS.get(answer.parsed.form) if answer.parsed else None,
         "score": output.metrics.get(record.primary_metric),
-        "metrics": dict(output.metrics),
         "unmarked": output.unmarked,
         "differing": differing,
         "alike": [value for value in values if value not in differing],
@@ -468,16 +419,17 @@ def write_runs(pages: Pages, runs: Sequence[ShownRun], cases: Mapping[str, Case]
 
 
 def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
-    """Return the rows of a run, and notices on outputs that are missing."""
     record, notices = run.record, dict[str, list[str]]()
     rows: list[dict[str, Any]] = []
     for case_id in sorted(run.case_ids):
         part = run.part(case_id, cases.get(case_id), _MAX_OUTPUTS)
-        rows += [_output_row(run, case_id, part["planned"], output) for output in part["outputs"]]
+        rows += [_output_row(run, case_id, len(part["case"].outcomes), output) for output in part["outputs"]]
         gone = [] if case_id in cases else ["no longer among the fixtures."]
         for notice in filter(None, (*gone, part["notice"], part["others"], *part["remarks"])):
             notices.setdefault(notice, []).append(case_id)
-    rows.sort(key=_by_failure_and_score)
+    rows.sort(  # outputs that are not scored first, then the lowest scores
+        key=lambda row: (row["outcome"] == "scored", row["sort"], -len(row["differing"]), row["case"], -row["times"])
+    )
     score = record.accuracy.get(record.primary_metric)
     shown, more = first_rows(rows, _MAX_RUN_ROWS)
     room = _MAX_RUN_TEXTS // max(1, len(shown))
@@ -511,6 +463,7 @@ def _output_row(run: ShownRun, case_id: str, planned: int, output: Mapping[str, 
         "case": case_id,
         "address": f"{case_address(run.recorded.component.name, case_id)}#run-{run.id}",
         **{name: output[name] for name in ("replicates", "times", "outcome", "reason", "score")},
+        "sort": 2.0 if output["score"] is None else output["score"],
         "planned": planned,
         "differing": differing[:_MAX_DIFFERING],
         "fields": sorted({value["field"] for value in output["differing"]}),
@@ -519,9 +472,3 @@ def _output_row(run: ShownRun, case_id: str, planned: int, output: Mapping[str, 
         "text": text["text"],
         "length": text["length"],
     }
-
-
-def _by_failure_and_score(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the sort key of a row: outputs that are not scored first, then the lowest scores."""
-    score = 2.0 if row["score"] is None else row["score"]
-    return row["outcome"] == "scored", score, -len(row["differing"]), row["case"], -row["times"]

@@ -6,8 +6,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display import WHOLE, arrow, ends, signed
-from skill_evaluator.display.addresses import Site, compare_address, models_address
+from skill_evaluator.display import WHOLE, ends, signed
+from skill_evaluator.display.addresses import Site, compare_address
 from skill_evaluator.display.pages import MAX_ROWS, Block, Captioned, Fold, Line
 from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.errors import SkillEvaluatorError
@@ -22,7 +22,7 @@ from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import ComponentState
 from skill_evaluator.text import listed, version_words
 from skill_evaluator.verdicts.decide.comparability import common_part
-from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
+from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict
 from skill_evaluator.verdicts.history.component import ComponentStatus, RecordedComponent
 
 _ROOT = Site(".")  # addresses on a page are seen from the root of the site
@@ -71,14 +71,14 @@ class ComparedComponent:
         newest = self.standing.history.newest
         if newest in self.versions:
             return compare_address(self.name, newest)
-        return next((models_address(self.name, *pair) for pair in self.pairs), "")
+        return next((compare_address(self.name, *pair) for pair in self.pairs), "")
 
 
 def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
     """Write a page for each of the newest versions and for each pair of models."""
     outputs = _ChangedOutputs(compared) if compared.shows_outputs else None
     versions = [(version, compare_address(compared.name, version)) for version in compared.versions]
-    pairs = [(f"{pair[0]} with {pair[1]}", models_address(compared.name, *pair)) for pair in compared.pairs]
+    pairs = [(f"{pair[0]} with {pair[1]}", compare_address(compared.name, *pair)) for pair in compared.pairs]
     results: list[tuple[ComparisonResult, str, tuple[str, str] | None]] = [
         *((result, version, None) for version, result in compared.versions.items()),
         *((result, "", pair) for pair, result in compared.pairs.items()),
@@ -113,53 +113,29 @@ def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
 
 
 def _model_entry(model: ModelVerdict, pair: tuple[str, str] | None) -> dict[str, Any]:
-    """Return the verdict on a model, its reasons and the differences to draw."""
+    """Return the verdict on a model, its reasons, and the differences to draw with the ends of their intervals.
+
+    Metrics are drawn first, then the fields that moved, the largest loss first.
+    """
     facts, *reasons = model_words(model)
-    return {
-        "name": f"{pair[1]} against {pair[0]}" if pair else model.model_id,
-        "verdict": model.verdict,
-        "before": None if model.baseline is None else model.baseline.title,
-        "after": model.candidate.title,
-        "facts": facts,
-        "reasons": [reason for reason in reasons if not (pair and reason.startswith("the models differ:"))],
-        "forest": _forest(model),
-    }
-
-
-def _forest(model: ModelVerdict) -> dict[str, Any]:
-    """Return the differences to draw: metrics first, then the fields that moved, the largest loss first."""
     fields = sorted((field for field in model.fields if field.difference), key=lambda field: field.difference or 0.0)
     drawn = [measure for measure in (*model.metrics, *fields) if measure.difference is not None][:_MAX_DRAWN]
-    moved = [
-        f"{measure.metric or WHOLE} {signed(measure.difference)}"
-        for measure in drawn
-        if measure.verdict in ("regressed", "improved")
-    ]
-    rows = [_forest_row(measure) for measure in drawn]
-    values = [abs(value) for row in rows for value in (row["difference"], row["low"], row["high"]) if value is not None]
+    moved = [one for one in drawn if one.verdict in ("regressed", "improved")]
+    named = listed([f"{one.metric or WHOLE} {signed(one.difference)}" for one in moved], 3)
+    spans = [(measure, *ends(measure.ci95, measure.n_cases)) for measure in drawn]
+    values = [abs(value) for measure, *span in spans for value in (measure.difference, *span) if value is not None]
     return {
-        "title": f"Significant: {listed(moved, 3)}" if moved else "No significant change",
-        "rows": rows,
+        "verdict": model,
+        "name": f"{pair[1]} against {pair[0]}" if pair else model.model_id,
+        "facts": facts,
+        "reasons": [reason for reason in reasons if not (pair and reason.startswith("the models differ:"))],
+        "title": f"Significant: {named}" if moved else "No significant change",
+        "spans": spans,
         "reach": max([0.1, *values]),
     }
 
 
-def _forest_row(measure: MeasureResult) -> dict[str, Any]:
-    name, verdict = measure.metric or WHOLE, measure.verdict or "unchanged"
-    low, high = ends(measure.ci95, measure.n_cases)
-    tooltip = f"{name}: {arrow(measure.baseline, measure.candidate)}, {measure.verdict or 'not tested'}"
-    return {
-        "name": name,
-        "difference": measure.difference,
-        "low": low,
-        "high": high,
-        "verdict": verdict,
-        "words": tooltip,
-    }
-
-
 def _tables(component: str, model: ModelVerdict, titles: Sequence[str]) -> Iterator[Block]:
-    """Yield the tables of a comparison; the tables of metrics and runs are collapsed."""
     for piece in all_sheets(model, skill=component, site=_ROOT, limit=MAX_ROWS):
         if not isinstance(piece, Sheet):
             yield Line(piece)
@@ -171,7 +147,6 @@ def _tables(component: str, model: ModelVerdict, titles: Sequence[str]) -> Itera
 
 
 def _titled(sheet: Sheet, titles: Sequence[str]) -> Sheet:
-    """Return a table whose columns name the two versions or models that are compared."""
 
     def named(title: str) -> str:
         return title.replace("before", "\0").replace("after", titles[1]).replace("\0", titles[0])

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display.addresses import judge_run_address
 from skill_evaluator.display.pages import Block
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
@@ -20,8 +19,7 @@ from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode
 from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
-from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts
-from skill_evaluator.reports.judging import share
+from skill_evaluator.reports.judge_results import decision_words, judged_blocks, judged_doubts, share
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted
@@ -43,7 +41,7 @@ _MODES: Mapping[str, str] = {
 _MOODS = {"ship": "improved", "block": "regressed"}
 
 
-def read_recorded(folder: Path) -> JudgeRunResults | None:
+def _read_results(folder: Path) -> JudgeRunResults | None:
     """Read the results of a judge run. Return None if it has no results. Raise JudgeError if they are invalid."""
     mode, path = read_judge_run(folder).mode, folder / RESULTS
     if mode not in _KINDS or not path.exists():
@@ -106,10 +104,10 @@ def _write_calibration(pages: Pages, config: Path, settings: Settings) -> tuple[
 def _write_judge_run(pages: Pages, folder: Path) -> dict[str, Any] | None:
     """Write the page of a judge run. Return its row in the list of all, or None if it has no results."""
     refuse_page_name(folder.name, JudgeError)
-    results = read_recorded(folder)
+    results = _read_results(folder)
     if results is None or results.judging is None:
         return None
-    address = judge_run_address(folder.name)
+    address = f"judges/{folder.name}.html"
     row = {**_judge_run_row(results.judging, results), "id": folder.name, "address": address}
     blocks: Iterable[Block] = (
         calibration_page(results).blocks
@@ -121,7 +119,6 @@ def _write_judge_run(pages: Pages, folder: Path) -> dict[str, Any] | None:
 
 
 def _judge_run_row(head: JudgeRunHead, results: JudgeRunResults) -> dict[str, Any]:
-    """Return the row of a judge run in the list of all."""
     outcome, mood = _outcome_and_verdict(results)
     records = [judge.record if isinstance(judge, JudgeResult) else judge.judge for judge in results.judges]
     if any(record is not None and record.stopped for record in records):
@@ -145,11 +142,11 @@ def _outcome_and_verdict(results: JudgeRunResults) -> tuple[str, str | None]:
     if isinstance(results, JudgeCalibration):
         return calibration_words(results)
     if isinstance(results, RegressionResults):
-        decision = results.ship_decision
-        mood = "regressed" if results.alerting else _MOODS.get(decision or "", "inconclusive")
-        return f"{decision or 'no decision'}{', and a rate alerts' * results.alerting}", mood
+        mood = "regressed" if results.alerting else _MOODS.get(results.ship_decision or "", "inconclusive")
+        return decision_words(results), mood
     if isinstance(results, ScoreResults):
-        return f"from 0 to 1: {'; '.join(f'{one.judge.model_id} {share(one.summary)}' for one in results.judges)}", None
+        scores = "; ".join(f"{one.judge.model_id} {share(one.summary)}" for one in results.judges)
+        return f"mean score from 0 to 1: {scores}", None
     wins = [f"{one.judge.model_id} {share(one.criteria[-1].wins)}" for one in results.judges if one.criteria]
     return f"output 1 wins: {'; '.join(wins)}", None
 

@@ -13,7 +13,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
-from skill_evaluator.display import amount, number, signed
+from skill_evaluator.display import WHOLE, amount, number, signed
 from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections_of
 from skill_evaluator.display.safe_text import visible
@@ -59,7 +59,7 @@ class Pages:
             undefined=jinja2.StrictUndefined,
             finalize=jinja2.pass_context(_printable),
         )
-        environment.globals |= {"MARKS": MARKS, "counted": counted}
+        environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "counted": counted}
         environment.filters |= {
             "amount": amount,
             "columns": html_columns,

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.display import WHOLE, arrow, signed
+from skill_evaluator.display import WHOLE, arrow, probability, signed
 from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
 from skill_evaluator.display.pages import Line
 from skill_evaluator.display.sheets import Cell
 from skill_evaluator.records.archive import precedence
-from skill_evaluator.reports.summary import fell_most_words
+from skill_evaluator.reports.summary import evidence_words, fell_most_words, interval_words
 from skill_evaluator.site.compare import ComparedComponent
 from skill_evaluator.site.component import run_figures
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.state import ComponentState, certainty, change_words, links
+from skill_evaluator.site.state import ComponentState, certainty, links
 from skill_evaluator.site.writing import first_rows
 from skill_evaluator.verdicts.decide.results import ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
@@ -50,7 +50,8 @@ def write_verdicts(pages: Pages, compared: ComparedComponent) -> None:
             compare_address=compare_address(compared.name, version) if version in compared.versions else "",
             version=version,
             ship=standing.ranking.advice.words,
-            cards=_worst_first(_verdict_card(compared, model, point) for model, point in points.items()),
+            heads=_HEADS,
+            cards=_worst_first(_version_entry(compared, model, point) for model, point in points.items()),
             metric=standing.history.metric,
             figures=[run_figures(rows[point.run_id]) for point in points.values() if point.run_id in rows],
             rules={"tolerance": standing.ranking.tolerance, "alpha": standing.ranking.alpha},
@@ -68,29 +69,47 @@ def _points_by_version(standing: ComponentStatus) -> dict[str, dict[str, Point]]
 
 
 def _worst_first(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sort the verdicts on a version by verdict, then by the change."""
     return sorted(
         entries, key=lambda entry: (ORDER.index(entry["verdict"]), entry["difference"] or 0.0, entry["model"])
     )
 
 
-def _verdict_card(compared: ComparedComponent, model: str, point: Point) -> dict[str, Any]:
-    """Build the card of one model for the verdict page; every figure is since the version before."""
-    entry = _version_entry(model, point, compared.standing.history.metric)
-    card = {**entry, "head": _HEADS[entry["verdict"]], "lost": None}
+def _version_entry(compared: ComparedComponent, model: str, point: Point) -> dict[str, Any]:
+    """Return the verdict on a version with a model since the version before, what was lost, and the first reasons."""
+    entry: dict[str, Any] = {
+        "model": model,
+        "timestamp": point.timestamp,
+        "verdict": "first",
+        "before": None,
+        "difference": None,
+    }
+    step = point.step
+    if step is None:
+        return {**entry, "figures": "", "lost": (), "reasons": (), "repeated": ()}
+    entry |= {"verdict": step.verdict, "before": step.before, "difference": step.difference}
+    entry["reasons"] = step.reasons[:_MAX_REASONS]
     result = compared.versions.get(point.version)
     verdict = None if result is None else result.on_run(point.run_id)
     if verdict is None or verdict.baseline is None:
-        return card
+        return {**entry, "figures": _step_figures(compared, point), "lost": (), "repeated": ()}
     fell = sorted((field for field in verdict.fields if field.verdict == "regressed"), key=lambda f: f.difference or 0)
     names = {field.metric: f"{field.metric or WHOLE} {arrow(field.baseline, field.candidate)}" for field in fell}
-    figures = "" if verdict.verdict == "incomparable" else certainty(verdict, compared.standing.history.metric)
     return {
-        **card,
-        "figures": figures,
+        **entry,
+        "figures": "" if verdict.verdict == "incomparable" else certainty(verdict),
         "lost": list(_lost_lines(compared.name, verdict, names)),
-        "reasons": [reason for reason in entry["reasons"] if not any(name in reason for name in names.values())],
+        "repeated": [reason for reason in step.reasons if any(name in reason for name in names.values())],
     }
+
+
+def _step_figures(compared: ComparedComponent, point: Point) -> str:
+    """Format the change to an older version, of which the site has no comparison."""
+    step = point.step
+    if step is None or step.difference is None:
+        return ""
+    change = f"{compared.standing.history.metric} {signed(step.difference)}"
+    evidence = interval_words(step.ci95, point.n_cases), f"adjusted p-value {probability(step.q)}"
+    return evidence_words(change, point.n_cases, *evidence)
 
 
 def _lost_lines(component: str, model: ModelVerdict, fields: Mapping[str, str]) -> Iterator[Line]:
@@ -111,28 +130,11 @@ def _lost_lines(component: str, model: ModelVerdict, fields: Mapping[str, str]) 
         yield Line("No field and no case fell significantly.")
 
 
-def _version_entry(model: str, point: Point, metric: str) -> dict[str, Any]:
-    """Return the verdict on a version with a model, its figures and first reasons."""
-    step = point.step
-    entry = {"model": model, "timestamp": point.timestamp}
-    if step is None:
-        return {**entry, "verdict": "first", "before": None, "difference": None, "figures": "", "reasons": []}
-    change = step.difference, step.ci95, step.q, point.n_cases, step.verdict
-    return {
-        **entry,
-        "verdict": step.verdict,
-        "before": step.before,
-        "difference": step.difference,
-        "figures": "" if step.difference is None else change_words(metric, *change),
-        "reasons": step.reasons[:_MAX_REASONS],
-    }
-
-
-def version_changes(component: str, standing: ComponentStatus) -> Iterator[dict[str, Any]]:
+def version_changes(compared: ComparedComponent) -> Iterator[dict[str, Any]]:
     """Yield each of the newest versions of a component with its verdicts, the worst first."""
-    metric = standing.history.metric
-    for version, points in list(_points_by_version(standing).items())[:NEWEST]:
-        entries = _worst_first(_version_entry(model, point, metric) for model, point in points.items())
+    component = compared.name
+    for version, points in list(_points_by_version(compared.standing).items())[:NEWEST]:
+        entries = _worst_first(_version_entry(compared, model, point) for model, point in points.items())
         yield {
             "component": component,
             "address": component_address(component),
@@ -185,8 +187,13 @@ def write_overview(
     retiring: Sequence[str],
 ) -> None:
     """Write the overview. A state without a version is a component that was never measured."""
-    measured = sorted((_with_verdicts(row) for row in rows), key=lambda row: (row["rank"], row["component"]))
-    shown, more = first_rows(measured, _MAX_PAIRS)
+    measured = []
+    for row in rows:
+        verdicts = [verdict["verdict"] or "first" for verdict in (row, row["also"]) if verdict is not None]
+        worst = min(map(ORDER.index, verdicts))
+        address = component_address(row["component"])
+        measured.append({**row, "verdicts": verdicts, "rank": worst, "address": address})
+    shown, more = first_rows(sorted(measured, key=lambda row: (row["rank"], row["component"])), _MAX_PAIRS)
     counts = [(verdict, sum(verdict in row["verdicts"] for row in measured)) for verdict in ORDER]
     pages.write(
         "index.html",
@@ -200,10 +207,3 @@ def write_overview(
         problems=problems,
         retiring=retiring,
     )
-
-
-def _with_verdicts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with its address, its one or two verdicts, and the rank of the worse, 0 for the worst."""
-    verdicts = [verdict["verdict"] or "first" for verdict in (row, row["also"]) if verdict is not None]
-    rank = min(map(ORDER.index, verdicts))
-    return {**row, "verdicts": verdicts, "rank": rank, "address": component_address(row["component"])}

@@ -34,7 +34,7 @@ Interval = tuple[float, float]
 
 MAX_MISSED = 0.03  # accepted share of drops of the tolerated size that are called excluded
 _SLACK = 1e-9  # a smaller spread is rounding
-_MIN_EQUAL = 3  # with this many equal outputs of both versions, a model counts as deterministic
+_MIN_EQUAL = 3  # this many equal outputs of both versions: the model counts as deterministic
 _MAX_LIMITS = 16  # number of clipping limits
 _FEW = 5  # up to this number of differences, the test of a rise clips few
 _SPARING = 0.25  # share of the differences that may be clipped if false alarms must be rare

@@ -30,12 +30,12 @@ from skill_evaluator.verdicts.decide.results import (
 )
 
 MOSTLY = 0.9  # share of outputs that must be right before, and wrong after, for a lost measure
-_MAX_LEFT = 0.5  # of the outputs of a lost measure may still be right, with enough cases and replicates:
+_MAX_LEFT = 0.5  # share of the outputs of a lost measure that may still be right, with enough cases and replicates:
 _MIN_LOST_CASES, _MIN_LOST_REPLICATES = 3, 5
-CRITICAL_SHARE = 0.7  # of alpha, for the critical measures against the baseline
-ACCEPTED_SHARE = 0.2  # of alpha, for the critical measures against the accepted version
+CRITICAL_SHARE = 0.7  # share of alpha: critical measures against the baseline
+ACCEPTED_SHARE = 0.2  # share of alpha: critical measures against the accepted version
 AMOUNT_TOLERANCE = 0.2  # relative increase of output tokens, cost or latency per output
-OTHER_SHARE = 0.15  # of alpha, for the supporting measures, and again for the fields
+OTHER_SHARE = 0.15  # share of alpha: supporting measures, and again fields
 _NO_POLICY = ComponentPolicy()
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 

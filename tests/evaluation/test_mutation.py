@@ -35,13 +35,13 @@ def noisy(mean: float) -> World:
     return lambda dice, case: float(dice.random() < mean)
 
 
-def test_mutants_that_change_nothing_are_seldom_called_killed() -> None:
+def test_mutants_without_effect_are_seldom_killed() -> None:
     dice = random.Random(7)
     killed = sum(status(noisy(0.8), noisy(0.8), dice) == "killed" for _ in range(40))
     assert killed <= 6  # 5 % are allowed; more than 6 of 40 has a probability of 0.3 %
 
 
-def test_three_cases_that_are_lost_for_certain_kill_and_one_may_be_what_any_edit_does() -> None:
+def test_three_lost_cases_kill_a_mutant_and_one_does_not() -> None:
     for lost, becomes in ((1, "survived"), (3, "killed"), (5, "killed")):
 
         def damaged(dice: random.Random, case: str, lost: int = lost) -> float:
@@ -50,7 +50,7 @@ def test_three_cases_that_are_lost_for_certain_kill_and_one_may_be_what_any_edit
         assert status(lambda dice, case: 1.0, damaged, random.Random(0)) == becomes
 
 
-def test_a_field_that_two_cases_have_is_lost_in_both() -> None:
+def test_mutant_is_killed_by_a_field_of_two_cases() -> None:
     scores: dict[str, list[float | str]] = {case: [1.0] * 4 for case in CASES}
 
     def run(name: str, right: int) -> Record:
@@ -61,7 +61,7 @@ def test_a_field_that_two_cases_have_is_lost_in_both() -> None:
     assert [(one.kind, one.name) for one in result.reactions] == [("field", "rare")]
 
 
-def test_what_a_meaningless_edit_breaks_as_well_does_not_kill() -> None:
+def test_changes_that_controls_share_do_not_kill() -> None:
     dice = random.Random(1)
 
     def status_of_coin() -> str:

@@ -192,7 +192,7 @@ def test_baseline_is_refused_without_a_lower_version(served: Library, server: Ch
     assert (refused.code, server.requests) == (2, 0)
     warning, error = refused.err.splitlines()
     assert warning.startswith("warning: skipping served: there is no complete record of a lower version")
-    assert "evaluate it without this option first" in error
+    assert "evaluate it without --with-baseline first" in error
 
 
 def test_contradicting_designs_are_refused(bumped: Library) -> None:
@@ -205,7 +205,7 @@ def test_contradicting_designs_are_refused(bumped: Library) -> None:
     assert bumped.tree() == before
 
 
-def test_aa_runs_the_recorded_version_again(bumped: Library, asking: Asking) -> None:
+def test_rerun_baseline_runs_the_recorded_version_again(bumped: Library, asking: Asking) -> None:
     asking.wrong = lambda prompt, asked: asked.case_id == "alpha"
     done = bumped.evaluate_here("--rerun-baseline", "--format", "json")
     assert (done.code, done.json["comparison"]) == (0, None)

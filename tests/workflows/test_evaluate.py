@@ -110,6 +110,7 @@ def test_rerun_of_a_dispatch_makes_only_the_missing_calls(forge: Forge) -> None:
 def test_bump_that_cannot_be_evaluated_fails_and_is_named(forge: Forge) -> None:
     for name in ("one", "two", "three"):
         forge.component(name, "1.0.0")
+    forge.library.write("components/one/leaderboard.json", {"skill": "one", "schema_version": 2, "runs": []})
     forge.push()
     for name in ("one", "two", "three"):
         forge.component(name, "1.1.0")

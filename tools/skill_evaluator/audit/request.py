@@ -72,13 +72,13 @@ class AuditReportRequest(AuditFolders):
 
     folder: Path | None = argument("An audit's folder; default: the newest.", None)
     cube: Path | None = option("A CSV of scores in per cent, instead of an audit.", metavar="FILE")
-    questions: int | None = option("Questions of each benchmark in --cube.", metavar="N", min=1)
-    centered: bool = flag("Subtract each scenario's mean over the models before σ.")
+    questions: int | None = option("With --cube: the number of questions of each benchmark.", metavar="N", min=1)
+    centered: bool = flag("Subtract the mean of each scenario before computing σ.")
     without: tuple[str, ...] = option("Skip a scenario; repeatable.", (), metavar="SCENARIO")
-    weights: tuple[str, ...] = rare("The weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
+    weights: tuple[str, ...] = rare("Weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
     missing: Missing = rare("Refuse missing scores, or exclude them for all models.", "refuse")
     grades: int = rare("8: finer grades, for 20 models or more.", 4, metavar="4|8")
-    out: Path | None = option("Folder of page and charts; default: the audit's.", metavar="DIR")
+    out: Path | None = option("Folder for the page and charts; default: the audit's.", metavar="DIR")
     audits: Audits = AUDITS
 
 
@@ -86,7 +86,7 @@ class AuditReportRequest(AuditFolders):
 class ScenariosCheckRequest(AuditFolders):
     """The options of `scenarios check`."""
 
-    family: str | None = argument("A folder of .evaluator/scenarios; default: its files.", None)
+    family: str | None = argument("A folder in .evaluator/scenarios; default: the files there.", None)
     trial: Path | None = option("An audit of these scenarios; default: the newest.", metavar="DIR")
     audits: Audits = AUDITS
 

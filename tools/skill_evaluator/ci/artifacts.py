@@ -41,7 +41,7 @@ Part = tuple[PlannedRun, Manifest]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivedRun:
-    """A run folder and the job whose artifact holds it, if known. `problem` explains a missing manifest."""
+    """A run folder and, if known, the job whose artifact holds it. `problem` explains why there is no manifest."""
 
     folder: Path
     path: str
@@ -60,7 +60,7 @@ class ArrivedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrivals:
-    """The run folders below `root`, and the reasons of the jobs that did not run."""
+    """The run folders below `root`; `notes` has the reasons of skipped jobs by job id."""
 
     root: Path
     runs: tuple[ArrivedRun, ...]
@@ -68,7 +68,7 @@ class Arrivals:
 
 
 def find_arrivals(root: Path, plan: Plan) -> Arrivals:
-    """Find the run folders and the notes of a plan's jobs below a folder, at any depth."""
+    """Find the run folders and the skip notes of a plan's jobs below `root`, at any depth."""
     planned = {job.id for job in plan.jobs}
     runs: list[ArrivedRun] = []
     notes: dict[str, str] = {}
@@ -129,7 +129,7 @@ class GatheredRun:
 
 
 def parts_of_runs(plan: Plan) -> list[list[Part]]:
-    """Group the planned parts (shards) by run: by component, model and role."""
+    """Return the planned parts (shards) of each run: those with the same component, model and role."""
     key = attrgetter("skill", "model_id", "role")
     return list(by_key((key(manifest), (run, manifest)) for run, manifest in plan.manifests()).values())
 
@@ -147,7 +147,7 @@ def _claimants(plan: Plan, part: Part, arrivals: Arrivals) -> list[ArrivedRun]:
 
 
 def gather(plan: Plan, parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
-    """Join the planned outputs of a run's parts, with a remark for each folder or output that was not planned."""
+    """Join the planned outputs of a run's parts; remark on each ignored folder, ignored output and missing job."""
     outputs: list[tuple[Manifest, list[Replicate]]] = []
     manifests, folders, remarks, absent_jobs = list[Manifest](), list[Path](), list[str](), list[str]()
     judge = parts[0][0].judge

@@ -48,8 +48,8 @@ _INDEX = re.compile(r"\[\d+\]")
 class CollectRequest(CiOptions, PlatformOption, FormatOption):
     """The options of `collect`."""
 
-    artifacts: Path | None = argument("Folder with the run folders of a plan's jobs.", None)
-    plan: Path = rare("The plan.", Path("plan.json"), metavar="FILE")
+    artifacts: Path | None = argument("Folder of the artifacts of the plan's jobs.", None)
+    plan: Path = rare("The file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
     plan_sha256: str | None = rare("The SHA-256 that the plan's file must have.", metavar="HEX")
     out: Path = rare("Folder for records and outcome.json.", Path("collected"), metavar="DIR")
 
@@ -141,7 +141,7 @@ def resume_commands(request: CollectRequest, outcome: Outcome) -> list[str]:
 
 
 def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], request: CollectRequest) -> JudgedRun:
-    """Read the planned judge's verdicts on a run's outputs. Ignore verdicts of other judge prompts."""
+    """Read the verdicts of a run's judge on its outputs, except verdicts by an earlier judge prompt."""
     configuration, manifest = request.configuration, gathered.manifest
     if not any(case.sentences for case in cases):
         return JudgedRun()
@@ -267,7 +267,7 @@ def _write(record: Record, request: CollectRequest) -> None:
 
 
 def _refusal_reason(record: Record, checkout: CiOptions) -> str | None:
-    """Return the reason to refuse a complete run whose version was recorded meanwhile with another prompt, or None."""
+    """Return the reason to refuse a complete run, if its version is recorded with another prompt, or None."""
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
             archive = checkout.archive(checkout.component(record.skill))

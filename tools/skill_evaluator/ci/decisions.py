@@ -130,15 +130,15 @@ def newest_of(boards: Iterable[Board]) -> dict[str, RecordedRun]:
 
 
 def changed_paths(repository: Repository, commit: str) -> set[str]:
-    """Return the paths that a pull request changes, by its merge commit; raise GitError if the commit is not here."""
+    """Return the paths that a pull request changes. Raise GitError if `commit` is not a merge commit in this clone."""
     merge, base = repository.commit(commit), repository.commit(f"{commit}^1")
     if merge is None or base is None:
-        raise GitError(f"--pull-request {commit} is not a merge commit here")
+        raise GitError(f"--pull-request {commit} is not a merge commit in this clone; fetch it")
     return {path for path, _ in repository.files(base, "").items() ^ repository.files(merge, "").items()}
 
 
 def refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]:
-    """Yield the reasons not to evaluate a pull request: it changes code or settings, or there is no cost cap."""
+    """Yield a problem if a pull request changes code or settings, and one if settings.yaml has no cost cap for jobs."""
     refused = sorted(path for path in changed if any(fnmatch(path, pattern) for pattern in _REFUSED))
     if refused:
         message = (

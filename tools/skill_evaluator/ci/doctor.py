@@ -38,11 +38,10 @@ Call = Literal["answered", "failed", "not_made"]
 
 
 class ModelKey(StrictModel):
-    """The location of a model's key, and whether the model answered a call.
+    """Where a model has its key, on this machine and in CI, and whether it answered a call.
 
-    `here` is the state of the key on this machine, in one of `variables`; `in_ci` in the CI `environment` or in the
-    repository's secrets. With `auth: oidc` the model has no key, and `variables` identify the job. A program needs all
-    `variables`.
+    A model needs a key in one of `variables`, a program all of them. `in_ci` says whether the key is a secret of the CI
+    `environment` or of the repository. With `auth: oidc` there is no key, and `variables` identify the job.
     """
 
     id: str
@@ -111,7 +110,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
-    """Make one call to each model whose key is here; return the error by model, None for a call that succeeded.
+    """Call each model whose key is here once; return by model id the error, or None if the model answered.
 
     Local and replayed models are not called.
     """

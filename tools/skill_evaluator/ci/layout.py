@@ -41,7 +41,7 @@ def with_identity(workflow: str) -> str:
 
 
 def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, str]:
-    """Return evaluate.yml and a message if it lacks keys or permissions of models.yaml. Return {} otherwise."""
+    """Return a message by path: for evaluate.yml, if it lacks keys or permissions that models.yaml requires."""
     path = config.parent / WORKFLOWS / EVALUATE
     if not path.exists():
         return {}
@@ -71,7 +71,7 @@ class InitRequest:
     keyless: bool = flag("With --workflows: let `auth: oidc` use the job's identity.")
     audit: bool = flag("Also write scenarios for an audit.")
     judge: bool = flag("Also write rubrics for judges.")
-    out: Path | None = option("With --adopt: write to this folder.", metavar="DIR")
+    out: Path | None = option("With --adopt: write the proposed files to this folder.", metavar="DIR")
 
     def __post_init__(self) -> None:
         if self.name is not None and not is_component_name(self.name):
@@ -89,7 +89,10 @@ class InitRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitResult:
-    """The result of `init`: a line per file, the component to try, and the branch that the workflows evaluate."""
+    """The result of `init`: a line per file, the component to try first, and the branch that the workflows evaluate.
+
+    `name` is None if there is no component, `branch` if no workflows were requested.
+    """
 
     lines: Sequence[str]
     name: str | None

@@ -44,8 +44,8 @@ class LintRequest(PlatformOption, LibraryOptions):
     """The options of `lint`."""
 
     names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
-    base: str | None = option("Check the changes since this commit.", metavar="COMMIT")
-    no_cases: bool = rare("Check versions and records only.", False)
+    base: str | None = option("Check only what changed since this commit.", metavar="COMMIT")
+    no_cases: bool = rare("Check versions and records only, no schemas and cases.", False)
     fix: bool = flag("Resolve conflict markers in leaderboard.json.")
 
 

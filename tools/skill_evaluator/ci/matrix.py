@@ -43,7 +43,7 @@ _SLOW_CALL_S = 10.0
 class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
     """The options of CI commands on a work tree: its folders, its configuration, and branches with more records."""
 
-    recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
+    recorded: tuple[str, ...] = rare("A branch with more records; repeatable.", (), metavar="REF")
 
     @cached_property
     def configuration(self) -> Configuration:
@@ -56,7 +56,7 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return the number that the records here and on the branches give a version that no prompt declares."""
+        """Return a version; if it is generated, with its number in the records of this clone and the branches."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = Repository(self.components), self.components / skill / "leaderboard.json"
@@ -210,7 +210,7 @@ def _merged(
 
 
 def outputs_of(plan: Plan) -> dict[str, Any]:
-    """Build the outputs of the planning job for the following jobs: the matrix, and the numbers of jobs and faults."""
+    """Return the outputs of the planning job by name: the matrix of jobs, and the numbers of jobs and faults."""
     runs = {run.id: run for run in plan.runs}
     matrix = [
         {
@@ -225,7 +225,7 @@ def outputs_of(plan: Plan) -> dict[str, Any]:
 
 
 def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
-    """Give each run its share of a cap on the total cost, in proportion to the run's maximum cost.
+    """Return the runs with their shares of a cap on the total cost, in proportion to their maximum costs.
 
     Raise PlanError if a run's price is unknown.
     """
@@ -246,7 +246,7 @@ def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[Plann
 def with_limits(
     runs: Sequence[PlannedRun], jobs: Sequence[PlannedJob], configuration: Configuration
 ) -> list[PlannedRun]:
-    """Give each run its share of the rate limits of models and providers, which concurrent jobs divide."""
+    """Return the runs with their rate limits: concurrent jobs share the limits of a model and of a provider."""
     ceilings, models = configuration.settings.ceilings, {model.id: model for model in configuration.models}
     models_of_run = {
         run.id: [models[each] for each in (run.model_id, run.judge and run.judge.model_id) if each in models]
@@ -331,7 +331,7 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy, *
 
 
 def affordable(wanted: Sequence[PlannedEvaluation], cap_usd: float | None) -> list[PlannedEvaluation]:
-    """Remove the baselines, with a warning, if the cap is enough for the new versions but not for both."""
+    """Return the evaluations, without baselines (with a warning) if the cap is enough for the new versions only."""
     reduced = [replace(pair, beside=None, sizes_beside={}) for pair in wanted]
     without, with_baselines = (
         total_or_none(part.cost_upper_usd for pair in work for _, part in pair.estimates(pair.cases))

@@ -75,13 +75,13 @@ class PlanRequest(CiOptions, PlatformOption, FormatOption):
     """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
 
     names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
-    base: str | None = option("Run MINOR and MAJOR bumps since this commit.", metavar="COMMIT")
+    base: str | None = option("Plan the MINOR and MAJOR bumps since this commit.", metavar="COMMIT")
     models: OnlyModels = ()
     replicates: int | None = option("Calls per case and model.", None, "-n")
-    seed: int | None = rare("Seed of the replicates' seeds.")
+    seed: int | None = rare("Seed from which each replicate's seed is drawn.")
     max_cost: float | None = option("Maximum cost of all jobs together.", metavar="USD")
-    pull_request: str | None = rare("Plan drafts of a pull request, by its merge commit.", metavar="COMMIT")
-    drift: bool = rare("Run the recorded versions again to detect drift.", False)
+    pull_request: str | None = rare("Plan drafts of the pull request with this merge commit.", metavar="COMMIT")
+    drift: bool = rare("Plan the recorded versions again, to detect drift.", False)
     dry_run: bool = rare("Plan jobs that make no call.", False)
 
 

@@ -34,10 +34,12 @@ _MIN_WAIT_S = 0.5
 class PublishRequest(ComponentsOption, FormatOption):
     """The options of `publish`."""
 
-    collected: Path = argument("The folder that `collect` wrote.", Path("collected"))
-    mode: Literal["push", "branch", "pull-request"] = option("Push to --to, to --branch, or for review.", "push")
+    collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
+    mode: Literal["push", "branch", "pull-request"] = option(
+        "push: to --to; branch: to --branch; pull-request: to review.", "push"
+    )
     to: str = rare("The branch that is evaluated.", "main", metavar="BRANCH")
-    branch: str = rare("The data or review branch.", "skill-evaluator-records", metavar="BRANCH")
+    branch: str = rare("Branch for the records, or for the pull request.", "skill-evaluator-records", metavar="BRANCH")
     remote: str = rare("The remote to push to.", "origin")
 
     @property
@@ -60,7 +62,7 @@ class Published:
 
 
 def publish(request: PublishRequest) -> Published:
-    """Add collected records to a branch in one commit and push it; retry on top of a concurrent push."""
+    """Add collected records to a branch in one commit and push it. If the branch moved meanwhile, try again."""
     if not request.collected.is_dir():
         raise PlanError(f"{request.collected} is not a folder; name the folder that collect wrote")
     records, problems = read_records(request.collected)

@@ -58,8 +58,8 @@ EXITS = {
 
 @options
 class PlanOptions(PlanRequest):
-    detect: float | None = option("Instead: how many cases would detect this drop.", metavar="DROP")
-    out: Path = rare("Where the plan goes.", Path("plan.json"), metavar="FILE")
+    detect: float | None = option("Plan nothing: print how many cases detect this drop.", metavar="DROP")
+    out: Path = rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
 
 
 def plan(options: PlanOptions) -> int:
@@ -110,13 +110,13 @@ def publish(options: PublishRequest) -> int:
 
 @options
 class ReportOptions(ConfigOption, PlatformOption):
-    collected: Path = argument("What collect wrote.", Path("collected"))
-    plan: Path | None = rare("The plan; used if nothing was collected.", metavar="FILE")
+    collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
+    plan: Path | None = rare("The file that `ci plan` wrote; read if no outcome exists.", metavar="FILE")
     commits: tuple[str, ...] = rare("Comment on the pull request of this commit; repeatable.", (), "--commit")
     pull_request: int | None = rare("Comment on this pull request.", metavar="NUMBER")
     open_from: str | None = rare("Open a pull request of the records on this branch.", None, "--open", metavar="BRANCH")
-    to: str = rare("The branch it is for.", "main", metavar="BRANCH")
-    published: bool = rare("Whether the records reached their branch.", True, negative="--unpublished")
+    to: str = rare("With --open: the branch to merge into.", "main", metavar="BRANCH")
+    published: bool = rare("Whether the records were pushed to their branch.", True, negative="--unpublished")
     format: Format = option("How to print the result.", "markdown", metavar="text|json|markdown", group=COMMON)
 
 

@@ -84,8 +84,8 @@ EXITS = {
 @options
 class EvaluateOptions(ManyRequest):
     full: Full = False
-    plan: Path = rare("With --planned: the plan.", Path("plan.json"), metavar="FILE")
-    planned: str | None = rare("Run, or resume, the run of this id in --plan.", metavar="RUN")
+    plan: Path = rare("With --planned: the file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
+    planned: str | None = rare("Make or resume the run of the plan that has this id.", metavar="RUN")
 
 
 def evaluate(options: EvaluateOptions) -> int:
@@ -108,7 +108,7 @@ class TryOptions(LimitsOption, LibraryOptions):
     models: OnlyModels = ()
     full: Full = False
     watch: bool = flag("Evaluate after every save; at most 200 calls in all.")
-    results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
+    results: Path | None = rare("Folder for runs; default: in the component.", metavar="DIR")
 
 
 def try_(options: TryOptions) -> int:
@@ -173,7 +173,7 @@ def _evaluate_many(request: ManyRequest) -> int:
     print_planned(planned)
     done: Mapping[str, EvaluationResult | SkillEvaluatorError] = {}
     if planned.ready and not request.dry_run:
-        if request.max_cost is None and not agreed("Ask them?", yes=request.yes):
+        if request.max_cost is None and not agreed("Make these calls?", yes=request.yes):
             raise RunError("no call was made; set a cap with --max-cost USD, or use --yes to run without a cap")
         done = evaluate_many(request, planned, watch, write_report)
     if done or request.format == "json":

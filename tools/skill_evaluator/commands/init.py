@@ -40,10 +40,10 @@ _NEXT_OF_WORKFLOWS = """
 On GitHub a push to {branch} that brings a component, or raises its version by MINOR or MAJOR, is evaluated.
 `skill-evaluator doctor` says which keys and settings are missing, and how to add them. More: docs/ci.md.
 """
-_NEXT_OF_DEMO = """{folder}: three versions of '{skill}', two models, {replicates} answers to each receipt.
+_NEXT_OF_DEMO = """{folder}: three versions of '{skill}', two models, {replicates} outputs for each receipt.
 No call was made.
 
-Is the second version worse, and where? How did all do? What went wrong?
+Is the second version worse? How did each version score? What went wrong?
   cd {folder}
   skill-evaluator compare {skill} --candidate 1.1.0 --model example-large
   skill-evaluator history {skill}
@@ -99,15 +99,15 @@ def _adopt(options: InitRequest) -> None:
         judge = " and your judge into .evaluator/settings.yaml" if proposal.sentences else ""
         print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in", judge))
         if local:
-            print("Until then the small local model of that file is called; its first call downloads 93 MB.")
+            print("Until then the small local model in that file is called; its first call downloads 93 MB.")
         if not options.workflows:
             print(_WORKFLOWS.format("--adopt --workflows --yes"))
     else:
-        print("nothing was written; --yes writes the proposed files" if count else "nothing is to be written")
+        print("nothing was written; --yes writes the proposed files" if count else "nothing is missing")
 
 
 def _choose(name: str, parts: Sequence[str]) -> str | None:
-    print(f"Which part of its schema does {visible(name)} answer with? 0: none of these")
+    print(f"Which part of the schema of {visible(name)} describes its output? 0: none of these")
     for number, part in enumerate(parts, 1):
         print(f"{number}: {visible(part)}")
     number = IntPrompt.ask("Number", default=0)
@@ -139,7 +139,7 @@ def demo(options: DemoOptions) -> int:
 
 @options
 class SchemasOptions:
-    folder: Path = argument("Where to write them.", CONFIG / "schemas")
+    folder: Path = argument("The folder to write to.", CONFIG / "schemas")
 
 
 def schemas(options: SchemasOptions) -> int:

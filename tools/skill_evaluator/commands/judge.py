@@ -132,7 +132,7 @@ def judge_lint(options: JudgeLintOptions) -> int:
 @options
 class JudgePinOptions(LibraryOptions):
     run: str = argument("A run folder, or the id of a run in evals/results.")
-    cases: tuple[str, ...] = option("Only the outputs of these cases; repeatable.", (), "--case", metavar="GLOB")
+    cases: tuple[str, ...] = option("Only outputs of cases whose id matches; repeatable.", (), "--case", metavar="GLOB")
 
 
 def judge_pin(options: JudgePinOptions) -> int:

@@ -24,11 +24,15 @@ EXITS = {
 
 @options
 class LintOptions(LintRequest):
-    strict: bool = flag("Fail if a component or case is not evaluated.")
+    strict: bool = flag("Also fail on cases that are not evaluated yet.")
 
 
 def lint(options: LintOptions) -> int:
-    """Check components and all their cases; show how every field is compared, and why."""
+    """Check components and all their cases; show how every field is compared, and why.
+
+    With --base, only changed components are checked, and also that a changed prompt has a higher version and that
+    records are only added.
+    """
     linted = Library(**folders_of(options)).lint(**keywords_of(options, LintRequest))
     print_linted(linted, options.format)
     mark_linted(linted, options.platform)

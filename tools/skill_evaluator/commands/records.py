@@ -81,18 +81,26 @@ EXITS = {
 @options
 class CompareOptions(RecordOptions):
     skill: str | None = argument("A component, a record, or results of a different tool.", None, "COMPONENT")
-    second_file: str | None = argument("The file to compare with the first one.", None, "FILE")
-    baseline: str | None = option("Version, run or file; default: the accepted baseline.", metavar="VERSION")
-    candidate: str | None = option("Version, run or file to judge; default: the newest.", metavar="VERSION")
+    second_file: str | None = argument("The candidate's file, if the first argument is a file, too.", None, "FILE")
+    baseline: str | None = option("Version, run or file to compare with; default: see above.", metavar="VERSION")
+    candidate: str | None = option("Version, run or file to check; default: the newest version.", metavar="VERSION")
     models: OnlyModels = ()
-    between: tuple[str, str] | None = option("Compare model B with model A.", None, "--models", metavar="A B")
+    between: tuple[str, str] | None = option(
+        "Compare model B with model A on one version.", None, "--models", metavar="A B"
+    )
     full: Full = False
     different_days: bool = flag("The two files were measured on different days.")
-    fail_on: tuple[str, ...] = option("Verdicts that fail; default: settings.yaml.", (), metavar="VERDICT,...")
+    fail_on: tuple[str, ...] = option(
+        "Verdicts with exit code 3 or 4; default: policy.fail_on.", (), metavar="VERDICT,..."
+    )
 
 
 def compare(options: CompareOptions) -> int:
-    """Compare a version with its baseline; show what got worse, and how sure that is. Makes no call."""
+    """Compare a version with its baseline; show what got worse, and how sure that is. Makes no call.
+
+    Without --baseline, it is compared with the baseline of the same run, else with the accepted version, else with the
+    next lower version. For files: skill-evaluator compare OLD NEW.
+    """
     if options.second_file is not None:
         if options.baseline or options.candidate or options.between:
             raise LeaderboardError("two files are compared: remove --baseline, --candidate and --models")
@@ -119,7 +127,7 @@ def compare(options: CompareOptions) -> int:
 class HistoryOptions(RecordOptions):
     skill: str = argument(SKILL, metavar="COMPONENT")
     models: OnlyModels = ()
-    fail_on: tuple[str, ...] = option("Verdicts that fail; default: none.", (), metavar="VERDICT,...")
+    fail_on: tuple[str, ...] = option("Verdicts with exit code 3 or 4; default: none.", (), metavar="VERDICT,...")
 
 
 def history(options: HistoryOptions) -> int:
@@ -161,11 +169,11 @@ def leaderboard(options: LeaderboardOptions) -> int:
 @options
 class AcceptOptions(RecordOptions):
     skill: str = argument(SKILL, metavar="COMPONENT")
-    version: str | None = argument("Default: the highest version with a complete record.", None)
-    reason: str = option("The reason; required.", "", metavar="TEXT")
+    version: str | None = argument("The version; default: the highest with a complete record.", None)
+    reason: str = option("Why the version is accepted; required.", "", metavar="TEXT")
     by: str = option("Who accepts it; default: the user of git.", "", metavar="NAME")
     models: OnlyModels = ()
-    show: bool = flag("Accept nothing: show what was accepted.", "--list")
+    show: bool = flag("List the accepted versions; accept nothing.", "--list")
 
 
 def accept(options: AcceptOptions) -> int:
@@ -191,7 +199,7 @@ def accept(options: AcceptOptions) -> int:
 class ExplainOptions(LibraryOptions):
     run: str = argument("A run folder, or the id of a run in evals/results.")
     case: str | None = option("Show this case, field by field.", metavar="ID")
-    field: str | None = option("Show this field (as lint names it) alone.", metavar="PATH")
+    field: str | None = option("Show only this field; `lint` lists the fields.", metavar="PATH")
     full: Full = False
 
 
@@ -214,7 +222,7 @@ class ScoreOptions(LibraryOptions):
 
 
 def score(options: ScoreOptions) -> int:
-    """Score a saved run again; rewrites its record.json and report.md, no leaderboard. Makes no call."""
+    """Score a saved run again and rewrite its record.json and report.md; leaderboards stay. Makes no call."""
     library = Library(**folders_of(options))
     finished, component = library.score(options.run)
     value = {"skill": component.name, "runs": [run_json(finished)], "comparison": None, "spreads": []}

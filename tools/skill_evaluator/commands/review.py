@@ -75,10 +75,10 @@ def review_serve(options: ReviewServeOptions) -> int:
 
 @options
 class ReviewAddOptions(ConfigOption):
-    file: Path = argument("JSON Lines: id and two outputs.")
-    sample: int | None = option("Queue N random items.", min=1)
+    file: Path = argument("JSON Lines with an id and two outputs.")
+    sample: int | None = option("Queue only N random pairs.", min=1)
     seed: int = rare("Seed of the sample.", 0)
-    dimensions: tuple[str, ...] = option("A dimension to compare in; repeatable.", (), metavar="NAME")
+    dimensions: tuple[str, ...] = option("Dimension that reviewers compare; repeatable.", (), metavar="NAME")
 
 
 def review_add(options: ReviewAddOptions) -> int:
@@ -95,7 +95,7 @@ def review_add(options: ReviewAddOptions) -> int:
 
 @options
 class ReviewExportOptions(ConfigOption):
-    labels: Path = option("The file of labels, which `judge calibrate` reads.", ..., metavar="FILE")
+    labels: Path = option("The file of labels to extend; `judge calibrate` reads it.", ..., metavar="FILE")
 
 
 def review_export(options: ReviewExportOptions) -> int:

@@ -87,7 +87,7 @@ class ComponentsOption:
 class FixturesOption:
     """A command that reads cases."""
 
-    fixtures: Path | None = option("Folder of their cases; default: fixtures.", metavar="DIR", group=COMMON)
+    fixtures: Path | None = option("Folder of the cases; default: fixtures.", metavar="DIR", group=COMMON)
 
 
 @options
@@ -101,7 +101,7 @@ class ConfigOption:
 class PlatformOption:
     """A command that CI also runs."""
 
-    platform: PlatformName | None = rare("Also write outputs, summary and annotations of this CI.")
+    platform: PlatformName | None = rare("In a CI job: also write outputs, summary and annotations.")
 
 
 @options
@@ -129,11 +129,11 @@ SkipInvalid = Annotated[bool, _shared("Skip invalid rows with a warning.")]
 OnlyModels = Annotated[
     tuple[str, ...], _shared("Only this model of models.yaml; repeatable.", "--model", "-m", metavar="ID")
 ]
-Cases = Annotated[tuple[str, ...], _shared("Only these cases; repeatable.", "--case", metavar="GLOB")]
+Cases = Annotated[tuple[str, ...], _shared("Only cases whose id matches; repeatable.", "--case", metavar="GLOB")]
 Full = Annotated[bool, _shared("Print all rows at full length (JSON always does).")]
-MaxCost = Annotated[float | None, _shared("Maximum cost of all models together.", metavar="USD")]
-MaxCalls = Annotated[int | None, _shared("Maximum calls of all models; retries do not count.", group=RARE)]
-Concurrency = Annotated[int | None, _shared("Concurrent calls per model; default 8, privately 256.", group=RARE)]
+MaxCost = Annotated[float | None, _shared("Maximum cost of all calls together, in USD.", metavar="USD")]
+MaxCalls = Annotated[int | None, _shared("Maximum number of calls; retries do not count.", group=RARE)]
+Concurrency = Annotated[int | None, _shared("Concurrent calls per model; default 8, private servers 256.", group=RARE)]
 Batch = Annotated[bool, _shared("Use batch APIs: half the price, outputs within a day.")]
 Audits = Annotated[Path, _shared("Folder of audits.", metavar="DIR", group=RARE)]
 Judgements = Annotated[Path, _shared("Folder of judge runs.", metavar="DIR", group=RARE)]
@@ -142,7 +142,7 @@ SKILLS = "Components, by name or folder; default: all."
 
 
 def declared(kind: type) -> Iterator[tuple[dataclasses.Field[Any], Any, Any]]:
-    """Yield the field, the parameter and the type of each command-line option."""
+    """Yield the field, the cyclopts parameter and the type of each command-line option."""
     hints = get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
         hint, parameter = get_args(hints[field.name])
@@ -177,7 +177,7 @@ def _value(hint: Any) -> str:
 
 
 def words_of(options: Any, *names: str) -> list[str]:
-    """Return the command-line arguments of the named options that differ from the default (default: the folders)."""
+    """Return command-line arguments for the options `names`, or else the folders, that differ from their defaults."""
     arguments, parts = list[str](), list[str]()
     for field, parameter, _ in declared(type(options)):
         value = getattr(options, field.name)
@@ -193,12 +193,12 @@ def words_of(options: Any, *names: str) -> list[str]:
 
 
 def folders_of(options: Any) -> dict[str, Any]:
-    """Return the folders of the library in the options of a command, as keyword arguments of `Library`."""
+    """Return the options of a command that name the library's folders, as keyword arguments of `Library`."""
     return {name: getattr(options, name) for name in FOLDERS if hasattr(options, name)}
 
 
 def keywords_of(options: Any, request: type, *left_out: str) -> dict[str, Any]:
-    """Return the options of a request as keyword arguments of a method of `Library`, without those `left_out`."""
+    """Return options of a request as keyword arguments of a method of `Library`: all but the folders and `left_out`."""
     names = (field.name for field in dataclasses.fields(request))
     return {name: getattr(options, name) for name in names if name not in (*FOLDERS, "format", "platform", *left_out)}
 

@@ -114,9 +114,10 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
         is_bumped = new and new.version and needs_evaluation(bump(old.version if old else None, new.version))
         if is_bumped or old is None or new is None or (old.prompt, old.schema) != (new.prompt, new.schema):
             changed.append(name)
-    description = f"HEAD, which {main} also has" if base == head else f"{base[:12]}, the merge base with {main}"
-    counts = f"{counted(len(names) - len(changed), 'component')} of {len(names):,} skipped"
-    print(f"{counts}: prompt, schema and version are unchanged since {description}", file=sys.stderr)
+    if skipped := len(names) - len(changed):
+        description = f"HEAD, which is on {main}" if base == head else f"{base[:12]}, the merge base with {main}"
+        counts = f"{skipped:,} of {counted(len(names), 'component')} skipped"
+        print(f"{counts}: prompt, schema and version are unchanged since {description}", file=sys.stderr)
     return changed
 
 

@@ -278,10 +278,10 @@ def _canonical_value(content: Any) -> str:
 class ImportRequest(ComponentsOption, ConfigOption):
     """The options of `records import`."""
 
-    file: Path = argument("A .json of promptfoo or inspect, or a .csv, .tsv or .jsonl.")
-    skill: str | None = option("The component; default: the source's task.", metavar="NAME")
-    version: str | None = option("The measured version; default: the source's.", metavar="VERSION")
-    model: str | None = option("The model, if the source does not name it.", None, "-m", metavar="ID")
+    file: Path = argument("Results of promptfoo or inspect (.json), .csv, .tsv, .jsonl.")
+    skill: str | None = option("Component of the records; default: the name in the file.", metavar="NAME")
+    version: str | None = option("Version of the prompt; default: the version in the file.", metavar="VERSION")
+    model: str | None = option("The model, if the file names none.", None, "-m", metavar="ID")
     skip_invalid: SkipInvalid = False
 
 

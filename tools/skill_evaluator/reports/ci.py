@@ -55,7 +55,7 @@ def print_plan(plan: Plan, form: Format) -> None:
 
 
 def publish_plan(plan: Plan, platform: PlatformName | None, sha256: str) -> None:
-    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show its page and its errors."""
+    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show the page of the plan and its errors."""
     if platform is not None:
         PLATFORMS[platform].set_outputs({**outputs_of(plan), "sha256": sha256})
         PLATFORMS[platform].add_summary(plan_page(plan))
@@ -127,7 +127,7 @@ def _plan_size(plan: Plan) -> str:
 
 
 def _calls_and_cost(runs: Sequence[PlannedRun]) -> tuple[str, str]:
-    """Return the number of calls and their maximum cost."""
+    """Return the number of calls and their maximum cost, both as text."""
     cost = total_or_none(run.cost_upper_usd for run in runs)
     text = "unknown cost" if cost is None else cost_words(cost, digits=2)
     return count(sum(run.all_calls for run in runs)), text
@@ -139,9 +139,9 @@ def print_outcome(outcome: Outcome, form: Format, site: Site = NO_SITE) -> None:
 
 
 def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE) -> Page:
-    """Report an outcome: the verdicts, each comparison that is not unchanged, the worst first, and all runs.
+    """Report the outcome of CI runs: the verdicts, the comparisons, the worst first, and all runs.
 
-    `published` is False if records did not reach their branch.
+    Comparisons with the verdict unchanged are collapsed. `published` is False if records did not reach their branch.
     """
     remark = "" if published else "Some records were not pushed to their branch; the log of the job has the reason."
     if outcome.draft:
@@ -184,20 +184,23 @@ def _component_conclusion(result: ComparisonResult, outcome: Outcome) -> Compari
 
 
 def add_outcome_summary(outcome: Outcome, platform: PlatformName | None, site: Site) -> None:
-    """Show the page of an outcome in the summary of the CI job."""
+    """Add the page of an outcome to the summary of the CI job. Do nothing if `platform` is None."""
     if platform is not None:
         PLATFORMS[platform].add_summary(outcome_page(outcome, site=site))
 
 
 def require_platform(platform: PlatformName | None) -> None:
-    """Raise PlanError or ConfigError if no comment can be written on a pull request."""
+    """Raise PlanError if no CI platform is named, or ConfigError if comments cannot be written with its token."""
     if platform is None:
         raise PlanError("--commit and --open need --platform github")
     PLATFORMS[platform].check_access()
 
 
 def announce(page: Page, platform: PlatformName, commits: Sequence[str], number: int | None) -> None:
-    """Show a page as job summary, and as comment on a pull request or on those merged with the commits."""
+    """Add a page to the job summary, and post it as a comment on pull requests.
+
+    These are the pull request `number`, if it is not None, and those that were merged with the commits.
+    """
     chosen = PLATFORMS[platform]
     chosen.add_summary(page)
     addresses = [chosen.comment_on(number, page)] if number is not None else []
@@ -209,14 +212,14 @@ def announce(page: Page, platform: PlatformName, commits: Sequence[str], number:
 
 
 def open_pull_request(outcome: Outcome, platform: PlatformName, branch: str, to: str) -> None:
-    """Open the pull request of the records on a branch, if a run has a record."""
+    """Open the pull request from `branch` to `to` with the records of an outcome, if a run has one."""
     if any(run.run_id for run in outcome.runs):
         address = PLATFORMS[platform].pull_request(branch, to, "Record evaluations")
         print(f"pull request of the records: {address or 'nothing to review'}", file=sys.stderr)
 
 
 def _drift_section(result: ComparisonResult, site: Site) -> Section:
-    """Report the drift of each model, and the served models if they differ; collapsed, the comparison."""
+    """Report for each model whether it drifted and which models were served; the comparison is collapsed."""
     lines = []
     for model in result.models:
         text = f"no drift: {model.model_id}; its runs are pooled"

@@ -72,7 +72,7 @@ _TIER_MARKS = {"critical": " *", "supporting": " (supporting)", "advisory": ""}
 
 
 def comparison_page(result: ComparisonResult, reader: Reader, site: Site = NO_SITE) -> Page:
-    """Make the report of one comparison."""
+    """Report one comparison; the reader decides the commands that the page names."""
     return Page([comparison_section(result, conclude(result, reader), site), legend_section([result])])
 
 
@@ -82,10 +82,10 @@ def comparison_section(
     site: Site = NO_SITE,
     examples: Mapping[str, Example] = {},
 ) -> Section:
-    """Report a comparison: the conclusion, the metrics, the largest changes and the reasons; collapsed, all figures.
+    """Report a comparison: its conclusion, metrics, largest changes and reasons; all figures are collapsed.
 
-    `examples` has outputs that changed, by the run id of the candidate; with a sentence on all changes they replace the
-    table of fields and cases.
+    `examples` maps the run id of a candidate to a sentence on its changed outputs and a table of some. If there is a
+    sentence, it replaces the table of fields and cases.
     """
     models, several = worst_first(result), len(result.models) > 1
     page = partial(site.page, result.skill)
@@ -113,7 +113,7 @@ def comparison_section(
 
 
 def legend_section(results: Sequence[ComparisonResult]) -> Section:
-    """Explain the figures of some comparisons, collapsed."""
+    """Return a collapsed section that explains the figures of some comparisons."""
     lines = dict.fromkeys(line for result in results for line in reading_words(result))
     return Section(name="how to read the figures", blocks=[Fold("How to read the figures", [Lines(list(lines), "-")])])
 
@@ -141,7 +141,7 @@ def _title(result: ComparisonResult, address: str) -> Iterator[LinePart]:
 
 
 def _open_reasons(model: ModelVerdict) -> list[str]:
-    """Return the reasons for a verdict without those that the tables and the conclusion show."""
+    """Return the reasons for a verdict except those that the tables and the conclusion show."""
     shown = ("less repeatable:", *(f"{one.metric} {verb} from " for one in model.metrics for verb in ("fell", "rose")))
     falls = joined_falls(model.falls) if model.falls else None
     reasons = [one for one in model.reasons if not one.startswith(shown) and not (falls and falls in one)]
@@ -149,9 +149,9 @@ def _open_reasons(model: ModelVerdict) -> list[str]:
 
 
 def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX_ROWS_OF_SEVERAL) -> Iterator[Sheet]:
-    """Merge the first rows of each model's table, with a model column if there are several models.
+    """Merge the first rows of the models' tables, given by model id; add a model column if there are several models.
 
-    Yield nothing if there are no rows.
+    Yield one table, or nothing if there are no rows.
     """
     several = len(sheets) > 1
     shown = {name: sheet.rows[: limit_of_several if several else limit] for name, sheet in sheets.items()}
@@ -162,7 +162,7 @@ def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX
 
 
 def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
-    """Build the short table of metrics, critical ones first. With several models, add the verdict on the model."""
+    """Build the short table of metrics, critical ones first; with several models, one row with the verdict."""
     sheet = measure_sheet(model).only("metric", *_CHANGE)
     rows = sorted((row for row in sheet.rows if row[0].text), key=lambda row: not row[0].text.endswith(" *"))
     if several:
@@ -202,7 +202,7 @@ def _model_blocks(model: ModelVerdict, skill: str, site: Site) -> list[Block]:
 
 
 def model_words(model: ModelVerdict) -> list[str]:
-    """Return the size of the comparison of one model, its reasons and notes."""
+    """Return sentences on the comparison of one model: first its size, then its turned cases, reasons and notes."""
     return [_size_words(model), *_turned_cases(model), *model.reasons, *_model_notes(model)]
 
 
@@ -255,7 +255,10 @@ def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
 def all_sheets(
     model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, limit: int = _MAX_TABLE_ROWS
 ) -> Iterator[Sheet | str]:
-    """Yield the tables of metrics, fields, cases and runs of a model, and a sentence on each table that is cut."""
+    """Yield the tables of metrics, fields, cases and runs of a model, each with at most `limit` rows.
+
+    A table that was cut is followed by a sentence on the further rows.
+    """
     page, fields = partial(site.page, skill), _moved_fields(model)
     if model.metrics:
         yield measure_sheet(model)
@@ -281,7 +284,7 @@ def _case_sheet(title: str, changes: Sequence[CaseChange], page: Callable[..., s
 
 
 def _moved_fields(model: ModelVerdict) -> list[MeasureResult]:
-    """Return the fields that moved or decide the verdict, sorted by significance, tier and difference."""
+    """Return the fields that moved or decide the verdict: first the significant ones, then the largest changes."""
     return sorted(
         (field for field in model.fields if field.difference or field.tier != "advisory"),
         key=lambda field: (
@@ -299,7 +302,7 @@ def _more(count: int, of: str = "") -> Iterator[str]:
 
 
 def measure_sheet(model: ModelVerdict) -> Sheet:
-    """Build the table of metrics."""
+    """Build the table of the metrics of a model, before and after."""
     figures = ("95 % interval", "p", "detects", "n")
     rows = []
     for result in model.metrics:
@@ -339,7 +342,7 @@ def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], page: Cal
 
 
 def run_sheet(model: ModelVerdict) -> Sheet:
-    """Build the table of the two runs: completion, failures by kind, tokens, cost and latency."""
+    """Build the table of a comparison's runs: completion, failures by kind, tokens, cost and latency."""
     runs = [run for run in (model.baseline, model.candidate) if run is not None]
     failures = sorted({kind for run in runs for kind, times in run.failures.items() if times})
     failed = {kind: [per_1000(run.failures.get(kind, 0), run.planned) for run in runs] for kind in failures}

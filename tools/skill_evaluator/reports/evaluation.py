@@ -1,4 +1,4 @@
-"""The report of an evaluation: the comparison or the runs, what went wrong, the ranking; and `report.md` of a run."""
+"""The report of an evaluation: the comparison or the runs, the failures and the ranking; `report.md` of a run."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ _OPEN_COLUMNS = ("weakest field", "accuracy", "right/n", "stability", "cases in 
 
 
 def evaluation_json(done: EvaluationResult, changes: Sequence[ChangedAnswers] = ()) -> dict[str, Any]:
-    """Return the result of an evaluation as JSON, with the outputs that changed."""
+    """Return the result of an evaluation as JSON; it has `changed_answers` only if there are changed outputs."""
     return {
         "skill": done.inputs.component.name,
         "runs": [run_json(run) for run in done.finished],
@@ -56,7 +56,7 @@ def evaluation_json(done: EvaluationResult, changes: Sequence[ChangedAnswers] = 
 
 
 def run_json(run: Finished) -> dict[str, Any]:
-    """Return a run as JSON: its record without the score of each output, and the paths of its files."""
+    """Return a run as JSON: its record without the scores of single outputs, and the paths of its files."""
     value = run.record.model_dump(mode="json", exclude={"schema_version", "draft", "faults"})
     cases = [{key: case[key] for key in _CASE_KEYS} for case in value.pop("per_case")]
     last = run.record.model_dump(mode="json", include={"draft", "faults"})
@@ -69,7 +69,7 @@ def evaluation_page(
 ) -> Page:
     """Report an evaluation with the outputs that changed; `folders` are the options that name the library.
 
-    The metrics of a run are shown only if no comparison or ranking has them; otherwise they are collapsed.
+    The metrics of a run are collapsed if a comparison or the ranking shows them.
     """
     verdict, ranking, summary = done.verdict, done.ranking, evaluation_summary(done, folders)
     sections = []
@@ -99,7 +99,7 @@ def evaluation_page(
 
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
-    """Draw the conclusion from an evaluation. Return None if it has neither a comparison nor a run to conclude from."""
+    """Draw the conclusion from an evaluation. Return None if it has no comparison and no run to conclude from."""
     reader = Reader(outputs=_run_names(done), folders=folders)
     if done.verdict is not None:
         return conclude(done.verdict, reader)
@@ -114,7 +114,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
 
 
 def _run_names(done: EvaluationResult) -> dict[str, str]:
-    """Return the argument of `explain` for each run by run id: its id, or its folder if that is elsewhere."""
+    """Return by run id the argument of `explain`: the run id, or the folder of a run stored elsewhere."""
     results_dir = done.inputs.component.results_dir
     return {
         run.record.run_id: run.folder.name if run.folder.parent == results_dir else str(run.folder)
@@ -130,12 +130,12 @@ def _spread_words(spread: RunSpread) -> str:
 
 
 def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> None:
-    """Write `report.md` into a run folder; `verdict` may be on other runs."""
+    """Write `report.md` into a run folder, with the verdict on the run if `verdict` has one."""
     replace_text(finished.folder / REPORT, report_page(finished, verdict, site).markdown())
 
 
 def report_page(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> Page:
-    """Report one run: its verdict if there is one, then its figures."""
+    """Report one run: the verdict on it if `verdict` has one, then its figures."""
     model = None if verdict is None else verdict.on_run(finished.record.run_id)
     run = _run_section(finished, site)
     if verdict is None or model is None:
@@ -146,7 +146,7 @@ def report_page(finished: Finished, verdict: ComparisonResult | None = None, sit
 
 
 def _run_section(finished: Finished, site: Site = NO_SITE) -> Section:
-    """Report a run: calls, cost, metrics, the weakest fields and remarks; collapsed, all its figures and its files."""
+    """Report a run: calls, cost, metrics, the weakest fields and remarks; its figures and files are collapsed."""
     record = finished.record
     version = version_words(record.skill_version, record.timestamp)
     scenario = f" in scenario {record.scenario}" if record.scenario else ""
@@ -174,7 +174,7 @@ def _run_section(finished: Finished, site: Site = NO_SITE) -> Section:
 
 
 def _failure_lines(record: Record) -> list[str]:
-    """Return the number of scored calls if some failed, and each failure with its remedy."""
+    """Return the failures with their remedies, after the number of scored calls if not all were scored."""
     if record.complete and not record.failures:
         return list(fault_lines(record, str))
     unfinished = "" if record.complete else f" · {incomplete(record)}"
@@ -199,7 +199,7 @@ def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
 
 
 def facts(record: Record) -> str:
-    """Return the calls, failures, cost, tokens and latency of a run in one line."""
+    """Return the calls, failures, cost, tokens and latency of a run in one line of text."""
     left_out = f" ({counted(len(record.not_applicable), 'case')} not applicable)" if record.not_applicable else ""
     failures = ", ".join(f"{times} {kind}" for kind, times in record.failures.items())
     several = sum(fault.count for fault in record.faults if fault.kind == SCORED)
@@ -224,7 +224,7 @@ def facts(record: Record) -> str:
 
 
 def incomplete(record: Record) -> str:
-    """Return the reason that a run is incomplete or not measured."""
+    """Return the reason why a run is incomplete or not measured, as text."""
     if record.usable is not None:
         return f"NOT MEASURED: {record.scored} of {record.planned} outputs could be read"
     stopped = f", stopped by {record.stopped}" if record.stopped else ""
@@ -232,7 +232,7 @@ def incomplete(record: Record) -> str:
 
 
 def _weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
-    """Build the table of the fields with the lowest accuracy below 1; free counts_by_name has its token F1."""
+    """Build the table of the fields with the lowest accuracy, or token F1 for free text, below 1."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
     rows = []
@@ -254,7 +254,7 @@ def _weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
 
 
 def _run_remarks(record: Record) -> Iterator[str]:
-    """Yield remarks on a run: a draft, passing cases, judged shares, and a different served model."""
+    """Yield remarks on a run: draft, pass status of cases, judged shares, served model, cases that do not apply."""
     if record.draft:
         yield _DRAFT
     yield from _pass_statuses(record)
@@ -269,7 +269,7 @@ def _run_remarks(record: Record) -> Iterator[str]:
 
 
 def _pass_statuses(record: Record) -> Iterator[str]:
-    """Yield the cases of a component with checks that always fail or are flaky, and the number that always pass."""
+    """Yield the cases with checks that always fail, those that are flaky, and the number that always pass."""
     by_words: dict[str, list[str]] = {"fails always": [], "flaky": [], "passes always": []}
     for case in record.per_case if any(case.checks for case in record.per_case) else ():
         if text := case.pass_text(record.primary_metric):
@@ -281,7 +281,7 @@ def _pass_statuses(record: Record) -> Iterator[str]:
 
 
 def _schema_violations(record: Record) -> Iterator[str]:
-    """Yield the share of outputs that are valid by the schema, the violated rules, missing and extra keys."""
+    """Yield the share of outputs that are valid by the schema, the violated rules, and missing and extra keys."""
     contract = record.contract
     if contract is None:
         return

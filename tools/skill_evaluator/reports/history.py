@@ -60,7 +60,10 @@ def _history_blocks(history: History, site: Site, reader: Reader) -> Iterator[Bl
 
 
 def _findings(history: History) -> Iterator[Line]:
-    """Yield the versions that moved, the newest also if it is inconclusive; the change since the accepted baseline."""
+    """Yield by model the versions that regressed or improved, and the change since the accepted baseline.
+
+    The newest version is also named if it is inconclusive.
+    """
     for model in history.models:
         name = Cell(model.model_id, code=True)
         for point in model.points:
@@ -137,7 +140,7 @@ def accepted_page(accepted: Accepted) -> Page:
 
 
 def _strict_means(accepted: Accepted) -> dict[str, tuple[int, float | None]]:
-    """Return the number of runs of each model, and the mean of their strict means."""
+    """Return by model the number of runs and the mean of their strict means, None if no run has one."""
     metric = accepted.records[0].primary_metric
     means = {}
     for model_id, records in by_key((record.model_id, record) for record in accepted.records).items():

@@ -50,7 +50,10 @@ _BIASES = ("position", "length", "self_preference", "leniency", "noise")  # all 
 
 
 def print_calibrated(judged: Judged | JudgeRunSize, form: Format) -> int:
-    """Print the calibration and the command to resume, or the size of a dry run. Return the exit code."""
+    """Print the calibration, or the size of a dry run. Return the exit code.
+
+    Print the command to resume an incomplete run to stderr.
+    """
     if isinstance(judged, JudgeRunSize):
         return print_judged(judged, form)
     calibration: JudgeCalibration = judged.results
@@ -59,12 +62,12 @@ def print_calibrated(judged: Judged | JudgeRunSize, form: Format) -> int:
 
 
 def bias_report(calibration: JudgeCalibration) -> str:
-    """Render bias_analysis_report.md of a calibration."""
+    """Return the text of bias_analysis_report.md of a calibration."""
     return calibration_page(calibration).markdown()
 
 
 def calibration_page(calibration: JudgeCalibration) -> Page:
-    """Build the page of a calibration."""
+    """Report a calibration: agreement with people, biases, corruption tests and batch rates of each judge."""
     return page_of("the calibration", [Heading("Agreement with people", level=1), *_calibration_blocks(calibration)])
 
 
@@ -84,7 +87,7 @@ def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
 
 
 def _shown(judge: JudgeResult) -> Sequence[LabelAgreement]:
-    """Return the agreements of the table of agreements: those of a batch stand in the batch table, except the first."""
+    """Return the agreements for the tables of six figures; of the regression dimensions only the first."""
     regressions = [row for row in judge.agreement if row.mode == "regression"][:1]
     return [*(row for row in judge.agreement if row.mode != "regression"), *regressions]
 
@@ -116,7 +119,7 @@ def _calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
 
 
 def _six_lines(judge: JudgeResult, row: LabelAgreement) -> Sheet:
-    """Build the table of the six figures of a judge; the decision is the title of its second column."""
+    """Build the table of the six figures of a judge; the decision on the judge is the second column's title."""
     items = row.criterion if row.mode == "score" else _ITEMS[row.mode]
     if row.mode == "pairwise" and row.criterion != "overall":
         items = f"pairs by {row.criterion}"
@@ -162,7 +165,7 @@ def _order_words(judge: JudgeResult, row: LabelAgreement) -> str:
 
 
 def _finding_lines(judge: JudgeResult) -> Iterator[Line]:
-    """Yield the error rates of sentences with enough labels, the effect of each probe, and the corruption test."""
+    """Yield the error rates by sentence, the effect of each probe, and the result of the corruption test."""
     name = Cell(judge.judge, code=True)
     for sentence, errors in judge.sentences.items():
         if sentence:
@@ -213,7 +216,7 @@ def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
 
 
 def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> ForMedia:
-    """Return the site's chart of κ with its interval and the bar, or a table if no judge has a κ."""
+    """Return the site's chart of κ with its interval and the bar for trust, or a table if no judge has a κ."""
     points, cells = list[dict[str, Any]](), []
     for judge, row in rows:
         label, kappa = f"{_ITEMS[row.mode]}: {row.criterion}", row.trust.kappa

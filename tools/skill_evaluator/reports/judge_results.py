@@ -1,4 +1,4 @@
-"""The report of a judge run: the decision, the worst outputs with the judge's evidence, and the biases of the judge."""
+"""The reports of judges: the decision, the worst outputs with the evidence, biases, panels, cascades and sizes."""
 
 import sys
 from collections import Counter
@@ -51,7 +51,10 @@ _MAX_EVIDENCE = 160  # characters of each piece
 
 
 def print_judged(judged: Judged | JudgeRunSize, form: Format) -> int:
-    """Print the results, or the size of a dry run, and on stderr the command to resume. Return the exit code."""
+    """Print the results of a judge run, or the size of a dry run. Return the exit code.
+
+    Print the command to resume an incomplete run to stderr.
+    """
     if isinstance(judged, JudgeRunSize):
         print_judge_run_size(judged, form)
         return EXIT_OK
@@ -92,7 +95,7 @@ def print_drafted_cases(drafted: DraftedCases | JudgeRunSize) -> int:
 
 
 def print_pinned(report: PinReport, form: Format) -> None:
-    """Print the number of pinned outputs and their file."""
+    """Print the number of pinned outputs and the path of their file."""
     source = Cell(f"{report.skill} {report.skill_version} by {report.model_id}", code=True)
     outputs, path = counted(len(report.cases), "output"), Cell(report.path, code=True)
     text = Line(f"{outputs} of ", source, " pinned in ", path, "; commit it")
@@ -100,9 +103,9 @@ def print_pinned(report: PinReport, form: Format) -> None:
 
 
 def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the decision, the worst outputs with the judge's evidence, biases and remarks.
+    """Yield the decision, the worst outputs with the judge's evidence, biases and `remarks`.
 
-    The site shows no evidence, because it quotes outputs.
+    The site shows no evidence, because evidence quotes outputs.
     """
     titles = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
     source = f": {results.judging.source}" if results.judging.source else ""
@@ -135,7 +138,7 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
 
 
 def bias_page(results: JudgedResults) -> str:
-    """Render bias_analysis_report.md of a judge run."""
+    """Return the text of bias_analysis_report.md of a judge run."""
     return page_of("biases", judged_doubts(results)).markdown()
 
 
@@ -259,7 +262,7 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
 
 
 def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
-    """Build the table of the least certain comparisons, with the justifications by the first criterion."""
+    """Build the table of the least certain comparisons with the justifications in both orders."""
     matches = [(judge.judge.model_id, match, match.judgements[-1]) for judge in judges for match in judge.matches]
     matches = [row for row in matches if row[2].winner is not None and (row[2].confidence or 0.0) < USUAL_THRESHOLD]
     matches.sort(key=lambda row: (row[2].agreed is True, row[2].confidence or 0.0))
@@ -298,7 +301,7 @@ def _position_bias(lean: Estimate) -> Iterator[str]:
 
 
 def decision_words(results: RegressionResults) -> str:
-    """Return the ship decision, the number of pairs that may not ship by judge, and whether a rate alerts."""
+    """Format the ship decision with the number of pairs that may not ship by judge, and whether a rate alerts."""
     counts = [(judge.judge.model_id, judge.pairs) for judge in _usable(results.judges)]
     held = [f"{name} {sum(pair.ship_decision != 'ship' for pair in pairs)} of {len(pairs)}" for name, pairs in counts]
     shown = f" (pairs that may not ship: {listed(held)})" if results.ship_decision != "ship" and held else ""
@@ -348,7 +351,7 @@ def _decision_cell(pair: PairResult) -> Cell:
 
 
 def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
-    """Build a row for each regression or order flip, with the evidence of the first output that has it."""
+    """Build a table with a row for each regression or order flip, and the evidence of the first output with it."""
     rows = []
     for judge, pair in held:
         matches = [entry for entry in pair.dimensions if "candidate_worse" in (entry.verdict, *entry.by_order)]
@@ -434,7 +437,7 @@ def _counts_text(counts: Mapping[str, int] | Mapping[Mismatch, int]) -> str:
 
 
 def interval(figure: Estimate) -> str:
-    """Format a confidence interval as `(0.310–0.780)`; a dash if there is none."""
+    """Format a confidence interval as `(0.310–0.780)`, or as a dash if there is none."""
     if figure.ci95 is None:
         return "–"
     low, high = figure.ci95
@@ -442,27 +445,27 @@ def interval(figure: Estimate) -> str:
 
 
 def share(figure: Estimate) -> str:
-    """Format a figure with its confidence interval; a dash if it is based on nothing."""
+    """Format a figure with its confidence interval, or as a dash if it is unknown."""
     return f"{number(figure.value)} {interval(figure)}" if figure.n and figure.value is not None else "–"
 
 
 def row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) -> list[Cell]:
-    """Return the cells of a row: names, which are text from outside, and values; a figure has its interval."""
+    """Return the cells of a row: names, which are external text, then values; an estimate has its interval."""
     return cells_of(names, *(share(value) if isinstance(value, Estimate) else value for value in values))
 
 
 def reasons(counts: Mapping[UnscoredReason, int]) -> str:
-    """Format the number of unscored outputs by reason; a dash if there are none."""
+    """Format the number of unscored outputs by reason, or a dash if there are none."""
     return ", ".join(f"{times} {reason}" for reason, times in counts.items()) or "–"
 
 
 def trust_cell(trusted: bool | None) -> Cell:
-    """Return the cell of the decision whether a judge is trusted."""
+    """Return a cell with `trusted`, `not trusted`, or `undecided` for None."""
     return Cell(TRUSTED[trusted], style=_TRUST_STYLES[trusted])
 
 
 def panel_blocks(method: str, panel: PanelResult | None) -> Iterator[Block]:
-    """Yield the figures of a panel, the agreement of its judges, and a table of the judges."""
+    """Yield the figures of a panel and the table of its judges; nothing if there is no panel."""
     if panel is None:
         return
     figures = ", ".join(f"{name} {share(one)}" for name, one in panel.figures.items())
@@ -473,7 +476,10 @@ def panel_blocks(method: str, panel: PanelResult | None) -> Iterator[Block]:
 
 
 def cascade_blocks(cascade: CascadeResult | None) -> Iterator[Block]:
-    """Yield the number of decisions of each judge and of people, and a summary of the verdicts."""
+    """Yield the number of items that each judge and people decided, and a summary of the verdicts.
+
+    Yield nothing if there is no cascade.
+    """
     if cascade is None:
         return
     parts = [f"{stage.judge} decided {count(stage.decided)} of {count(stage.asked)}" for stage in cascade.stages]
@@ -488,7 +494,7 @@ def cascade_blocks(cascade: CascadeResult | None) -> Iterator[Block]:
 
 
 def print_judge_run_size(size: JudgeRunSize, form: Format) -> None:
-    """Print the size of a judge run to stdout."""
+    """Print the calls and the maximum cost of a judge run to stdout."""
     judging, judges, notes = size.judging, size.judges, size.notes
     total = sum_of(judges)
     calls = counted(len(judging.questions), "call")

@@ -24,7 +24,7 @@ _Results = Mapping[str, EvaluationResult | SkillEvaluatorError]
 
 
 def print_planned(planned: ManyPlanned) -> None:
-    """Print to stderr the calls and the maximum cost of each component, its problems, and the skipped components."""
+    """Print to stderr the calls and maximum cost of each component, the problems, and the skipped components."""
     for each in planned.ready:
         for estimate in each.estimates:
             size = f"{counted(estimate.calls, 'call')}, at most {cost_words(estimate.cost_upper_usd)}"
@@ -38,14 +38,14 @@ def print_planned(planned: ManyPlanned) -> None:
 
 
 def many_json(done: _Results, planned: ManyPlanned) -> dict[str, Any]:
-    """Return the runs of several components as JSON, and the components that were skipped."""
+    """Return the `runs` of several components as JSON, and the skipped components with reasons as `left_out`."""
     return {"runs": list(_run_rows(done)), "left_out": {name: str(reason) for name, reason in planned.left_out.items()}}
 
 
 def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> Page:
-    """Report the verdict on each run, and the conclusion of each component; `folders` name the library.
+    """Report the verdict on each run, and the conclusion of each component; `folders` are options of the library.
 
-    Components that are as good as before have a conclusion only if no component is worse.
+    If a component is worse or undecided, only such components have a conclusion.
     """
     cells = []
     for row in _run_rows(done):
@@ -72,7 +72,7 @@ def _run_rows(done: _Results) -> Iterator[dict[str, Any]]:
 
 
 def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
-    """Yield model, version, score, change, verdict and cost of each run that is not an interleaved baseline."""
+    """Yield model, version, score, change, verdict and cost in USD of each run but interleaved baselines."""
     metric = done.inputs.component.primary_metric
     for record in (run.record for run in done.finished):
         if record.beside is not None and done.planned.roles[record.run_id] == "baseline":
@@ -85,7 +85,7 @@ def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
 
 
 def switch_json(result: Switch, folders: Sequence[str]) -> dict[str, Any]:
-    """Return a switch as JSON; `folders` are the options that name the library."""
+    """Return a switch of models as JSON; `folders` are the options that name the library."""
     request = result.request
     models = {"old": request.old, "new": request.new, "dry_run": request.dry_run}
     rows = []
@@ -101,7 +101,7 @@ def switch_json(result: Switch, folders: Sequence[str]) -> dict[str, Any]:
 
 
 def switch_page(result: Switch, folders: Sequence[str]) -> Page:
-    """Report a switch: a row per component, and whether the library may move to the new model."""
+    """Report a switch of models: a row per component, and whether the library may move to the new model."""
     remarks = Lines([f"{row.component}: {row.remark}" for row in result.rows if row.remark], style="yellow")
     if result.request.dry_run:
         columns = ("component", "calls", "cost at most")
@@ -132,7 +132,7 @@ def _switched_row(row: SwitchedComponent) -> list[Cell]:
 
 
 def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary:
-    """Conclude whether the library may move to the new model, with the loss of the worst component."""
+    """Conclude whether the library may move to the new model, with the losses of the worst component."""
     old, new, reader = result.request.old, result.request.new, Reader(folders=folders)
     worse = [row.component for row in result.rows if row.verdict == "regressed"]
     unsure = [row.component for row in result.rows if row.verdict not in ("regressed", "improved", "unchanged")]
@@ -157,7 +157,7 @@ def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary
 
 
 def mutation_page(result: MutationResult) -> Page:
-    """Report mutation testing: the removed parts of a prompt, and the metrics that noticed."""
+    """Report mutation testing: the removed parts of a prompt, and the metrics that noticed each removal."""
     columns = ("mutant", "removed") if result.dry_run else ("mutant", "removed", "status", "noticed by")
     table = Sheet(columns=columns, rows=[_mutant_row(one)[: len(columns)] for one in result.mutants])
     notes = Lines(list(_mutation_notes(result)), style="dim")

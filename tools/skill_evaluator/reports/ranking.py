@@ -28,7 +28,7 @@ def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ())
 
 
 def _next_step(ranking: ModelRanking, reader: Reader) -> str:
-    """Return the next step: compare the versions if another one is to ship, otherwise the first two models."""
+    """Return the next step: compare versions if another version is to ship, else the model to ship with the next."""
     names, versions = [model.model_id for model in ranking.models], {model.skill_version for model in ranking.models}
     names.sort(key=lambda name: name != ranking.advice.model_id)
     if ranking.advice.version not in {None, *versions}:
@@ -41,7 +41,7 @@ def _next_step(ranking: ModelRanking, reader: Reader) -> str:
 
 
 def ranking_blocks(ranking: ModelRanking) -> list[Block]:
-    """Return the table of models, how sure their difference is, and the model to ship; collapsed, all figures."""
+    """Return the table of models, how sure their difference is, and the model to ship; all figures are collapsed."""
     versions = listed(list(dict.fromkeys(version_words(model.skill_version) for model in ranking.models)), 2)
     models, cases = counted(len(ranking.models), "model"), counted(ranking.n_cases, "case")
     title = f" {versions}: {ranking.metric} of {models} on the same {cases}"
@@ -72,7 +72,6 @@ def _lead(ranking: ModelRanking) -> Iterator[str]:
 
 
 def _ranking_sheet(ranking: ModelRanking) -> Sheet:
-    """Build the table of models that fits 80 columns, the best first."""
     rows = []
     for model in ranking.models:
         score = model.accuracy.get(ranking.metric)
@@ -127,7 +126,7 @@ def _prompt_effect(model: RankedModel) -> str:
 
 
 def sizing_blocks(plan: SizingPlan) -> Iterator[Block]:
-    """Yield for each model the numbers of cases that detect a drop, and the design that they assume."""
+    """Yield for each model the drop that its cases detect, the sizes that detect the planned drop, and the design."""
     power = f"{plain(plan.power * 100)} % power at α {plain(plan.alpha)}"
     title = f": cases that detect a drop of {plain(plan.detect)} with {power}"
     yield Heading(Cell(plan.skill, code=True), title, level=2)

@@ -45,13 +45,19 @@ from skill_evaluator.records.record import Row
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.repository import Repository
 from skill_evaluator.site.cases import case_list, write_cases, write_runs
-from skill_evaluator.site.compare import ComparedComponent, write_comparisons
 from skill_evaluator.site.component import component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import ComponentState, component_state
-from skill_evaluator.site.versions import version_changes, write_changes, write_overview, write_verdicts
+from skill_evaluator.site.versions import (
+    ComparedComponent,
+    version_changes,
+    write_changes,
+    write_comparisons,
+    write_overview,
+    write_verdicts,
+)
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
@@ -67,7 +73,7 @@ _Entries = tuple[ComponentState, list[dict[str, Any]], list[dict[str, Any]]]
 
 
 def _write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
-    """Write the page of each reported audit. Return the grades of the newest audit that can be read, by model."""
+    """Write the page of each reported audit. Return the grades by model of the newest audit, {} if there is none."""
     results: dict[str, AuditResult] = {}
     for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
         name = path.parent.name
@@ -98,14 +104,14 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
     """Options of `site build`."""
 
     out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
-    recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
+    recorded: tuple[str, ...] = rare("A branch with more records; repeatable.", (), metavar="REF")
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
     outputs: bool = flag("Include documents, ground truths and outputs.")
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Write the site. Raise ComponentError if there is no component."""
+    """Write the pages of a site and remove those of earlier builds. Raise ComponentError if no component exists."""
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:
@@ -156,19 +162,19 @@ def _write_component(
     component = load_component(build.components, name, settings.limits)
     archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
     recorded = RecordedComponent(component=component, archive=archive, settings=settings)
-    standing, runs = recorded.standing(), _run_rows(recorded)
-    if standing is None:
+    status, runs = recorded.status(), _run_rows(recorded)
+    if status is None:
         reason, alarm = _reason_unmeasured(recorded, runs, build.fixtures)
         return ComponentState(component=name, reason=reason, alarm=alarm), [], []
     names = None if settings.site.publishes_documents(name) else PublicNames(component)
-    remarks = [] if names is None else names.remarks(standing)
-    standing = standing if names is None else names.standing(standing)
+    remarks = [] if names is None else names.remarks(status)
+    status = status if names is None else names.status(status)
     comparisons = recorded.comparisons() if names is None else names.comparisons(recorded.comparisons())
-    state = component_state(name, standing, comparisons, runs)
+    state = component_state(name, status, comparisons, runs)
     compared = ComparedComponent(
         recorded=recorded,
         rows=runs,
-        standing=standing,
+        status=status,
         comparisons=comparisons,
         state=state,
         fixtures=build.fixtures,
@@ -178,14 +184,14 @@ def _write_component(
     write_verdicts(pages, compared)
     answered, cases = write_cases(pages, compared, names)
     write_runs(pages, answered, cases, state)
-    page = component_page(component.version, standing, runs)
+    page = component_page(component.version, status, runs)
     pages.write(
         component_address(name),
         "component.html",
         component=name,
         state=state,
         page={**page, "remarks": [*page["remarks"], *remarks]},
-        cases=case_list(name, standing.newest),
+        cases=case_list(name, status.newest),
         runs=[
             {"model": run.entry.model_id, "version": run.entry.version, "address": run_address(name, run.id)}
             for run in answered
@@ -194,11 +200,11 @@ def _write_component(
         private=names is not None,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return state, overview_rows(name, standing, runs, grades), list(version_changes(compared))
+    return state, overview_rows(name, status, runs, grades), list(version_changes(compared))
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
-    """Return the reason why no run is complete, and whether it is that too few outputs could be read."""
+    """Return why no run is complete, and True if the reason is that too few outputs could be read."""
     component = recorded.component
     try:
         find_cases(component, fixtures)
@@ -211,7 +217,7 @@ def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixture
 
 
 def _run_rows(recorded: RecordedComponent) -> list[Row]:
-    """Return the rows of an archive's runs: those of the leaderboard, then of runs recorded elsewhere."""
+    """Return the rows of the runs on the leaderboard, then those of runs that are recorded on other branches."""
     component, archive = recorded.component, recorded.archive
     run_ids = {entry.run_id for entry in archive.entries}  # the archive skips versions that are not semver
     board = load_leaderboard(component.leaderboard_path, component.name, component.formerly)

@@ -28,11 +28,11 @@ from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
-from skill_evaluator.site.compare import ComparedComponent
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import ComponentState
+from skill_evaluator.site.versions import ComparedComponent
 from skill_evaluator.site.writing import SiteFolder, first_rows
 from skill_evaluator.text import counted, listed, marked_differences, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
@@ -64,10 +64,11 @@ _JUDGED_BY = ("schema", "contract", "datasets")
 
 
 def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
-    """Return the cases with each model's score and field stability, the worst first, and the cases of each field.
+    """Return the values for the list of cases on the page of a component, by name.
 
-    `sound` has the cases that are right in every output, `rest` those for which the table has no room. `left` is the
-    number of cases without a link.
+    `rows` has the cases with the score and stabilities of each model, the worst first; `sound` the cases that are right
+    in every output; `rest` those for which the table has no room; `left` the number without a link; `by_field` the
+    cases of each field.
     """
     rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
@@ -96,7 +97,7 @@ def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
 
 
 def _cases_by_field(component: str, newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
-    """Yield each field that is wrong or flaky in a case, with these cases by model."""
+    """Yield each field that is wrong or flaky in a case, with the names of these cases for each model."""
     fields: dict[str, list[dict[str, Any]]] = {}
     for model_id, record in newest.items():
         for stability, title in (("stable_wrong", "wrong"), ("flaky", "flaky fields")):
@@ -117,7 +118,7 @@ def write_cases(
 ) -> tuple[list["ShownRun"], Mapping[str, Case]]:
     """Write the page of each case. Return the runs whose outputs are on this machine, and the cases by id.
 
-    If `names` is not None, documents and outputs are private: pages have only these names, and no run is returned.
+    If `names` is not None, documents and outputs are private: pages show only these names, and no run is returned.
     """
     component = compared.recorded.component
     runs = list(_shown_runs(compared.recorded, compared.rows, names))
@@ -157,7 +158,7 @@ def write_cases(
 
 
 def _shown_runs(recorded: RecordedComponent, rows: Sequence[Row], names: PublicNames | None) -> Iterator["ShownRun"]:
-    """Yield the runs of the newest versions of each model, the newest first."""
+    """Yield the runs of the newest versions, model by model, each model's newest first."""
     case_ids = {row.run_id: frozenset(case.case_id for case in row.per_case) for row in rows}
     for versions in newest_of_versions(recorded.archive.entries).values():
         for entry in reversed(versions[-_VERSIONS:]):
@@ -175,7 +176,7 @@ def _copied_files(site: SiteFolder, case: Case) -> Iterator[tuple[str, str, str,
 
 
 def _document_and_truth(case: Case | None) -> dict[str, Any]:
-    """Return the document and the ground truth of a case as the page shows them; None if they are private."""
+    """Return the `document`, its `title` and the ground `truth` for the page; None if they are private."""
     if case is None:
         return {"document": None, "title": "", "truth": None}
     truth = case.truth if isinstance(case.truth, str) else json.dumps(case.truth, indent=2, ensure_ascii=False)
@@ -189,7 +190,7 @@ def _document_and_truth(case: Case | None) -> dict[str, Any]:
 def _changes_of_case(
     case_id: str, parts: Sequence[Mapping[str, Any]], comparison: ComparisonResult | None
 ) -> list[str]:
-    """Describe for each model the change of a case since its version before, the largest loss first."""
+    """Return a sentence for each model on the change of a case since its version before, the largest loss first."""
     changes = []
     for newest, before in pairwise(parts):
         record, earlier, scores = newest["record"], before["record"], (before["score"], newest["score"])
@@ -205,7 +206,7 @@ def _changes_of_case(
 
 
 def _significance(case_id: str, model: ModelVerdict | None) -> str:
-    """Describe how certain the change of a case is. Return "" if the version is not compared."""
+    """Return the end of the sentence on a changed case: its significance, or "" if the version is not compared."""
     if model is None or model.baseline is None:
         return ""
     if any(change.case_id == case_id for change in (*model.cases.broke, *model.cases.fixed)):
@@ -258,7 +259,7 @@ def _case_outputs(record: Record, view: CaseView) -> dict[str, Any]:
 
 
 def _score_counts(record: Record, case_record: CaseRecord) -> str:
-    """Count each score, or the outcome of a call without a score, the commonest first."""
+    """Format the number of replicates with each score, or outcome if there is no score, the most frequent first."""
     scores = case_record.replicates.get(record.primary_metric, [])
     times = Counter(
         number(score) if score is not None else outcome
@@ -268,7 +269,7 @@ def _score_counts(record: Record, case_record: CaseRecord) -> str:
 
 
 def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
-    """Return a distinct output: its values and ground truth, differences first, and its texts."""
+    """Return the values that a page shows of a distinct output; values that differ are apart from the others."""
     answer = output.answer
     failure = answer.replicate.failure if answer.replicate else None
     longest = max(_MAX_VALUE, _MAX_VALUES // max(1, len(output.leaves)))
@@ -285,7 +286,7 @@ def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "remedy": remedy(answer.reason, record.model_id) if answer.reason else None,
         "found": FOUND_AS.get(answer.parsed.form) if answer.parsed else None,
         "score": output.metrics.get(record.primary_metric),
-        "unmarked": output.unmarked,
+        "unmarked": output.answer.unmarked,
         "differing": differing,
         "alike": [value for value in values if value not in differing],
         "counts": Counter([*(leaf.outcome for leaf in output.leaves), *(one["outcome"] for one in checks)]),
@@ -309,7 +310,7 @@ def _check_row(check: Check, score: float) -> dict[str, Any]:
 
 
 def _value_row(leaf: Leaf, longest: int) -> dict[str, Any]:
-    """Return a value and its ground truth; differing characters are marked if the two have a word in common."""
+    """Return a value beside its ground truth; differing characters are marked if the two texts share a word."""
     texts = value_pair(leaf.row.truth, leaf.row.output, longest)
     parts = marked_differences(*texts) if leaf.outcome == "wrong" else ([], [])
     if not any(not own and any(map(str.isalnum, part)) for part, own in parts[0]):
@@ -325,7 +326,7 @@ def _value_row(leaf: Leaf, longest: int) -> dict[str, Any]:
 
 
 def _cut_text(text: str, limit: int) -> dict[str, Any]:
-    """Return the beginning of a text with every character visible, the length of the text, and whether it was cut."""
+    """Return the beginning of a text as `text`, the whole `length`, and whether it was `cut`."""
     whole = visible(text[:limit], keep="\n\t")
     shown = whole[: 2 * limit]
     while len(escape(shown).encode("utf-8", "backslashreplace")) > 3 * limit:
@@ -372,7 +373,7 @@ class ShownRun:
 
     @cached_property
     def _remarks(self) -> list[str]:
-        """The changes since the record of the run was made."""
+        """Sentences on what was changed since the run was recorded: the scorer's files, the record or the outputs."""
         digests = self.recorded.component.digests
         changed = [name for name in _JUDGED_BY if self.record.digests.get(name) != digests.get(name)]
         remarks = []
@@ -385,7 +386,7 @@ class ShownRun:
         return remarks
 
     def part(self, case_id: str, case: Case | None, limit: int = MAX_OUTPUTS) -> dict[str, Any]:
-        """Return the scores of a case, with at most `limit` distinct outputs if they are on this machine."""
+        """Return the scores of a case in this run, with at most `limit` distinct outputs if they are stored."""
         record, case_record = self.record, self._case_records[case_id]
         part = _case_scores(record, case_record)
         if case is None:
@@ -404,7 +405,7 @@ class ShownRun:
 
 
 def write_runs(pages: Pages, runs: Sequence[ShownRun], cases: Mapping[str, Case], state: ComponentState) -> None:
-    """Write the page of each run; `cases` has the documents by case id."""
+    """Write the page of each run; `cases` has the cases by id."""
     newest = {run.entry.model_id: run for run in reversed(runs)}
     for run in runs:
         later = newest[run.entry.model_id]

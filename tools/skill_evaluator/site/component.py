@@ -40,9 +40,9 @@ _FIT = {"type": "fit-x", "contains": "padding"}
 _MAX_NAME = 100  # characters; vl-convert aborts the process for texts of very many
 
 
-def component_page(version: str, standing: ComponentStatus, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the values for the template of a component's page; `rows` are the rows of its leaderboard."""
-    history, newest, ranking = standing.history, standing.newest, standing.ranking
+def component_page(version: str, status: ComponentStatus, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the values for the template of a component's page, by name; `rows` are the runs of its leaderboard."""
+    history, newest, ranking = status.history, status.newest, status.ranking
     points = list(_trend_points(history, rows))
     long: dict[str, Iterable[Any]] = {
         "trend": sorted(points, key=lambda point: point["timestamp"], reverse=True),
@@ -70,10 +70,10 @@ def component_page(version: str, standing: ComponentStatus, rows: Sequence[Row])
         "versions": versions,
         "ranking": ranking,
         "others": sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric}),
-        "scores": {model.model_id: _ranked_score(standing, model) for model in ranking.models},
-        "moved": {model.model_id: verdict_of(model.model_id, standing) for model in ranking.models},
+        "scores": {model.model_id: _ranked_score(status, model) for model in ranking.models},
+        "moved": {model.model_id: verdict_of(model.model_id, status) for model in ranking.models},
         "newest": [
-            {**figures, "calls": newest[model_id].calls} for model_id, figures in newest_figures(standing, rows).items()
+            {**figures, "calls": newest[model_id].calls} for model_id, figures in newest_figures(status, rows).items()
         ],
         **{name: shown for name, (shown, _) in parts.items()},
         "trend": trend,
@@ -85,7 +85,7 @@ def component_page(version: str, standing: ComponentStatus, rows: Sequence[Row])
 
 
 def _fields_by_path(newest: Mapping[str, Record]) -> dict[str, dict[str, FieldSummary]]:
-    """Return the summary of each field by path and model."""
+    """Return the summary of each field as `{path: {model id: summary}}`."""
     paths = dict.fromkeys(path for record in newest.values() for path in record.per_field)
     return {
         path: {name: record.per_field[path] for name, record in newest.items() if path in record.per_field}
@@ -93,8 +93,8 @@ def _fields_by_path(newest: Mapping[str, Record]) -> dict[str, dict[str, FieldSu
     }
 
 
-def _ranked_score(standing: ComponentStatus, model: RankedModel) -> dict[str, float | None]:
-    score = model.accuracy.get(standing.ranking.metric)
+def _ranked_score(status: ComponentStatus, model: RankedModel) -> dict[str, float | None]:
+    score = model.accuracy.get(status.ranking.metric)
     return {
         **_score_figures(score, score.n_cases if score else 0),
         "reproducibility": model.reproducibility.get(AGREEMENT),
@@ -108,7 +108,7 @@ def _score_figures(score: Score | RowAccuracy | None, cases: int) -> dict[str, f
 
 
 def _field_map(fields: Iterable[tuple[str, Mapping[str, FieldSummary]]]) -> list[dict[str, Any]]:
-    """Count the cases by stability for each field and model, the field that is wrong or flaky most often first."""
+    """Return a row for each field with the counts of cases by stability and model, the worst field first."""
     rows = []
     for path, by_model in fields:
         profiles = {name: field.profile.model_dump() for name, field in by_model.items() if field.profile}
@@ -120,12 +120,15 @@ def _field_map(fields: Iterable[tuple[str, Mapping[str, FieldSummary]]]) -> list
 
 
 def is_flawless(profile: Mapping[str, int]) -> bool:
-    """Return True if every counted case is right in every output."""
+    """Return whether every case of a profile is right in every output, and there is one."""
     return bool(profile.get("stable_right")) and sum(profile.values()) == profile["stable_right"]
 
 
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Yield each judged version, then each run that was not finished; a line ends where versions are incomparable."""
+    """Yield the figures of each judged version, then of each run that was not finished.
+
+    A `segment` ends where two versions cannot be compared.
+    """
     by_run = {row.run_id: row for row in rows}
     for model in history.models:
         stretch = 0
@@ -164,7 +167,7 @@ def _history_remarks(history: History) -> Iterator[str]:
 
 
 def _item_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
-    """Yield the counts of right, wrong, missing and extra values in the items of each array, one row a model."""
+    """Yield for each array and model the number of right, wrong, missing and extra values in its items."""
     by_model = {model_id: values_of_arrays(record.per_field) for model_id, record in newest.items()}
     for path in dict.fromkeys(path for arrays in by_model.values() for path in arrays):
         for model_id, arrays in by_model.items():
@@ -173,7 +176,7 @@ def _item_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
 
 
 def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
-    """Yield the confusion matrix of each category field: rows are ground truths, columns outputs, commonest first."""
+    """Yield the confusion matrix of each category field: truths are rows, outputs columns, the most frequent first."""
     for model_id, record in newest.items():
         for path, field in record.per_field.items():
             counts = field.confusion
@@ -192,32 +195,32 @@ def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]
 
 
 def overview_rows(
-    name: str, standing: ComponentStatus, rows: Sequence[Row], grades: Mapping[str, str | None]
+    name: str, status: ComponentStatus, rows: Sequence[Row], grades: Mapping[str, str | None]
 ) -> list[dict[str, Any]]:
-    """Return a row for each model: the figures of its newest complete run of its highest version."""
-    points = {model.model_id: model.points[-_DRAWN:] for model in standing.history.models}
-    scores = {model.model_id: _ranked_score(standing, model) for model in standing.ranking.models}
+    """Return a row of the overview for each model, with the figures of its newest run of its highest version."""
+    points = {model.model_id: model.points[-_DRAWN:] for model in status.history.models}
+    scores = {model.model_id: _ranked_score(status, model) for model in status.ranking.models}
     return [
         {
             "component": name,
             **figures,
             **scores.get(model_id, {}),
-            **verdict_of(model_id, standing),
+            **verdict_of(model_id, status),
             "scores": [point.strict_mean for point in points[model_id]],
             "grade": grades.get(model_id),
         }
-        for model_id, figures in newest_figures(standing, rows).items()
+        for model_id, figures in newest_figures(status, rows).items()
     ]
 
 
-def newest_figures(standing: ComponentStatus, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+def newest_figures(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """Return the figures of each model's newest complete run of its highest version, by model id."""
     by_run = {row.run_id: row for row in rows}
-    return {model_id: run_figures(by_run[record.run_id]) for model_id, record in standing.newest.items()}
+    return {model_id: run_figures(by_run[record.run_id]) for model_id, record in status.newest.items()}
 
 
 def run_figures(row: Row) -> dict[str, Any]:
-    """Return the figures of a run as a whole, by the names that the pages use."""
+    """Return the figures of a run by the names that templates use; costs are in USD for 1,000 outputs."""
     outputs = round(row.coverage * row.planned)
     return {
         "run": row.run_id,
@@ -235,21 +238,20 @@ def run_figures(row: Row) -> dict[str, Any]:
     }
 
 
-def verdict_of(model_id: str, standing: ComponentStatus) -> dict[str, Any]:
+def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
     """Return the `verdict` on a model's highest version, its baseline `before` and the score `difference`.
 
-    A version that repairs the one before is *improved* only if it is better than the accepted version, too. Otherwise
-    verdict and change are those since the accepted version. `also` has the verdict since the version before or the
-    accepted version, whichever is not shown first; it is None if the two verdicts agree. Each value is None for a first
-    version.
+    A version that repairs the one before is *improved* only if it is also better than the accepted version; otherwise
+    the verdict is that since the accepted version. `also` is the verdict since the other one of these two baselines, or
+    None if the two verdicts agree. All values are None for a first version.
     """
-    ranked = next((model for model in standing.ranking.models if model.model_id == model_id), None)
-    step = next(model.points[-1].step for model in standing.history.models if model.model_id == model_id)
+    ranked = next((model for model in status.ranking.models if model.model_id == model_id), None)
+    step = next(model.points[-1].step for model in status.history.models if model.model_id == model_id)
     verdict = ranked.verdict if ranked is not None else step and step.verdict
     last = {"verdict": verdict, "before": step and step.before, "difference": step and step.difference, "also": None}
     if step is None or (since := step.since_accepted) is None:
         return last
-    same = standing.history.metric == since.metric
+    same = status.history.metric == since.metric
     whole = {"verdict": since.verdict, "before": since.version, "difference": since.difference if same else None}
     fell = same and verdict == "regressed" == since.verdict and since.difference < (step.difference or 0.0)
     stands, also = (whole, last) if verdict == "improved" or fell else (last, whole)
@@ -260,7 +262,7 @@ def verdict_of(model_id: str, standing: ComponentStatus) -> dict[str, Any]:
 def _trend_chart(
     points: Sequence[Mapping[str, Any]], versions: Sequence[str], models: Sequence[str], metric: str
 ) -> PageChart:
-    """Draw each model over the versions: lines end where versions cannot be compared, unfinished runs are hollow."""
+    """Draw the scores of each model over the versions; unfinished runs are hollow."""
     texts = ("model", "segment", "words")
     rows = [{**point, **{name: _short_name(point[name]) for name in texts}} for point in points]
     rows = [{**row, "version": version_words(row["version"])} for row in rows]

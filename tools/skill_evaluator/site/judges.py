@@ -59,7 +59,7 @@ def _read_results(folder: Path) -> JudgeRunResults | None:
 
 
 def write_judges(pages: Pages, judgements: Path, config: Path, settings: Settings) -> None:
-    """Write the list of the newest judge runs and a page for each, and one for the calibration in the settings."""
+    """Write the list of the newest judge runs, a page for each, and a page for the calibration of the settings."""
     site = pages.site
     # names begin with the time
     folders = sorted((path.parent for path in judgements.glob(f"*/{JUDGING}")), reverse=True)
@@ -87,7 +87,7 @@ def write_judges(pages: Pages, judgements: Path, config: Path, settings: Setting
 
 
 def _write_calibration(pages: Pages, config: Path, settings: Settings) -> tuple[str, str | None] | None:
-    """Write the page of the calibration in the settings. Return its outcome, or None if there is none to read."""
+    """Write the page of the calibration in the settings. Return its outcome and colour, or None if there is none."""
     try:
         calibration = read_calibration(config, settings)
     except JudgeError as problem:
@@ -102,7 +102,7 @@ def _write_calibration(pages: Pages, config: Path, settings: Settings) -> tuple[
 
 
 def _write_judge_run(pages: Pages, folder: Path) -> dict[str, Any] | None:
-    """Write the page of a judge run. Return its row in the list of all, or None if it has no results."""
+    """Write the page of a judge run. Return its row of the list, or None if it has no results."""
     refuse_page_name(folder.name, JudgeError)
     results = _read_results(folder)
     if results is None or results.judging is None:
@@ -138,7 +138,7 @@ def _judge_run_row(head: JudgeRunHead, results: JudgeRunResults) -> dict[str, An
 
 
 def _outcome_and_verdict(results: JudgeRunResults) -> tuple[str, str | None]:
-    """Return the outcome of a judge run in a few words, and the verdict whose colour it has."""
+    """Return the outcome of a judge run in a few words, and the verdict whose colour it has, or None."""
     if isinstance(results, JudgeCalibration):
         return calibration_words(results)
     if isinstance(results, RegressionResults):
@@ -152,7 +152,7 @@ def _outcome_and_verdict(results: JudgeRunResults) -> tuple[str, str | None]:
 
 
 def _queue_status(site: SiteFolder, config: Path) -> list[str] | None:
-    """Return the status of the review queue with numbered reviewers and no notes. Return None if it is empty."""
+    """Return lines on the review queue in which reviewers are numbered. Return None if the queue is empty."""
     queue = queue_in(config)
     try:
         items = queue.items()

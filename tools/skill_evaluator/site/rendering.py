@@ -37,7 +37,7 @@ class Pages:
         self.site = site
 
     def write(self, address: str, template: str, *, max_text: int = MAX_TEXT, **shown: Any) -> None:
-        """Render a page; texts are cut to `max_text` characters."""
+        """Render a template with the values `shown` and write the page; texts are cut to `max_text` characters."""
         page = {
             "place": address,
             "root": "../" * address.count("/"),
@@ -50,7 +50,7 @@ class Pages:
 
     @cached_property
     def templates(self) -> jinja2.Environment:
-        """The environment of the templates."""
+        """The jinja2 environment of the templates."""
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_HERE / "templates"),
             autoescape=True,
@@ -93,19 +93,19 @@ def _uncut(text: str) -> Markup:
 
 
 def _link(address: str, root: str = "") -> Markup:
-    """Return the link to a page of the site from a page whose path to the root is `root`."""
+    """Return the link to a page; `root` is the path from the page with the link to the root of the site."""
     return escape(root + address.removeprefix("./"))
 
 
 def _prose(text: str) -> Markup:
-    """Return a sentence in which text between backticks is code."""
+    """Return a sentence as HTML in which text between backticks is code."""
     parts = re.split("`", visible(text, keep="\n\t"))
     marked = (Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
     return Markup("").join(marked)
 
 
 def _drawn_charts(block: Chart) -> Sequence[Any]:
-    """Return each drawing of a chart with its title, note and SVG."""
+    """Return each drawing of a chart with its SVG, title and note."""
     return [
         (drawing, page_chart(drawing.draw(), f"{block.name}{at}", narrowed=block.name != "heat"))
         for at, drawing in enumerate(block.drawings)

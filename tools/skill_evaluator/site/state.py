@@ -26,11 +26,11 @@ _LARGE_DROP = 0.1  # a field that fell further is named even if the verdict is i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentState:
-    """The state of a component. If it was never measured, `version` is "" and `reason` says why.
+    """The newest version of a component. If it was never measured, `version` is "" and `reason` names the reason.
 
-    `alarm`: the newest version regressed or could not be measured. `verdicts` pairs each verdict on it with the words
-    on its baseline. `where` names the largest loss, `sure` the evidence and `next` the next step, all of one model and
-    one baseline. `calm`: nothing was lost. `past` has a line for each earlier version that regressed.
+    `alarm`: it regressed or could not be measured. `calm`: nothing was lost. `verdicts` pairs each verdict with text on
+    its baseline. `where` names the largest loss, `sure` its evidence, and `next` the next step, all for one model and
+    baseline. `past` has a line for each earlier version that regressed.
     """
 
     component: str
@@ -48,32 +48,32 @@ class ComponentState:
 
     @property
     def address(self) -> str:
-        """The page of the component."""
+        """The address of the component's page."""
         return component_address(self.component)
 
     @property
     def verdict_address(self) -> str:
-        """The page of the verdict on the newest version."""
+        """The address of the verdict on the newest version."""
         return verdict_address(self.component, self.version)
 
 
 def component_state(
-    name: str, standing: ComponentStatus, comparisons: Comparisons, rows: Sequence[Row]
+    name: str, status: ComponentStatus, comparisons: Comparisons, rows: Sequence[Row]
 ) -> ComponentState:
-    """Return the state of a measured component; `rows` are all its runs."""
-    newest = standing.history.newest
-    verdicts = list(_verdicts_since(standing))
-    unmeasured, failed = _unmeasured_runs(standing, rows)
+    """Return the state of a measured component; `rows` are all its runs, complete or not."""
+    newest = status.history.newest
+    verdicts = list(_verdicts_since(status))
+    unmeasured, failed = _unmeasured_runs(status, rows)
     regressed = any(verdict == "regressed" for verdict, _ in verdicts)
     result = comparisons.versions.get(newest)
-    model = None if result is None else _deciding_model(result, standing)
+    model = None if result is None else _deciding_model(result, status)
     if result is None or model is None:
         where = Line("there is no lower version to compare it with")
-        sure = can_show(min(record.n_cases for record in standing.newest.values()))
+        sure = can_show(min(record.n_cases for record in status.newest.values()))
         following, calm = Line(try_step(name, Reader())), True
     else:
         where, sure, following = _where_line(name, model), certainty(model), _next_line(result, model)
-        if standing.history.unmeasured:
+        if status.history.unmeasured:
             following = Line(measure_step(name, Reader()))
         calm = model.verdict in SOUND and _largest_fall(model) > -_LARGE_DROP
     return ComponentState(
@@ -81,19 +81,19 @@ def component_state(
         version=newest,
         alarm=regressed or failed,
         calm=calm and not regressed,
-        ship=_ship_words(standing),
+        ship=_ship_words(status),
         verdicts=verdicts,
         where=where,
         sure=sure,
         next=following,
         unmeasured=unmeasured,
-        past=list(_past_regressions(name, standing.history)),
+        past=list(_past_regressions(name, status.history)),
     )
 
 
-def _ship_words(standing: ComponentStatus) -> str:
-    advice, newest = standing.ranking.advice, standing.history.newest
-    models = [advice.model_id] if advice.model_id else list(standing.newest)
+def _ship_words(status: ComponentStatus) -> str:
+    advice, newest = status.ranking.advice, status.history.newest
+    models = [advice.model_id] if advice.model_id else list(status.newest)
     model = f" with {models[0]}" if len(models) == 1 else ""
     unnamed = "" if model else " (no model stands out)"
     if advice.version in (None, newest):
@@ -101,8 +101,8 @@ def _ship_words(standing: ComponentStatus) -> str:
     return f"ship {version_words(advice.version or '')}{model} instead{unnamed}"
 
 
-def _deciding_model(result: ComparisonResult, standing: ComponentStatus) -> ModelVerdict | None:
-    """Return the model whose figures are shown: the model that lost most, else the model to ship. None if none."""
+def _deciding_model(result: ComparisonResult, status: ComponentStatus) -> ModelVerdict | None:
+    """Return the model to show: the one that lost most, else the one to ship. Return None if none is compared."""
     models = [model for model in result.models if model.baseline is not None]
     if not models:
         return None
@@ -112,15 +112,15 @@ def _deciding_model(result: ComparisonResult, standing: ComponentStatus) -> Mode
         return worst
     if _largest_fall(fell) <= -_LARGE_DROP:
         return fell
-    return next((model for model in models if model.model_id == standing.ranking.advice.model_id), worst)
+    return next((model for model in models if model.model_id == status.ranking.advice.model_id), worst)
 
 
-def _verdicts_since(standing: ComponentStatus) -> Iterator[tuple[str, str]]:
-    """Yield each verdict on the newest version with words on its baseline and models, the latest baseline first."""
-    models = list(standing.history.newest_steps)
+def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
+    """Yield each verdict on the newest version and a text on its baseline and models, the latest baseline first."""
+    models = list(status.history.newest_steps)
     by_verdict: dict[tuple[str, str | None], list[str]] = {}
     for model in models:
-        current = verdict_of(model, standing)
+        current = verdict_of(model, status)
         for verdict in filter(None, (current, current["also"])):
             by_verdict.setdefault((verdict["verdict"] or "first", verdict["before"]), []).append(model)
     rank = ["first", *WORST_FIRST]
@@ -131,10 +131,10 @@ def _verdicts_since(standing: ComponentStatus) -> Iterator[tuple[str, str]]:
         yield verdict, since + ("" if len(named) == len(models) else f" with {listed(named, _MAX_NAMED)}")
 
 
-def _unmeasured_runs(standing: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
-    """Return the reasons why runs of the newest version do not count, and True if outputs could not be read."""
-    newest = precedence(standing.history.newest)
-    measured = {(record.model_id, record.skill_version) for record in standing.newest.values()}
+def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
+    """Return sentences on runs of the newest version that do not count, and whether outputs could not be read."""
+    newest = precedence(status.history.newest)
+    measured = {(record.model_id, record.skill_version) for record in status.newest.values()}
     lacking = {
         (row.model_id, row.skill_version): row
         for row in rows
@@ -157,7 +157,7 @@ def _largest_fall(model: ModelVerdict) -> float:
 
 
 def _where_line(name: str, model: ModelVerdict) -> Line:
-    """Name the field and the cases in which a model lost most since its baseline, with links to their outputs."""
+    """Return a line with links to the field that fell most and the cases that are worse than the baseline."""
     assert model.baseline is not None  # noqa: S101  (callers choose compared models)
     against = f" with {model.model_id} since {version_words(model.baseline.skill_version)}"
     if model.verdict == "incomparable":
@@ -174,7 +174,7 @@ def _where_line(name: str, model: ModelVerdict) -> Line:
 
 
 def links(pages: Sequence[tuple[str, str]], limit: int) -> list[LinePart]:
-    """List the first `limit` pages, each with its name and address, and count the others."""
+    """Return the first `limit` of some (name, address) pairs as links, and the number of further pages."""
     parts: list[LinePart] = []
     for name, address in pages[:limit]:
         parts += [", ", Cell(name, link=address)]
@@ -188,7 +188,7 @@ def certainty(model: ModelVerdict) -> str:
 
 
 def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
-    """Return the next step for a model as a sentence with a command or a link."""
+    """Return the next step for a model as a line with a command or with links to pages."""
     name, version = result.skill, model.candidate.skill_version
     comparison = Cell("the comparison", link=compare_address(name, version))
     if model.has_loss_to_see:

@@ -73,7 +73,7 @@ class _ReviewHandler(loopback.PageHandler):
     def _value(self, path: str, reviewer: str) -> dict[str, Any]:
         queue = self.server.queue
         if (self.command, path) == ("POST", "labels"):
-            queue.label(loopback.sent(self, ReviewLabel, "label"))
+            queue.label(loopback.read_body(self, ReviewLabel, "label"))
             return {}
         if self.command != "GET" or not (path == "queue" or path.startswith("items/")):
             raise loopback.RefusedError(HTTPStatus.NOT_FOUND, "page not found")

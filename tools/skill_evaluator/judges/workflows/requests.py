@@ -31,7 +31,9 @@ Stakes = Literal["normal", "high"]
 class JudgeRequest(ConfigOption, FormatOption):
     """The options of every command that calls judges."""
 
-    judges: tuple[str, ...] = option("A model that judges; repeatable.", (), "--judge", "-j", metavar="ID")
+    judges: tuple[str, ...] = option(
+        "Model that judges, an id of models.yaml; repeatable.", (), "--judge", "-j", metavar="ID"
+    )
     replicates: int = option("Calls per question; the majority decides.", 1, "-n")
     seed: int = rare("Seed of the calls and of the marks around judged texts.", 0)
     max_cost: MaxCost = None
@@ -55,7 +57,7 @@ class BatchJudgeRequest(JudgeRequest):
     """The options of the commands that judge outputs."""
 
     batch: Batch = False
-    cascade: str | None = option("Call STRONG only if CHEAP is in doubt.", metavar="CHEAP,STRONG")
+    cascade: str | None = option("Judge with CHEAP; call STRONG only if CHEAP is uncertain.", metavar="CHEAP,STRONG")
 
 
 @options
@@ -72,7 +74,7 @@ class ScoreRequest(RubricJudgeRequest, ComponentsOption, FixturesOption):
 
     items: Path | None = option("JSON Lines: id, input, output, reference or source.", metavar="FILE")
     run: str | None = option("A run of a component (folder or id), instead of --items.", metavar="RUN")
-    field: str = rare("With --run: the field to judge; default: applies_to.", "", metavar="PATH")
+    field: str = rare("With --run: field to judge; default: that of the rubric.", "", metavar="PATH")
 
 
 @options
@@ -89,8 +91,10 @@ class RegressionRequest(BatchJudgeRequest, ComponentsOption, FixturesOption):
     items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
     candidate: str | None = option("A run of a component (folder or id), instead of --items.", metavar="RUN")
     baseline: str | None = option("The run to compare with; default: the pinned outputs.", metavar="RUN")
-    dimensions: tuple[str, ...] = option("Only these, such as accuracy,tone; default: the preset.", (), metavar="NAMES")
-    preset: str = rare(f"Named dimensions: {', '.join(PRESETS)}.", "default", metavar="NAME")
+    dimensions: tuple[str, ...] = option(
+        "Dimensions, separated by commas; default: those of --preset.", (), metavar="NAMES"
+    )
+    preset: str = rare(f"Set of dimensions: {', '.join(PRESETS)}.", "default", metavar="NAME")
     stakes: Stakes = option("high: a person must approve before a version ships.", "normal")
     against: str | None = option("Compare rates with an earlier judge run: folder, id or file.", metavar="RUN")
 
@@ -104,9 +108,11 @@ class CalibrateRequest(JudgeRequest):
 
     labels: Path | None = option("JSON Lines of human labels: id, human or scores.", metavar="FILE")
     rubric: Path | None = option("With --judge: the rubric for the labelled items.", metavar="FILE")
-    corrupt: int = option("With --judge: also test it on N corrupted outputs.", 0, metavar="N", min=0)
-    probes: tuple[str, ...] = option("Judge again with verbosity or authority added.", (), "--probe", metavar="NAME")
-    bar: float = rare("The κ with human labels that makes a judge trusted.", BAR, min=0.0, max=0.99)
+    corrupt: int = option("With --judge: test whether it detects N corrupted outputs.", 0, metavar="N", min=0)
+    probes: tuple[str, ...] = option(
+        "Measure a bias: verbosity or authority; repeatable.", (), "--probe", metavar="NAME"
+    )
+    bar: float = rare("Minimum κ with human labels for a trusted judge.", BAR, min=0.0, max=0.99)
     verdicts: Path | None = option("JSON Lines of stored verdicts.", metavar="FILE")
     batch: Path | None = option("Results of `judge regression` on labelled pairs.", metavar="FILE")
 
@@ -131,7 +137,7 @@ class RubricDraftRequest(DraftRequest, FormatOption):
 
     draft: str = option("Description of what should be judged.", ..., metavar="TEXT")
     judge: str = option("The model that drafts; an id of models.yaml.", ..., "-j", metavar="ID")
-    out: Path = option("The new .yaml file; its name is the id.", ..., metavar="FILE")
+    out: Path = option("The new .yaml file, named after the rubric's id.", ..., metavar="FILE")
 
 
 @options
@@ -139,5 +145,5 @@ class CasesDraftRequest(ComponentsOption, FixturesOption, DraftRequest):
     """The cases that a model drafts."""
 
     skill: str = argument("The component.", metavar="COMPONENT")
-    model: str = option("The model of models.yaml that drafts.", ..., "-m", metavar="ID")
-    count: int = option("The number of cases.", 10, "-n", min=1, max=200)
+    model: str = option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
+    count: int = option("Number of cases to draft.", 10, "-n", min=1, max=200)

@@ -279,8 +279,8 @@ class RecordedComponent:
             raise LeaderboardError(f"{path} holds no run yet; evaluate '{self.component.name}' first")
         return runs_of_models(self.archive.entries, models, path)
 
-    def standing(self) -> ComponentStatus | None:
-        """Return the status of the component. Return None if no run is complete."""
+    def status(self) -> ComponentStatus | None:
+        """Return the newest records, history and ranking of the component. Return None if no run is complete."""
         newest = newest_of_versions(self.archive.entries)
         if not newest:
             return None

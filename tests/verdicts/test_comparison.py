@@ -323,7 +323,7 @@ def test_hidden_models_belong_to_the_family() -> None:
         for name, by in (("m", -0.01), ("n", 0.0))
     )
     both = compare_records("s", [shown, hidden], some_rules())
-    alone = compare_records("s", [shown], some_rules(), rest=[hidden])
+    alone = compare_records("s", [shown], some_rules(), hidden=[hidden])
     assert alone.models == both.models[:1]
     assert alone.models[0].metrics[0].q != compare_records("s", [shown], some_rules()).models[0].metrics[0].q
 

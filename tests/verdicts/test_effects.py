@@ -25,15 +25,15 @@ def stats() -> Any:
     return stats
 
 
-def paired(before: Arm, after: Arm, run_variance: float = 0.0) -> Effect:
-    found = paired_effect(ArmStatistics.of(before), ArmStatistics.of(after), run_variance)
+def paired(before: Arm, after: Arm, day_variance: float = 0.0) -> Effect:
+    found = paired_effect(ArmStatistics.of(before), ArmStatistics.of(after), day_variance)
     assert found is not None
     return found
 
 
-def of_differences(differences: list[float], run_variance: float = 0.0) -> Effect:
+def of_differences(differences: list[float], day_variance: float = 0.0) -> Effect:
     """The effect of cases that moved by so much each, from 0."""
-    return paired([[0.0]] * len(differences), [[one] for one in differences], run_variance)
+    return paired([[0.0]] * len(differences), [[one] for one in differences], day_variance)
 
 
 def within(before: Arm, after: Arm) -> Effect:
@@ -134,7 +134,7 @@ def test_few_replicates_of_an_unchanged_version_are_rarely_improved() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (10, 5), (1, 2)])
 def test_equal_outputs_of_both_versions_have_no_error(before: int, after: int) -> None:
-    found = paired([[0.7] * before] * 3, [[0.7] * after] * 3, run_variance=0.01)
+    found = paired([[0.7] * before] * 3, [[0.7] * after] * 3, day_variance=0.01)
     assert (found.difference, found.error, found.ci95) == (0.0, 0.0, (0.0, 0.0))
 
 

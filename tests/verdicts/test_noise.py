@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.decide.measuring import ArmStatistics, measure_all, run_variance, samples
+from skill_evaluator.verdicts.decide.measuring import ArmStatistics, day_variance, measure_all, samples
 
 from tests.support.records import Score, a_record
 
@@ -14,11 +14,11 @@ RECORD = a_record({"a": [1.0]})
 def test_day_moves_scores_near_one_half_most() -> None:
     arms = [ArmStatistics.of(((1.0,) * right + (0.0,) * (10 - right),) * 12) for right in (5, 9, 10)]
     pair = Pair(baseline=RECORD, candidate=RECORD)
-    middle, high, certain = (run_variance(pair, arm) for arm in arms)
+    middle, high, certain = (day_variance(pair, arm) for arm in arms)
     assert middle == pytest.approx(2 * 0.025**2)
     assert middle > high > certain == 0.0
     again = Pair(baseline=RECORD, candidate=RECORD, baseline_again=(RECORD, RECORD))
-    assert run_variance(again, arms[0]) == pytest.approx(middle * 2 / 3)
+    assert day_variance(again, arms[0]) == pytest.approx(middle * 2 / 3)
 
 
 def test_slope_is_at_most_the_standard_deviation() -> None:
@@ -49,8 +49,8 @@ def test_interleaved_runs_have_no_variance_of_a_day() -> None:
         Pair(baseline=before, candidate=a_record(cases), side_by_side=True),
     )
     apart, beside, taken = (measure_all([pair])[0].measured[0] for pair in pairs)
-    assert apart.of_runs > 0.0
-    assert beside.of_runs == taken.of_runs == 0.0
+    assert apart.day_variance > 0.0
+    assert beside.day_variance == taken.day_variance == 0.0
     errors = [measured.effect.error for measured in (apart, beside, taken) if measured.effect]
     assert errors[0] > errors[1] == errors[2]
 

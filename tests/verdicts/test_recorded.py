@@ -222,7 +222,7 @@ def test_missing_interleaved_baseline_is_replaced_by_a_recorded_run(library: Lib
     keep(library, run("1.0.0", 1), CANDIDATE)
     pair = pair_for(library, CANDIDATE)
     assert in_short(pair) == {"baseline": [1], "anchor": [1]}
-    assert pair.passed_over == ("its interleaved baseline is not complete, so it is compared with a recorded run",)
+    assert pair.skipped_notes == ("its interleaved baseline is not complete, so it is compared with a recorded run",)
 
 
 @pytest.mark.parametrize("has_row", [True, False])

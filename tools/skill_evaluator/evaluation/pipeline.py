@@ -210,7 +210,7 @@ def _compare(
     if not (inputs.request.cases or reruns_failed) and len({record.model_id for record in ranked}) == len(ranked) > 1:
         ranking = recorded.ranking_of(ranked, verdict)
         if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
-            ranking = recorded.advised(archive.entries, ranking)[1]
+            ranking = recorded.with_advice(archive.entries, ranking)[1]
     if verdict is not None and not all(record.draft for record in judged):
         ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
         verdict = verdict.model_copy(update={"ship": ship})

@@ -96,7 +96,7 @@ def drift_pair(record: Record, archive: Archive) -> Pair | None:
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
 
-def rest_of_family(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
+def hidden_pairs(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
     """Pair the runs of the other models of the candidates' versions: all models are one family of tests.
 
     `baseline` is the version to compare with, by default the version that `compare` chooses.
@@ -152,7 +152,7 @@ def pair_of(
         candidate_again=() if beside or candidate.draft else _again(candidate, archive),
         anchor=since,
         anchor_again=() if since is None else _again(since, archive),
-        passed_over=tuple(skipped),
+        skipped_notes=tuple(skipped),
     )
     return mark_concurrent(pair)
 
@@ -230,23 +230,23 @@ class ComponentStatus:
 class Chosen:
     """The records to compare, one pair per model; `left_out` has the reason of each model without a pair, by model id.
 
-    `rest` has the pairs of models that were not named and count in the family of tests.
+    `hidden` has the pairs of models that were not named and count in the family of tests.
     """
 
     pairs: Sequence[Pair]
-    rest: Sequence[Pair] = ()
+    hidden: Sequence[Pair] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
-    def apart(self) -> "Chosen":
+    def on_different_days(self) -> "Chosen":
         """Treat the results of another tool as measured on different days. Raise LeaderboardError for own records."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
             raise LeaderboardError("--different-days requires another tool's results; records have their own dates")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
 
-    def judged(self, settings: Settings) -> ComparisonResult:
+    def compare(self, settings: Settings) -> ComparisonResult:
         """Compare the chosen pairs under the current rules."""
         first = self.pairs[0].candidate
-        return compare_records(first.skill, self.pairs, rules_for(settings, first), self.left_out, rest=self.rest)
+        return compare_records(first.skill, self.pairs, rules_for(settings, first), self.left_out, hidden=self.hidden)
 
 
 def chosen_of_files(
@@ -284,7 +284,7 @@ class RecordedComponent:
         newest = newest_of_versions(self.archive.entries)
         if not newest:
             return None
-        history, ranking = self.advised(self.archive.entries)
+        history, ranking = self.with_advice(self.archive.entries)
         return ComponentStatus(
             newest={model_id: self.archive.record(runs[-1]) for model_id, runs in sorted(newest.items())},
             history=history,
@@ -313,7 +313,9 @@ class RecordedComponent:
         if not runs_of_versions(runs):
             raise LeaderboardError(f"{self.component.name} on {runs[0].model_id}: {self._why_incomplete(runs[0])}")
 
-    def advised(self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None) -> tuple[History, ModelRanking]:
+    def with_advice(
+        self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None
+    ) -> tuple[History, ModelRanking]:
         """Return the history of the runs and a ranking, by default of the highest version, both with the advice."""
         self.refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
@@ -334,7 +336,7 @@ class RecordedComponent:
     def ship_words(self) -> str:
         """Return the version and model to ship as text, by all records except drafts. "" if no run is complete."""
         entries = [entry for entry in self.archive.entries if not entry.draft]
-        return self.advised(entries)[1].advice.words if runs_of_versions(entries) else ""
+        return self.with_advice(entries)[1].advice.words if runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Compare each version with the version before, and the highest also with the accepted version."""
@@ -364,7 +366,7 @@ class RecordedComponent:
         records = [self.archive.record(choice.candidate) for choice in chosen.choices]
         return self.ranking_of(records, self.verdict_on(records), chosen.left_out)
 
-    def chosen(self, baseline: Named, candidate: Named, models: Sequence[str] = ()) -> Chosen:
+    def choose_runs(self, baseline: Named, candidate: Named, models: Sequence[str] = ()) -> Chosen:
         """Choose the runs to compare, one pair per model. Raise LeaderboardError if there is nothing to compare.
 
         `baseline` and `candidate` are a version, whose runs are pooled, or a run id, a draft's id or a record, which is
@@ -398,8 +400,8 @@ class RecordedComponent:
                 pairs.append(replace(pair_of(judged, choice.baseline, archive, policy), absent=absent))
                 family.append(pairs[-1])
         version = baseline if isinstance(baseline, str) else None
-        rest = rest_of_family(family, archive, policy, version) if models else ()
-        return Chosen(pairs=pairs, rest=rest, left_out=choices.left_out)
+        hidden = hidden_pairs(family, archive, policy, version) if models else ()
+        return Chosen(pairs=pairs, hidden=hidden, left_out=choices.left_out)
 
     def incomplete_below(self, candidate: RecordedRun) -> str:
         """Return the newest incomplete run of a lower version as text, with its date. Return "" if there is none."""
@@ -415,7 +417,7 @@ class RecordedComponent:
         moment, version = max(lower, default=("", ""))
         return f"{version_words(version)} of {moment[:10]}: incomplete" if lower else ""
 
-    def chosen_models(self, names: tuple[str, str], version: str | None) -> Chosen:
+    def choose_models(self, names: tuple[str, str], version: str | None) -> Chosen:
         """Choose the runs of two models of a version, by default of the highest version that both have."""
         self.runs(names)  # raises LeaderboardError for an unknown model
         pair = models_pair(names, self.archive, version)
@@ -425,19 +427,19 @@ class RecordedComponent:
             raise LeaderboardError(f"{text}; evaluate '{self.component.name}' with both")
         return Chosen(pairs=[pair])
 
-    def judged(self, chosen: Chosen) -> ComparisonResult:
+    def compare(self, chosen: Chosen) -> ComparisonResult:
         """Compare the chosen pairs under the current rules; the result names the accepted version."""
-        return chosen.judged(self.settings).model_copy(update={"accepted": self.accepted_version})
+        return chosen.compare(self.settings).model_copy(update={"accepted": self.accepted_version})
 
     def comparisons(self) -> Comparisons:
         """Compare the five highest versions with their baselines, and all pairs of at most eight models."""
         by_model = runs_of_versions(self.archive.entries)
         every = {version for versions in by_model.values() for version in versions}
         newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
-        versions = {version: self.judged(self.chosen(None, version)) for version in newest}
+        versions = {version: self.compare(self.choose_runs(None, version)) for version in newest}
         names = combinations(sorted(by_model)[:_MAX_MODELS], 2)
         pairs = (models_pair(pair, self.archive) for pair in names)
-        models = [self.judged(Chosen(pairs=[pair])) for pair in pairs if pair is not None]
+        models = [self.compare(Chosen(pairs=[pair])) for pair in pairs if pair is not None]
         return Comparisons(versions=versions, models=models)
 
     def verdict_on(
@@ -458,13 +460,13 @@ class RecordedComponent:
         ]
         if asked_again:
             pairs = [pair_of(record, lower, archive, policy, anchored=False) for record, lower in chosen]
-            return self.judged(Chosen(pairs=pairs)).model_copy(update={"asked_again": True})
+            return self.compare(Chosen(pairs=pairs)).model_copy(update={"asked_again": True})
         pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
-        rest = rest_of_family([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
+        hidden = hidden_pairs([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
         alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
         pairs += [pair for pair in alone if pair is not None]
-        return self.judged(Chosen(pairs=pairs, rest=rest)) if pairs else None
+        return self.compare(Chosen(pairs=pairs, hidden=hidden)) if pairs else None
 
     def drift_of(self, records: Sequence[Record]) -> ComparisonResult | None:
         """Compare complete runs of a version with earlier runs of their series. Return None if there are none."""
@@ -497,7 +499,7 @@ class RecordedComponent:
             self.component.name,
             pairs[: len(records)],
             rules_for(self.settings, records[0] if records else archive.record(archive.entries[0])),
-            rest=pairs[len(records) :],
+            hidden=pairs[len(records) :],
             prompts=[pair for record in records if (pair := prompt_pair(record, archive)) is not None],
             verdicts={} if verdict is None else {model.model_id: model.verdict for model in verdict.models},
         )
@@ -509,7 +511,7 @@ def _of_asked_cases(pair: Pair) -> Pair:
     case_ids = {case.case_id for case in pair.candidate.per_case}
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
     note = f"only {len(case_ids)} of {len(everything)} cases were run"
-    return replace(cut_pair(pair, case_ids), passed_over=(note, *pair.passed_over))
+    return replace(cut_pair(pair, case_ids), skipped_notes=(note, *pair.skipped_notes))
 
 
 def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:

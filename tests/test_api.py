@@ -229,10 +229,7 @@ def test_field_without_a_schema_requires_compare_or_align(settings: Any, message
             {"schema": {"type": "objekt"}},
             "unknown type 'objekt' at type in the schema argument (did you mean 'object'?)",
         ),
-        (
-            {"metrics": ["schema_valid"], "schema": None},
-            "the metric schema_valid in the arguments requires a schema",
-        ),
+        ({"metrics": ["schema_valid"], "schema": None}, "the metric schema_valid in the arguments requires a schema"),
     ],
 )
 def test_invalid_argument_is_refused_with_its_place(arguments: Any, message: str) -> None:

@@ -244,13 +244,7 @@ def test_option_or_policy_selects_the_recorded_baseline(by_default: Library, ask
 
 
 @pytest.mark.parametrize(
-    ("words", "calls"),
-    [
-        (("--draft",), 6),
-        (("--case", "alpha"), 2),
-        (("--shard", "1/3"), 2),
-        (("--no-prompt",), 6),
-    ],
+    ("words", "calls"), [(("--draft",), 6), (("--case", "alpha"), 2), (("--shard", "1/3"), 2), (("--no-prompt",), 6)]
 )
 def test_run_without_a_verdict_calls_no_baseline(by_default: Library, words: tuple[str, ...], calls: int) -> None:
     assert _calls(by_default, *words) == calls

@@ -13,12 +13,7 @@ from skill_evaluator.verdicts.decide.rules import VerdictRules
 
 from tests.support.records import a_record
 
-RULES = VerdictRules(
-    policy=Policy(),
-    skill="s",
-    primary_metric="field_level_f1",
-    required_coverage=0.9,
-)
+RULES = VerdictRules(policy=Policy(), skill="s", primary_metric="field_level_f1", required_coverage=0.9)
 MUTANT, _ = mutants_of(Prompt.of("Read.\n\n- Trim it."))
 CASES = [f"case-{at}" for at in range(10)]
 World = Callable[[random.Random, str], float]

@@ -164,10 +164,7 @@ def test_amounts_of_pooled_runs_are_weighted_by_outputs() -> None:
 
 
 @thorough
-@given(
-    logs=st.lists(st.floats(-2, 2), min_size=3, max_size=8),
-    more=st.floats(0, 3),
-)
+@given(logs=st.lists(st.floats(-2, 2), min_size=3, max_size=8), more=st.floats(0, 3))
 def test_larger_increase_in_every_case_is_never_a_better_verdict(logs: list[float], more: float) -> None:
     order = ["unchanged", "inconclusive", "regressed"]
     before = [100.0] * len(logs)

@@ -138,12 +138,7 @@ SPECIFICATION = [
         "inconclusive",
         reason="coverage 0.00",
     ),
-    Row(
-        "a drop inside the tolerance, beyond chance",
-        a_record(TWELVE),
-        a_record(shifted(TWELVE, -0.02)),
-        "unchanged",
-    ),
+    Row("a drop inside the tolerance, beyond chance", a_record(TWELVE), a_record(shifted(TWELVE, -0.02)), "unchanged"),
     Row(
         "a drop within chance where none is tolerated",
         a_record(PERFECT),

@@ -69,9 +69,7 @@ def full_mean(side: Sequence[Planned]) -> float:
 
 
 @given(some_cases)
-def test_true_difference_is_within_the_bounds(
-    cases: list[tuple[list[Planned], list[Planned]]],
-) -> None:
+def test_true_difference_is_within_the_bounds(cases: list[tuple[list[Planned], list[Planned]]]) -> None:
     before = {f"case-{at}": with_losses(side) for at, (side, _) in enumerate(cases)}
     after = {f"case-{at}": with_losses(side) for at, (_, side) in enumerate(cases)}
     truth = fmean(full_mean(candidate) - full_mean(baseline) for baseline, candidate in cases)

@@ -72,11 +72,9 @@ def test_artifacts_are_found_at_any_depth(tmp_path: Path) -> None:
         assert len(only(tmp_path / str(number)).answers) == 6, folder
 
 
-CHANGED: dict[str, Any] = {
-    **{"seed": 8, "inputs": ("text",), "model_id": "another", "skill": "b", "provider": "replay", "scenario": "bare"},
-    **{"beside": "r", "role": "baseline", "prompt_commit": "c" * 40, "audit": "a", "draft": True, "judging": "j"},
-    **{"evaluator_version": "9.9.9", "not_applicable": {"four": "too long"}},
-}
+TEXTS = ("model_id", "skill", "provider", "scenario", "beside", "audit", "judging", "evaluator_version")
+VALUES = {"seed": 8, "inputs": ("text",), "role": "baseline", "prompt_commit": "c" * 40, "draft": True}
+CHANGED: dict[str, Any] = {**dict.fromkeys(TEXTS, "other"), **VALUES, "not_applicable": {"four": "too long"}}
 OTHERWISE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"cases": {**FIRST.cases, "one": "sha256:other"}}, "cases: one differs from the plan"),
     ({"cases": {**FIRST.cases, "four": "sha256:4"}}, "cases: four differs from the plan"),

@@ -6,13 +6,13 @@ import pytest
 
 from tests.support.asked_judges import ITEMS, JudgingLibrary, method
 
-PAIRS = 2
+PAIRS = 1
 
 
 @pytest.fixture
 def library(tmp_path: Path) -> JudgingLibrary:
     library = JudgingLibrary(tmp_path)
-    library.models({"id": "local", "provider": "local", "params": {"max_output_tokens": 160, "threads": 2}})
+    library.models({"id": "local", "provider": "local", "params": {"max_output_tokens": 100, "threads": 2}})
     library.settings(timeout_s=1e6)
     return library
 

@@ -97,7 +97,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.library.sources",
     "skill_evaluator.ci.fixtures",
     "skill_evaluator.providers.redaction",
-    "skill_evaluator.providers.sdk",
     "skill_evaluator.providers.transport",
     "skill_evaluator.audit",
     "skill_evaluator.display.chart_style",

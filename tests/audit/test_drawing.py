@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.audit.drawing import default_scenarios, draw_questions, new_audit
 from skill_evaluator.audit.manifest import read_audit_manifest, size_warnings, write_manifest
-from skill_evaluator.audit.request import AuditRequest
+from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.errors import AuditError
 
 from tests.audit.audit_library import SCENARIOS, SECOND, AuditLibrary
@@ -64,7 +64,7 @@ def test_audit_draws_labelled_cases_and_puts_bare_first(tmp_path: Path) -> None:
     library.models(*({"id": name, "provider": "openai"} for name in ("one", "two")))
     library.settings(audit={"benchmarks": {SKILL: {}, SECOND: {"weight": 0.5}}, "questions": 2, "replicates": 3})
     folders = {name: getattr(library.places, name) for name in ("components", "fixtures", "config")}
-    audit = new_audit(AuditRequest(**folders, seed=5), keyed=False).manifest
+    audit = new_audit(AuditRunRequest(**folders, seed=5), keyed=False).manifest
     assert list(audit.scenarios) == list(SCENARIOS)
     drawn = [(one.name, len(one.cases), one.of, one.unlabelled, one.weight) for one in audit.benchmarks]
     assert drawn == [(SKILL, 2, 3, 0, 1.0), (SECOND, 2, 2, 1, 0.5)]

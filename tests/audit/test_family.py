@@ -11,25 +11,14 @@ from skill_evaluator.library.scenarios import SLOT, Scenario
 from tests.audit.audit_library import LEGAL
 
 ROOT = Path(__file__).parents[2]
-CODING = {
-    "markdown": "Write the solution in a markdown code block.",
-    "plain": "Return only code, without any explanation.",
-    "commented": "Comment every step of the code.",
-    "tests": "Think of three test cases before you write the function.",
-    "reviewer": "You write for a strict code reviewer.",
-    "beginner": "You teach a beginner who reads your code.",
-    "typed": "Use type annotations throughout.",
-    "short": "Prefer the shortest program that is correct.",
-}
 
 
 def family(texts: dict[str, str]) -> list[Scenario]:
     return [Scenario(name=name, intent=name, template=f"{text}\n\n{SLOT}") for name, text in texts.items()]
 
 
-@pytest.mark.parametrize("texts", [LEGAL, CODING], ids=["legal", "coding"])
-def test_structured_and_format_constrained_templates_are_accepted(texts: dict[str, str]) -> None:
-    assert list(check_templates(family(texts))) == []
+def test_templates_that_ask_for_a_format_are_accepted() -> None:
+    assert list(check_templates(family(LEGAL))) == []
 
 
 def test_few_templates_copies_and_placeholders_are_named() -> None:

@@ -90,8 +90,8 @@ def test_batch_run_is_recorded_at_half_price(library: Library, server: BatchServ
     assert server.deleted == []
 
 
-def test_output_of_a_batch_by_tool_call_is_its_arguments(library: Library, server: BatchServer, vendor: str) -> None:
-    set_up(library, server, vendor, structured_output="json_schema_strict")
+def test_output_of_a_batch_by_tool_call_is_its_arguments(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "anthropic", structured_output="json_schema_strict")
     prompt = library.component / "prompt.md"
     prompt.write_text(prompt.read_text().replace("version:", "output: tool_call\nversion:", 1))
     assert evaluate(library, "--batch").code == 0
@@ -115,8 +115,8 @@ def test_each_request_of_a_batch_has_one_outcome(library: Library, server: Batch
     )
 
 
-def test_batch_result_of_a_content_filter_is_a_refusal(library: Library, server: BatchServer, vendor: str) -> None:
-    set_up(library, server, vendor)
+def test_batch_result_of_a_content_filter_is_a_refusal(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai")
     server.outcome = lambda case_id, times: "filtered" if case_id == "alpha" else "answered"
     assert evaluate(library, "--batch").code == 0
     (record,) = library.records()
@@ -195,8 +195,8 @@ def test_batch_refused_for_one_line_fails_that_call_alone(library: Library, serv
     assert [len(batch.requests) for batch in server.batches] == [CALLS, CALLS - 1]
 
 
-def test_lost_replies_and_torn_results_repeat_no_request(library: Library, server: BatchServer, vendor: str) -> None:
-    set_up(library, server, vendor)
+def test_lost_replies_and_torn_results_repeat_no_request(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai")
     server.lost_replies = server.torn = 1
     done = evaluate(library, "--batch")
     assert done.code == 0, done
@@ -204,10 +204,8 @@ def test_lost_replies_and_torn_results_repeat_no_request(library: Library, serve
     assert reasons(library) == {"answered": CALLS}
 
 
-def test_batch_run_is_resumed_after_an_interrupt_and_paid_once(
-    library: Library, server: BatchServer, vendor: str
-) -> None:
-    set_up(library, server, vendor)
+def test_batch_run_is_resumed_after_an_interrupt_and_paid_once(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "google")
     stopped = submit(library, server)
     assert stopped.code == 4, stopped
     assert "6 calls in 1 batch at the vendor" in stopped.out, stopped
@@ -247,8 +245,8 @@ def test_saved_failures_reserve_no_budget(library: Library, server: BatchServer)
     assert len(server.batches) == 2
 
 
-def test_batch_that_was_never_created_is_created_on_resume(library: Library, server: BatchServer, vendor: str) -> None:
-    set_up(library, server, vendor)
+def test_batch_that_was_never_created_is_created_on_resume(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "anthropic")
     submit(library, server)
     server.batches.clear()
     cut(library, 1)
@@ -258,8 +256,8 @@ def test_batch_that_was_never_created_is_created_on_resume(library: Library, ser
     assert [line["event"] for line in events(library)] == ["intended", "absent", "intended", "submitted", "collected"]
 
 
-def test_batch_is_given_up_after_repeated_refusals(library: Library, server: BatchServer, vendor: str) -> None:
-    set_up(library, server, vendor)
+def test_batch_is_given_up_after_repeated_refusals(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai")
     library.settings(batch={"poll_s": 0.01}, timeout_s=0.2, retry={"attempts": 2})
     server.broken = True
     done = evaluate(library, "--batch")

@@ -185,9 +185,7 @@ def test_invalid_source_is_refused_in_one_line(sourced: Sourced) -> None:
     sourced.settings(
         sources=[{"kind": "skills"}, {"kind": "prompt_yml"}, {"kind": "skills", "root": "./skills/../skills"}]
     )
-    assert sourced.call("lint").refuses(
-        "sources[0] and sources[2] in settings.yaml both contain 'skills/docx/SKILL.md'"
-    )
+    assert sourced.call("lint").refuses("sources[0] and sources[2] in settings.yaml contain 'skills/docx/SKILL.md'")
     sourced.settings(sources=[{"kind": "skills", "leave_out": ["docx", "pdf/2"]}])
     done = sourced.call("lint", "--format", "json")
     (linted,) = done.json["components"]

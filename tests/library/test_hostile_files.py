@@ -18,7 +18,7 @@ from skill_evaluator.exchange.imported import ImportRequest, import_results
 from skill_evaluator.files import json_text
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.labels import read_labels, read_verdicts
-from skill_evaluator.judges.prompting.items import OutputItem, read_items
+from skill_evaluator.judges.prompting.questions import OutputItem, read_items
 from skill_evaluator.judges.review.queue import ReviewQueue
 from skill_evaluator.library.case_table import CaseTable, import_cases
 from skill_evaluator.library.cases import load_cases

@@ -65,9 +65,6 @@ def test_question_digest_covers_question_options_and_answer(tmp_path: Path) -> N
     ("line", "message"),
     [
         ({**QUESTION, "answer": "F"}, "answer 'F' is not among the options A to C"),
-        ({**QUESTION, "answer": "c"}, "answer 'c' is not among the options A to C"),
-        ({**QUESTION, "answer": "AB"}, "answer 'AB' is not among the options A to C"),
-        ({**QUESTION, "answer": ""}, "answer '' is not among the options A to C"),
         ({**QUESTION, "options": ["Paris"]}, "at least 2 entries are expected at options"),
         ({**QUESTION, "options": [str(number) for number in range(27)]}, "at most 26 entries are expected at options"),
         ({**QUESTION, "options": ["Lyon", " ", "Paris"]}, "option B is empty at options"),
@@ -77,11 +74,9 @@ def test_question_digest_covers_question_options_and_answer(tmp_path: Path) -> N
         ),
         ({**QUESTION, "options": ["a", 2]}, "a text is expected, got 2 at options[1]"),
         ({**QUESTION, "id": "Not a slug"}, "String should match pattern"),
-        ({**QUESTION, "question": " "}, 'String should have at least 1 character, got " " at question'),
         ({"id": "x", "options": ["a", "b"]}, "a required key is missing at question"),
         ([], "a mapping of keys to values is expected"),
         ("{", "not JSON: "),
-        ("[" * 100_000, "not JSON: "),
         ({**QUESTION, "id": "first"}, "id 'first' is also the id of line 1"),
     ],
 )

@@ -32,7 +32,7 @@ STATE = (
     "receipts 1.2.0: ship with example-large",
     "improved since 1.1.0",
     "nothing lost with example-large since 1.1.0",
-    "95 % confidence interval +0.116 to +0.259, adjusted p-value <0.001, 10 cases",
+    "on 10 cases (95 % confidence interval +0.116 to +0.259, adjusted p-value <0.001)",
     "skill-evaluator accept receipts 1.2.0",
 )
 FIRST_SCREENS = {

@@ -204,6 +204,9 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: 
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         keys = _allowed_keys(model, parents) if model else []
         return "unknown key", nearest(str(name), keys) if keys else ""
+    if kind == "missing" and model and model.model_config.get("extra") == "forbid" and isinstance(value, dict):
+        unknown = [key for key in value if key not in _allowed_keys(model, parents)]
+        return "a required key is missing", f"(unknown key '{unknown[0]}': did you mean '{name}'?)" if unknown else ""
     message = {
         "missing": "a required key is missing",
         "too_short": f"at least {_entries(context.get('min_length', 1))} expected",

@@ -262,25 +262,15 @@ def differences(before: Any, after: Any) -> list[ValueChange]:
 
 
 _GENERATED = re.compile(r"\d+\.\d+\.\d+\+[0-9a-f]{8}")
-_DATED = re.compile(r"0\.(\d{4})(\d\d)(\d\d)(\d{6})\.0\+([0-9a-f]{8})")  # the form in earlier records
 
 
 def is_generated(version: str) -> bool:
     """Return whether a version was generated for a prompt without a version: it ends with the prompt's digest.
 
-    >>> is_generated("0.3.0+3af3d45f"), is_generated("0.20260124093000.0+0123abcd"), is_generated("0.3.0")
-    (True, True, False)
+    >>> is_generated("0.3.0+3af3d45f"), is_generated("0.3.0")
+    (True, False)
     """
     return _GENERATED.fullmatch(version) is not None
-
-
-def comparable_version(version: str) -> str:
-    """Return a version to sort by semver; a version that was generated from a date sorts below all others.
-
-    >>> comparable_version("0.20260124093000.0+0123abcd"), comparable_version("0.1.0")
-    ('0.0.0-20260124093000', '0.1.0')
-    """
-    return _DATED.sub(r"0.0.0-\1\2\3\4", version)
 
 
 def version_words(version: str, timestamp: str = "") -> str:
@@ -288,12 +278,8 @@ def version_words(version: str, timestamp: str = "") -> str:
 
     >>> version_words("0.3.0+3af3d45f", "2026-01-24T09:30:00Z"), version_words("1.2.0", "2026-01-24T09:30:00Z")
     ('0.3.0+3af3d45f (2026-01-24)', '1.2.0')
-    >>> version_words("0.20260124093000.0+0123abcd")
-    '2026-01-24 0123abcd'
     """
-    if timestamp and is_generated(version) and not _DATED.fullmatch(version):
-        return f"{version} ({timestamp[:10]})"
-    return _DATED.sub(r"\1-\2-\3 \5", version)
+    return f"{version} ({timestamp[:10]})" if timestamp and is_generated(version) else version
 
 
 Piece = tuple[str, bool]

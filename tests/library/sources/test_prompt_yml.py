@@ -148,7 +148,7 @@ HOSTILE = {
     "a test that is a text": (f"{MESSAGES}testData: [x]\n", 'expected, got "x" at testData[0]'),
     "a role of its own": ("messages: [{role: tool, content: x}]\n", "at messages[0].role"),
     "no user": ("messages: [{role: system, content: x}]\n", "the last message must be from the user"),
-    "an empty message": ("messages: [{role: user, content: ''}]\n", "one is empty"),
+    "an empty message": ("messages: [{role: user, content: ''}]\n", "a message is empty"),
     "a schema that is a mapping": (f"{MESSAGES}jsonSchema: {{a: b}}\n", "at jsonSchema"),
     "a schema without a name": (f"{MESSAGES}responseFormat: json_schema\njsonSchema: '{{}}'\n", "name and schema"),
     "a schema that is no JSON": (f"{MESSAGES}responseFormat: json_schema\njsonSchema: 'x'\n", "not JSON"),

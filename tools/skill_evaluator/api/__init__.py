@@ -333,16 +333,17 @@ class Library:
     def explain(
         self, run: str, *, case: str | None = None, field: str | None = None
     ) -> tuple[Manifest, list[CaseView]]:
-        """Return the outputs of a case compared with its ground truth, or one field of all cases, as `explain` does.
+        """Return the manifest of a run, and the outputs of a case beside its ground truth, as `explain` does.
 
-        `run` is a run folder, or the id of a run in a component's evals/results. Return the run's manifest, too.
+        With `field`, return this field of all cases instead. `run` is a run folder, or the id of a run in a component's
+        evals/results.
         """
         return explain(run, self.components, self.config, self.fixtures, case=case, field=field)
 
     def score(self, run: str | Path) -> tuple[Finished, Component]:
         """Score a saved run again without a call and rewrite its record.json and report.md, as `score` does.
 
-        Return the run, and the component in its current state.
+        Return the run, and the component on disk.
         """
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
         write_report(finished, site=Site(self.settings.site.address))
@@ -443,7 +444,7 @@ class Library:
         return examine(read_configuration(self.config), self.config)
 
     def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> SizingPlan:
-        """Return the numbers of cases and replicates that detect a drop, by the newest version of each model."""
+        """Return the numbers of cases and replicates that detect a drop, from the newest record of each model."""
         recorded = self.recorded(skill)
         return size_plan(recorded.component, recorded.archive, models, drop, self.settings.policy)
 

@@ -11,18 +11,17 @@ from skill_evaluator.ci.fixtures import refuse_fetched
 from skill_evaluator.display.options import JUDGEMENTS, request_of
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.modes.run_outputs import pin_outputs
-from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.review.items import items_from
-from skill_evaluator.judges.review.queue import export_labels, queue_in
+from skill_evaluator.judges.prompting.judging import JudgeRunSize
+from skill_evaluator.judges.review.queue import export_labels, items_from, queue_in
 from skill_evaluator.judges.review.server import ReviewServer
 from skill_evaluator.judges.statistics import BAR
 from skill_evaluator.judges.workflows.calibration import calibrate
-from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest, DraftedCases, draft_cases
-from skill_evaluator.judges.workflows.drafting import draft_rubric
+from skill_evaluator.judges.workflows.drafting import DraftedCases, draft_cases, draft_rubric
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.judges.workflows.judging import judge as judge_outputs
 from skill_evaluator.judges.workflows.requests import (
     CalibrateRequest,
+    CasesDraftRequest,
     PairwiseRequest,
     RegressionRequest,
     RubricDraftRequest,

@@ -34,7 +34,7 @@ FORMATS: Mapping[str, str] = {
     "rubric-levels": "skill_evaluator.library.rubrics.RubricLevels",
     "rubric-lint": "skill_evaluator.checking.rubrics.RubricLint",
     "judging": "skill_evaluator.judges.prompting.judging.JudgeRun",
-    "judge-score-item": "skill_evaluator.judges.prompting.items.OutputItem",
+    "judge-score-item": "skill_evaluator.judges.prompting.questions.OutputItem",
     "judge-scores": "skill_evaluator.judges.modes.scoring.ScoreResults",
     "judge-pair-item": "skill_evaluator.judges.modes.pairwise.PairItem",
     "judge-pairs": "skill_evaluator.judges.modes.pairwise.PairwiseResults",
@@ -51,7 +51,7 @@ FORMATS: Mapping[str, str] = {
     "judge-corrupted": "skill_evaluator.judges.calibration.corruption.CorruptedPair",
     "judge-regression-label": "skill_evaluator.judges.calibration.labels.RegressionLabel",
     "judge-sentence-label": "skill_evaluator.judges.calibration.labels.SentenceLabel",
-    "review-item": "skill_evaluator.judges.review.items.ReviewItem",
+    "review-item": "skill_evaluator.judges.review.queue.ReviewItem",
     "review-label": "skill_evaluator.judges.review.queue.ReviewLabel",
 }
 """Each format with the model of its file or line."""

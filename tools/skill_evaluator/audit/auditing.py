@@ -41,7 +41,7 @@ _STABLE_GRADES = [grade for grade in GRADE_ORDER if grade.startswith("AA")]
 
 
 class _Figures:
-    """The figures of all models, over all benchmarks or on one: arrays by model."""
+    """The figures of all models over the benchmarks of a cube: arrays and lists in the order of the models."""
 
     def __init__(self, cube: Cube, scale: Sequence[str]) -> None:
         self.abilities, self.fluctuations = cube.abilities, cube.fluctuations
@@ -53,11 +53,11 @@ class _Figures:
 
 
 def audit(cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False) -> AuditResult:
-    """Audit a cube of at least two scenarios; raise AuditError for fewer.
+    """Compute the result of an audit from its cube; raise AuditError if the cube has fewer than two scenarios.
 
-    The grade on a benchmark is relative to the models on that benchmark. The thresholds of the mean over benchmarks
-    would be too strict, since the mean fluctuates less than its parts. If `centered`, fluctuations and grades are those
-    of the centered scores; the neutrality test always uses the scores as measured.
+    `bins` is the number of grades. If `centered`, fluctuations and grades are those of the centered scores; the
+    neutrality test always uses the scores as measured. A grade on a benchmark is relative to the models on that
+    benchmark, because a mean over benchmarks fluctuates less than its parts.
     """
     if len(cube.scenarios) < 2:
         raise AuditError(f"an audit requires at least 2 scenarios, better 10; this one has {len(cube.scenarios)}")
@@ -146,10 +146,7 @@ def _benchmark_figures(figures: _Figures, model: int) -> BenchmarkFigures:
 
 
 def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
-    """Return the share of a model's σ² that each benchmark contributes: w·cov(S_b, S) ÷ σ².
-
-    The shares sum to 1; if σ is 0, each is 0.
-    """
+    """Return the share of a model's σ² by benchmark: w·cov(S_b, S) ÷ σ². The sum is 1; if σ is 0, each share is 0."""
     scores = cube.scores[model] - cube.scores[model].mean(axis=0)
     total = scores @ cube.weights
     variance = float(total @ total)
@@ -160,7 +157,7 @@ def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
 
 
 def _usd_per_1000_right(cube: Cube, model: int) -> float | None:
-    """Return the cost of 1,000 right outputs in USD; None if the cost is unknown or no output is right."""
+    """Return the cost of 1,000 right outputs in USD, or None if the cost is unknown or no output is right."""
     cost, ability = cube.spending.get(cube.models[model]), float(cube.abilities[model])
     if cost is None or cost.usd_per_call is None or ability == 0:
         return None
@@ -244,9 +241,9 @@ def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedAudit:
-    """An audit's result and its cube of scores as measured.
+    """The result of an audit, and its cube of scores as measured.
 
-    `absent`: the models without outputs. `out`: the folder for the report's files; None writes none.
+    `absent`: the models without outputs. `out`: the folder for the report's files, or None to write no file.
     """
 
     result: AuditResult
@@ -256,7 +253,7 @@ class ReportedAudit:
 
 
 def report_audit(request: AuditReportRequest) -> ReportedAudit:
-    """Audit a table of scores or an audit's folder; raise AuditError if it cannot be read."""
+    """Compute the result of a table of scores or of an audit's folder; raise AuditError if it cannot be read."""
     weights = _read_weights(request.weights)
     folder, absent, remarks = None, [], []
     if request.cube:
@@ -294,7 +291,7 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
 
 
 def _read_weights(texts: Iterable[str]) -> dict[str, float]:
-    """Read the weight of each benchmark from `NAME=W`; raise AuditError."""
+    """Return the weight of each benchmark, by name, from texts `NAME=W`; raise AuditError for an invalid text."""
     weights = {}
     for text in texts:
         name, _, weight = text.rpartition("=")

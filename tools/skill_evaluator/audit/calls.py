@@ -1,6 +1,6 @@
-"""`audit run`: call every model on every benchmark, scenario, case and replicate, and count the outcomes.
+"""`audit run`: call every model with every question in every scenario, and count the outcomes.
 
-The outputs are stored in `audits/<id>/`: audit.json and one run folder per model.
+The outputs are saved in `audits/<id>/`: audit.json and one run folder per model.
 """
 
 import shlex
@@ -16,7 +16,6 @@ from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.display.options import FOLDERS, LATEST, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
-from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.engine import Questions
 from skill_evaluator.runner.journal import Run, check_writable, settings_digest
 from skill_evaluator.runner.limits import Budget
@@ -27,7 +26,7 @@ from skill_evaluator.text import nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRun:
-    """The calls of one model; `stopped` is the reason why calls were not made."""
+    """The calls of one model; `stopped` is the reason why calls were not made, or None if all were."""
 
     model_id: str
     tally: CallTally
@@ -37,7 +36,7 @@ class AuditRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResults:
-    """An audit and its runs; `models` is the number of models to call."""
+    """An audit and its runs; `models` is the number of models to call, also of those without a key."""
 
     request: AuditRunRequest
     audit: AuditManifest
@@ -47,12 +46,12 @@ class AuditResults:
 
     @property
     def complete(self) -> bool:
-        """Whether every model has enough outputs."""
+        """Whether every model has a run with enough outputs."""
         return len(self.runs) == self.models and all(run.complete for run in self.runs)
 
     @property
     def next_step(self) -> str:
-        """The next command, with its purpose."""
+        """A line with the next command and its purpose."""
         request = self.request
         if self.complete and all(run.tally.answered == run.tally.planned for run in self.runs):
             command = ["skill-evaluator", "audit", "report", str(self.folder), *words_of(request)]
@@ -69,7 +68,7 @@ class AuditResults:
 
 
 def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
-    """Draw a new audit or resume one, make the calls that have no output, and count the outcomes."""
+    """Draw a new audit or resume one, make the calls without an output, and count the outcomes."""
     validate_request(request)
     drawn, folder = _draw(request)
     audit, configuration = drawn.manifest, drawn.configuration
@@ -106,10 +105,9 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
 
 
 def _draw(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
-    """Return the audit to resume, or a new one, with its folder."""
+    """Return the audit to resume, or a new one, and its folder; raise AuditError if there is none to resume."""
     if request.resumed is None:
-        commit = commit_of(request.components)
-        drawn = new_audit(request, keyed=True, commit=commit, transport="batch" if request.batch else "direct")
+        drawn = new_audit(request, keyed=True)
         for doubt in drawn.manifest.doubts:
             print(f"warning: {visible(doubt)}", file=sys.stderr)
         return drawn, request.audits / drawn.manifest.id

@@ -1,6 +1,6 @@
 """The charts of an audit: the map of ability and fluctuation, the heat map and the box plot.
 
-This is a separate module because altair is optional: a page imports it when a chart is drawn.
+Only the drawing of a chart imports this module, because altair is optional.
 """
 
 from collections.abc import Iterable, Sequence
@@ -81,7 +81,6 @@ def quadrant_map(result: AuditResult) -> alt.LayerChart:
 
 
 def _point(model: ModelAudit) -> dict[str, Any]:
-    """Return the data of a model's point, with a description for screen readers."""
     description = f"{visible(model.model)}: ability {points(model.ability)}, fluctuation {points(model.fluctuation)}"
     return {
         "ability": model.ability,
@@ -98,7 +97,7 @@ def _data_of(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
-    """Draw lines at the medians, a tint over Q1, and the quadrants' names in the corners."""
+    """Draw lines at the medians, a tint over Q1 and, in the corners, the names of the quadrants."""
     if result.medians is None:
         return []
     middle = {"x": result.medians.ability, "y": result.medians.fluctuation}
@@ -120,7 +119,6 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
 
 
 def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
-    """Draw confidence intervals, points in the colours of their grades, and the names beside them."""
     colour, shape = _grade_encodings(point["grade"] for point in shown)
     style = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MAX_NAMED else 0.22, "aria": False}
     bars = (  # low to high
@@ -160,7 +158,7 @@ def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
 
 
 def heat_map(result: AuditResult) -> Any:
-    """Draw every score, coloured by its difference from the model's ability."""
+    """Draw the score of each model in each scenario, coloured by its difference from the model's ability."""
     rows = [row for model in ablest_first(result) for row in _cells(model)]
     largest = max((abs(row["deviation"]) for row in rows), default=0.0) or 1.0
     rows = [{**row, "pale": abs(row["deviation"]) > _MAX_PALE_DEVIATION * largest} for row in rows]
@@ -234,7 +232,7 @@ def _model_axis(models: Iterable[ModelAudit]) -> alt.Y:
 
 
 def _scenario_axis(result: AuditResult) -> tuple[alt.X, int]:
-    """Return an axis of names and the width of a column in pixels. Slant the names unless each fits its column."""
+    """Return an axis of scenario names and the width of a column in pixels; names are slanted if one is too long."""
     names = [name_text(name) for name in result.scenarios]
     width = _WIDE_CELL if len(names) <= _MANY_SCENARIOS else _NARROW_CELL
     axis = _name_axis("top", 0 if max(map(text_width, names), default=0.0) < width else -40)

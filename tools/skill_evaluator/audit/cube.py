@@ -85,7 +85,7 @@ class Cube:
 
     @cached_property
     def overall(self) -> Floats:
-        """S(m, t): the weighted mean over the benchmarks, [models, scenarios] in per cent."""
+        """S(m, t): the weighted mean of the scores over the benchmarks, [models, scenarios] in per cent."""
         return self.scores @ self.weights
 
     @cached_property
@@ -120,10 +120,10 @@ class Cube:
         )
 
     def centered(self) -> Self:
-        """Return the cube with each scenario's mean over the models subtracted, and the grand mean added again.
+        """Return the cube with each scenario's mean over the models subtracted, and the grand mean added.
 
-        Abilities relative to each other and to the cohort's mean are unchanged; a difference in difficulty between
-        scenarios no longer counts as fluctuation. Outputs are unchanged.
+        A difference in difficulty between scenarios then no longer counts as fluctuation. Abilities relative to each
+        other and to the cohort's mean are unchanged, and so are the outputs.
         """
         means = self.scores.mean(axis=0, keepdims=True)
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
@@ -214,7 +214,7 @@ def _complete_questions(cube: Cube, outcomes: Mapping[str, Outcomes], source: st
 
 
 def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
-    """Read a table of scores; raise AuditError with the line of a mistake."""
+    """Read a table of scores; raise AuditError with the line of a mistake, or if scores are missing."""
     benchmarks, cells = _read_scores(path)
     models = tuple(dict.fromkeys(model for model, _ in cells))
     scenarios = tuple(dict.fromkeys(scenario for _, scenario in cells))
@@ -227,7 +227,7 @@ def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "r
 
 
 def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], list[float]]]:
-    """Read the names of the benchmarks, and their scores by model and scenario. A missing score is NaN."""
+    """Return the names of the benchmarks, and their scores by (model, scenario). A missing score is NaN."""
     try:
         text = read_text(path, AuditError)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator_of(text), strict=True)
@@ -273,9 +273,9 @@ def _parse_score(cell: str, location: str, column: str) -> float:
 
 
 def write_cube(cube: Cube, folder: Path) -> list[Path]:
-    """Write cube.csv and, if outputs are known, outcomes.csv; raise StorageError.
+    """Write cube.csv and, if outputs are known, outcomes.csv, and return their paths; raise StorageError.
 
-    Names are written unchanged. A call without a score has no line in outcomes.csv.
+    A call without a score has no line in outcomes.csv.
     """
     table, answers = folder / "cube.csv", folder / "outcomes.csv"
     rows: list[list[Any]] = [["model", "template", *cube.benchmarks]]

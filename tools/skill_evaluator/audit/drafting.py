@@ -1,4 +1,4 @@
-"""`scenarios draft`: a domain → a family of scenarios that a model drafts, marked as unreviewed."""
+"""`scenarios draft`: have a model draft a family of scenarios for a domain, marked as unreviewed."""
 
 import re
 from pathlib import Path
@@ -9,16 +9,15 @@ from pydantic import Field
 from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.judges.prompting.questions import TEXT, form_of, list_of
-from skill_evaluator.judges.prompting.session import JudgeRunSize
+from skill_evaluator.judges.prompting import forms
+from skill_evaluator.judges.prompting.judging import JudgeRunSize
 from skill_evaluator.judges.workflows.drafting import HEADER, draft, draft_task
-from skill_evaluator.judges.workflows.requests import JudgeRequest
 from skill_evaluator.library.reading import yaml_text
 from skill_evaluator.library.scenarios import SLOT, new_family, write_family
 from skill_evaluator.runner.session import Watch
 
-_SCENARIO = form_of({"name": TEXT, "intent": TEXT, "template": (TEXT[0], f"…\n\n{SLOT}")})
-_SCENARIOS = form_of({"scenarios": list_of(_SCENARIO)})
+_SCENARIO = forms.object_of({"name": forms.TEXT, "intent": forms.TEXT, "template": (forms.TEXT[0], f"…\n\n{SLOT}")})
+_SCENARIOS = forms.object_of({"scenarios": forms.list_of(_SCENARIO)})
 
 
 class _Scenario(FrozenModel):
@@ -32,7 +31,7 @@ class _Family(FrozenModel):
 
 
 def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
-    """Have a model draft a family of eight to ten scenarios and return its folder; return the size for a dry run.
+    """Have a model draft eight to ten scenarios and return the folder of the family; in a dry run return the size.
 
     Raise ConfigError if the family exists, and JudgeError if the output contains no valid family.
     """
@@ -41,14 +40,7 @@ def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) 
     family = request.family or _file_name(request.task)
     folder = new_family(request.config, family)
     task = draft_task("scenarios", family, _SCENARIOS, {"domain": request.task}, request.seed)
-    judge_request = JudgeRequest(
-        judges=(request.model,),
-        seed=request.seed,
-        max_cost=request.max_cost,
-        dry_run=request.dry_run,
-        config=request.config,
-    )
-    texts = draft(judge_request, task, lambda value: _family_of(value, family), watch)
+    texts = draft(request.calling(request.model), task, lambda value: _family_of(value, family), watch)
     if isinstance(texts, JudgeRunSize):
         return texts
     write_family(folder, texts)

@@ -1,7 +1,7 @@
-"""Draw an audit: read and check its benchmarks (components), labelled cases, scenarios and models.
+"""Draw an audit: read its benchmarks (components), labelled cases, scenarios and models, and estimate its size.
 
-The questions of a benchmark depend on the seed alone, so that every model and scenario gets the same ones. To resume an
-audit, its inputs must be unchanged. The size of an audit is computed here, without a call.
+The questions of a benchmark depend on the seed alone, so that every model and scenario gets the same ones. An audit is
+resumed only if its inputs are unchanged.
 """
 
 import datetime
@@ -13,7 +13,7 @@ from functools import cached_property
 
 from skill_evaluator import __version__
 from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest, parts_of
-from skill_evaluator.audit.request import AuditFolders, AuditRequest, AuditRunRequest
+from skill_evaluator.audit.request import AuditFolders, AuditRunRequest
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ComponentError
 from skill_evaluator.files import read_text
@@ -24,7 +24,8 @@ from skill_evaluator.library.prompts import parse_prompt
 from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario, named_scenarios
 from skill_evaluator.providers import Configuration, Kinds, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Request
-from skill_evaluator.runner.journal import Run, Transport, new_invocation, settings_digest
+from skill_evaluator.repository import commit_of
+from skill_evaluator.runner.journal import Run, new_invocation, settings_digest
 from skill_evaluator.runner.prices import (
     COST_OF_BATCHES,
     CostEstimate,
@@ -72,7 +73,7 @@ class DrawnAudit:
         }
 
     def request(self, run: Run, call: Call) -> Request:
-        """Build the request of a call; its seed is derived from the cell, so that every cell has its own."""
+        """Build the request of a call; its seed is derived from the run's seed and the cell."""
         component, case = self._prompt_and_case(call.case_id)
         max_tokens, seed = run.model.params.max_output_tokens, run.manifest.seed
         return build_request(component, case, replicate=call.replicate, seed=seed, max_output_tokens=max_tokens)
@@ -98,7 +99,7 @@ class DrawnAudit:
 
 
 def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
-    """Read one benchmark; raise ComponentError, FixtureError, or AuditError if no case has a ground truth."""
+    """Read a benchmark; raise ComponentError or FixtureError, or AuditError if no case has a ground truth."""
     component = load_component(folders.components, name, folders.limits, folders.fixtures)
     cases = load_cases(component, folders.fixtures)
     labelled = {case.id: case for case in cases if case.labelled}
@@ -107,10 +108,8 @@ def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
     return LabelledBenchmark(component=component, cases=labelled, unlabelled=len(cases) - len(labelled))
 
 
-def new_audit(
-    request: AuditRequest, *, keyed: bool, commit: str | None = None, transport: Transport = "direct"
-) -> DrawnAudit:
-    """Draw a new audit. If `keyed`, skip models without an API key. Raise an error for invalid input."""
+def new_audit(request: AuditRunRequest, *, keyed: bool) -> DrawnAudit:
+    """Draw a new audit. If `keyed`, skip models without an API key; raise ConfigError if no model is left."""
     configuration = read_configuration(request.config)
     settings, kinds = configuration.settings, configuration.kinds
     models = select_models(configuration.models, request.models)
@@ -122,7 +121,7 @@ def new_audit(
     scenarios = _read_scenarios(request, names_of_family or default_scenarios(request))
     if keyed:
         models = tuple(with_keys(models, configuration).values())
-    if transport == "batch":
+    if request.batch:
         refuse_unbatched(models)
     weights = {name: benchmark.weight for name, benchmark in settings.audit.benchmarks.items()}
     questions = settings.audit.questions if request.questions is None else request.questions
@@ -131,7 +130,7 @@ def new_audit(
     manifest = AuditManifest(
         id=new_invocation(created),
         created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
-        commit=commit,
+        commit=commit_of(request.components) if keyed else None,
         seed=seed,
         replicates=request.replicates or settings.audit.replicates,
         questions=questions,
@@ -141,7 +140,7 @@ def new_audit(
             _draw_benchmark(labelled, weights.get(name, 1.0), questions, seed, _skipped_cases(labelled, models, kinds))
             for name, labelled in benchmarks.items()
         ],
-        transport=transport,
+        transport="batch" if request.batch else "direct",
         max_cost_usd=request.max_cost,
         evaluator_version=__version__,
     )
@@ -149,8 +148,8 @@ def new_audit(
     return DrawnAudit(configuration=configuration, manifest=manifest, benchmarks=benchmarks, scenarios=scenarios)
 
 
-def drawn_audit(manifest: AuditManifest, request: AuditRequest) -> DrawnAudit:
-    """Read the inputs of an audit to resume; raise AuditError if they have changed."""
+def drawn_audit(manifest: AuditManifest, request: AuditRunRequest) -> DrawnAudit:
+    """Read the inputs of an audit to resume; raise AuditError if they have changed or a model is unknown."""
     configuration = read_configuration(request.config)
     by_id = {model.id: model for model in configuration.models}
     model_ids = dict.fromkeys(request.models or manifest.models)
@@ -181,7 +180,7 @@ def drawn_audit(manifest: AuditManifest, request: AuditRequest) -> DrawnAudit:
 
 
 def _default_benchmarks(folders: AuditFolders) -> tuple[str, ...]:
-    """Return all components with `output: choice`; warn about unreadable ones."""
+    """Return the names of all components with `output: choice`; warn about components that cannot be read."""
     names: tuple[str, ...] = ()
     for path in sorted(folders.components.glob("*/prompt.md")):
         try:
@@ -201,7 +200,7 @@ def _default_benchmarks(folders: AuditFolders) -> tuple[str, ...]:
 
 
 def default_scenarios(folders: AuditFolders) -> tuple[str, ...]:
-    """Return the names of all scenarios, the bare prompt first; raise AuditError if there are none."""
+    """Return the names of the scenarios outside of families, `bare` first; raise AuditError if there are none."""
     names = sorted(path.stem for path in (folders.config / "scenarios").glob("*.md"))
     if not names:
         raise AuditError(f"{folders.config / 'scenarios'} contains no scenario; an audit requires at least two")
@@ -213,7 +212,7 @@ def _read_scenarios(folders: AuditFolders, names: Iterable[str]) -> dict[str, Sc
 
 
 def draw_questions(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
-    """Draw the ids of a benchmark's questions from the seed and the benchmark's name alone; sorted.
+    """Draw question ids from `names` by the seed and the benchmark's name, sorted; None draws all.
 
     >>> draw_questions(["c", "a", "b"], 2, 7, "geography") == draw_questions(["a", "b", "c"], 2, 7, "geography")
     True
@@ -225,7 +224,7 @@ def draw_questions(names: Sequence[str], questions: int | None, seed: int, bench
 
 
 def _skipped_cases(labelled: LabelledBenchmark, models: Sequence[Model], kinds: Kinds) -> dict[str, str]:
-    """Return the reason for each case that some model cannot take. Raise AuditError if that is every case."""
+    """Return the reasons of cases that some model does not accept, by case; raise AuditError if that is every case."""
     cases = list(labelled.cases.values())
     sizes = input_sizes(labelled.component, cases)
     reasons = {
@@ -274,14 +273,14 @@ def _changes_in(drawn: DrawnAudit) -> list[str]:
 
 
 def changed_cases(benchmark: AuditedBenchmark, labelled: LabelledBenchmark) -> list[str]:
-    """List the cases whose document or ground truth was changed or deleted since the audit was drawn."""
+    """Return a text for each case that was changed or deleted since the audit was drawn."""
     digests = {name: case.digest for name, case in labelled.cases.items()}
     changed = (name for name, recorded_digest in benchmark.cases.items() if digests.get(name) != recorded_digest)
     return [f"case '{name}' of '{benchmark.name}'" for name in changed]
 
 
 def validate_request(request: AuditRunRequest) -> None:
-    """Raise ConfigError, RunError or AuditError for invalid options."""
+    """Raise ConfigError, RunError or AuditError if the options are invalid."""
     counts = {"--replicates": request.replicates, "--questions": request.questions}
     refuse_amounts({**counts, "--concurrency": request.concurrency}, request.max_calls, request.max_cost)
     fixed_options = ("benchmarks", "scenarios", "questions", "replicates", "seed")
@@ -307,11 +306,11 @@ class AuditSize:
 
 
 def size_audit(request: AuditRunRequest) -> AuditSize:
-    """Check every input and estimate the size of an audit. Needs no key and writes nothing."""
+    """Check the inputs of a new audit and estimate its size, without keys; raise an error for invalid input."""
     if request.resumed is not None:
         raise AuditError("--dry-run cannot be combined with --resume or --run")
     validate_request(request)
-    drawn = new_audit(request, keyed=False, transport="batch" if request.batch else "direct")
+    drawn = new_audit(request, keyed=False)
     return AuditSize(
         audit=drawn.manifest,
         models=drawn.estimates(),

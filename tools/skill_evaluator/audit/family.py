@@ -1,7 +1,7 @@
-"""`scenarios check`: check whether a family of templates is ready for an audit, and show the scores of a trial.
+"""`scenarios check`: check whether a family of scenarios is ready for an audit, and read the scores of a trial.
 
-Code checks the number of templates, near-copies and unfilled placeholders. `REVIEW` has the questions for a human
-reviewer. A trial is an audit of a few questions in these scenarios.
+A family is a folder of scenarios, which are system-prompt templates. A trial is an audit of a few questions in them.
+Code checks the number of templates, near-copies and placeholders; `REVIEW` has the questions for a human reviewer.
 """
 
 import re
@@ -36,7 +36,7 @@ _PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{[a-z_]+\}|<<.*?>>|\[(?:insert|your) [^
 
 
 class ScenarioRemark(FrozenModel):
-    """One finding; `scenario` is null for the family as a whole."""
+    """A finding about a scenario, or about the whole family if `scenario` is null."""
 
     severity: Literal["error", "warning"]
     scenario: str | None
@@ -45,7 +45,7 @@ class ScenarioRemark(FrozenModel):
 
 
 class Trial(FrozenModel):
-    """The scores of an audit in these scenarios: model → scenario → per cent right."""
+    """An audit in these scenarios; `scores` are in per cent right, by model and then scenario."""
 
     audit: str
     questions: int
@@ -98,13 +98,13 @@ def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
 
 
 def similarity(first: Scenario, second: Scenario) -> float:
-    """Return the similarity of two templates' words, from 0 to 1 (normalized Indel similarity)."""
+    """Return the similarity of the words of two templates, from 0 to 1 (normalized Indel similarity)."""
     texts = (" ".join(words(scenario.template.replace(SLOT, " "))) for scenario in (first, second))
     return float(fuzz.ratio(*texts)) / 100
 
 
 def check_templates(scenarios: Sequence[Scenario]) -> Iterator[ScenarioRemark]:
-    """Yield the errors and warnings about the templates of a family."""
+    """Yield a remark for each copy and placeholder, for an unreviewed template, and for too few templates."""
     if len(scenarios) < MIN_SCENARIOS:
         message = f"{len(scenarios)} scenarios; an audit requires at least {MIN_SCENARIOS}"
         yield _remark("error", None, "too few", message)
@@ -128,10 +128,7 @@ def _remark(severity: Literal["error", "warning"], scenario: str | None, rule: s
 
 
 def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Trial | None:
-    """Return the scores of the named audit, or of the newest audit with at least two of these scenarios.
-
-    Return None if there is no such audit.
-    """
+    """Return the trial that `request` names, else the newest audit with at least two of these scenarios, else None."""
     if request.trial is not None:
         return _read_trial(request, request.trial, _audited_scenarios(request.trial, scenarios))
     for folder in sorted((path.parent for path in request.audits.glob(f"*/{AUDIT}")), reverse=True):
@@ -145,7 +142,7 @@ def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Tri
 
 
 def _audited_scenarios(folder: Path, scenarios: Sequence[Scenario]) -> list[str]:
-    """Return the scenarios that an audit used with the same templates."""
+    """Return the names of the scenarios that an audit used with the same templates."""
     audit_digests = read_audit_manifest(folder / AUDIT).scenarios
     return [scenario.name for scenario in scenarios if audit_digests.get(scenario.name) == scenario.digest]
 

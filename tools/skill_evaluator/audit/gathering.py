@@ -41,7 +41,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """The calls of a model, counted. `outcomes`: the number by kind, such as `scored` and `unparseable`."""
+    """The number of a model's calls, and their cost. `outcomes`: the number by kind, such as `unparseable`."""
 
     planned: int
     outcomes: Mapping[str, int]
@@ -54,7 +54,7 @@ class CallTally:
     def count(
         cls, planned: int, outcomes: Mapping[str, int], replicates: Collection[Replicate], priced: Priced | None
     ) -> Self:
-        """Count the replicates and their cost; `priced` is None if the model is no longer in models.yaml."""
+        """Build the tally of replicates; `priced` is None if the model is no longer in models.yaml."""
         answered = [(call.completion, call.latency_s) for call in replicates if call.completion is not None]
         return cls(
             planned=planned,
@@ -67,7 +67,7 @@ class CallTally:
 
     @property
     def answered(self) -> int:
-        """The number of calls with an output, scored or not."""
+        """The number of calls with an output, also of those without a score."""
         return sum(count for kind, count in self.outcomes.items() if kind in ANSWERED)
 
     @property
@@ -82,14 +82,14 @@ class CallTally:
 
     @property
     def model_cost(self) -> ModelCost:
-        """The mean cost and the median latency of an output."""
+        """The mean cost of an output and the median latency; the cost is None if it is unknown."""
         usd_per_call = None if self.cost_usd is None or not self.answered else self.cost_usd / self.answered
         return ModelCost(usd_per_call=usd_per_call, latency_s=self.latency_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GatheredAudit:
-    """An audit with its scores, in the order of its manifest. `remarks` are warnings."""
+    """An audit with its outputs by benchmark, its calls by model, and warnings (`remarks`)."""
 
     manifest: AuditManifest
     outcomes: Mapping[str, Outcomes]
@@ -102,9 +102,9 @@ class GatheredAudit:
         return [name for name in self.manifest.models if not self.tallies[name].answered]
 
     def cube(self, weights: Mapping[str, float], missing: Missing) -> Cube:
-        """Build the cube of the models with outputs; `weights` override those of the manifest.
+        """Build the cube of the models with outputs; `weights` replace those of the manifest.
 
-        Raise AuditError if no model has an output.
+        Raise AuditError if no model has an output, or if scores are missing and `missing` does not exclude them.
         """
         models = [name for name in self.manifest.models if self.tallies[name].answered]
         if not models:
@@ -122,7 +122,7 @@ class GatheredAudit:
 
 
 def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
-    """Read, check and score every run of an audit.
+    """Read and score every run of an audit.
 
     Raise AuditError if a case has changed since the audit was drawn, or if a run belongs to another audit or has other
     inputs.
@@ -191,12 +191,12 @@ class _Grid:
         self._scorer = Scorer(labelled.component, cases, audit.replicates, scores)
 
     def begin(self, replicate: Replicate, case: str) -> None:
-        """Start scoring the output of one call, if it has one."""
+        """Start to score the output of a call, if the call has one."""
         if replicate.completion is not None and replicate.failure is None:
             self._scorer.begin(case, replicate.completion.text)
 
     def score(self, replicate: Replicate, model: int, scenario: str, case: str) -> str:
-        """Store the score of one call and return the kind of its outcome."""
+        """Store the score of a call and return the kind of its outcome."""
         if replicate.completion is not None and replicate.failure is None:
             scored = self._scorer.scored(case, replicate.completion.text)
             kind, score = scored.outcome, scored.metrics[self._metric]
@@ -229,7 +229,7 @@ def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manif
 
 
 def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replicate]:
-    """Yield the readable replicates of a run's journal; add a remark for each unreadable or unplanned line."""
+    """Yield the readable replicates of a run's journal; append a remark on unreadable and unplanned lines."""
     unplanned = 0
     try:
         for replicate in read_answers(folder, remarks.append):

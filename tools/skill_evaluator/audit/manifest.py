@@ -1,6 +1,6 @@
 """The file audit.json: the models, scenarios, benchmarks and cases of an audit, each with its digest.
 
-A call's case is a cell, named `<benchmark>/<scenario>/<case>`.
+A case in a scenario is a cell, named `<benchmark>/<scenario>/<case>`; it is the case of a call.
 """
 
 from collections.abc import Mapping
@@ -53,17 +53,17 @@ class AuditedBenchmark(FrozenModel):
 
     @property
     def left_out(self) -> list[str]:
-        """A sentence that names the cases that some model cannot take; empty if there are none."""
+        """A list of one sentence that names the cases that some model does not accept; empty if there are none."""
         names = listed([f"{case_id} ({why})" for case_id, why in self.not_applicable.items()])
         return [f"'{self.name}': skipped for every model, since not applicable to some: {names}"] if names else []
 
     @property
     def shaping(self) -> dict[str, str]:
-        """The digests of the inputs of a call; the declarations only affect scoring and are not among them."""
+        """The digests of the files that determine a call, by name; datasets.json only affects scoring."""
         return {name: value for name, value in sorted(self.digests.items()) if name != "datasets"}
 
     def cell_digest(self, case: str, template: str) -> str:
-        """Return the digest of a call's inputs: the case, the template (its digest), and the benchmark's files."""
+        """Return the digest of a cell's inputs: case, template (given as digest) and files of the benchmark."""
         shaping = (f"{name} {value}" for name, value in self.shaping.items())
         return digest("\n".join((self.cases[case], template, *shaping)))
 
@@ -100,7 +100,7 @@ class AuditManifest(FrozenModel):
         return self.questions_in_all * len(self.scenarios) * self.replicates
 
     def cells(self) -> dict[str, str]:
-        """Return the digest of each cell's inputs, by cell, in the order of the calls.
+        """Return the digest of the inputs of each cell, by the cell's name, in the order of the calls.
 
         All scenarios of a question come before the next question, so that the scenarios of an interrupted audit can be
         compared. Benchmarks alternate.
@@ -133,7 +133,7 @@ class AuditManifest(FrozenModel):
 
     @property
     def doubts(self) -> list[str]:
-        """Warnings about the size of the audit and about skipped cases."""
+        """Warnings about sizes that are too small and about skipped cases."""
         questions = {benchmark.name: len(benchmark.cases) for benchmark in self.benchmarks}
         sentences = size_warnings(len(self.models), len(self.scenarios), questions, self.replicates)
         for benchmark in self.benchmarks:
@@ -176,5 +176,5 @@ def write_manifest(folder: Path, manifest: AuditManifest) -> None:
 
 
 def read_audit_manifest(path: Path) -> AuditManifest:
-    """Read an audit.json; raise AuditError if it is broken or of a newer version."""
+    """Read an audit.json; raise AuditError if it is invalid or of a newer version."""
     return read_versioned(AuditManifest, path, "manifest_version", MANIFEST_VERSION, AuditError)

@@ -1,6 +1,6 @@
-"""Build the report of an audit as a list of blocks: a summary of one screen, then the details.
+"""Build the report of an audit as a page of blocks: a summary of one screen, then the details.
 
-The terminal, Markdown, the site and the chart files all come from this list.
+The terminal, Markdown, the site and the chart files are rendered from this page.
 """
 
 import sys
@@ -69,20 +69,23 @@ def print_audit(result: AuditResult, form: Format) -> None:
 
 
 def audit_page(result: AuditResult) -> Page:
-    """Return the page of an audit."""
+    """Build the page of an audit, with the sections summary, models, scenarios and benchmarks."""
     parts = (_summary_blocks, _model_blocks, _scenario_blocks, _benchmark_blocks)
     names = ("summary", "models", "scenarios", "benchmarks")
     return Page([Section(name=name, blocks=list(part(result))) for name, part in zip(names, parts, strict=True)])
 
 
 def site_audit(result: AuditResult) -> dict[str, Any]:
-    """Return the contents of the audit's page on the site: the finding, the reason and the blocks."""
+    """Return the values of the site's audit template: `finding`, its reason `why`, and `page_blocks`."""
     finding, reason = finding_text(result)
     return {"finding": finding, "why": reason, "page_blocks": audit_page(result).blocks}
 
 
 def write_audit(reported: ReportedAudit) -> list[Path]:
-    """Write page, result, charts and cube, and return their paths; warn if charts cannot be drawn."""
+    """Write report.md, report.json, charts and cube into `reported.out`, and return their paths.
+
+    Print a warning if charts cannot be drawn; write nothing if `out` is None.
+    """
     out, page = reported.out, audit_page(reported.result)
     if out is None:
         return []
@@ -99,7 +102,7 @@ def write_audit(reported: ReportedAudit) -> list[Path]:
 
 
 def draw(page: Page, folder: Path) -> list[Path]:
-    """Write every chart as SVG; raise AuditError if the extra is not installed, StorageError if writing fails."""
+    """Write every chart as an SVG file and return the paths; raise AuditError if a library is not installed."""
     try:
         drawings = draw_charts(page.blocks)
     except ImportError as problem:
@@ -110,7 +113,6 @@ def draw(page: Page, folder: Path) -> list[Path]:
 
 
 def _summary_blocks(result: AuditResult) -> Iterator[Block]:
-    """Yield the first screen: neutrality, the table, thresholds, noise and the advice."""
     yield ForMedia(("terminal", "markdown"), [Heading("Stability audit", level=2)])
     yield ForMedia(("site",), [Heading("Grades and advice")])
     yield Line(f"{size_text(result)}.")
@@ -141,7 +143,6 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
 
 
 def _advice(regime: Regime) -> str:
-    """Format a regime's rule, its ranking and the models that the rule excludes as a sentence."""
     sentence = f"{regime.title} ({regime.note}): {_entry_list(regime.ranked)}"
     return f"{sentence}; filtered out: {_entry_list(regime.left_out)}." if regime.left_out else f"{sentence}."
 

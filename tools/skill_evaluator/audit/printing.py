@@ -1,7 +1,4 @@
-"""Print the size of an audit, the outcomes of its calls, and the check of its scenarios.
-
-A dry run uses this module, so that it does not import numpy.
-"""
+"""Print the size of an audit, the outcomes of its calls, and the check of its scenarios."""
 
 import shlex
 import sys
@@ -76,7 +73,7 @@ def _size_page(size: AuditSize) -> Page:
 
 
 def print_audit_runs(results: "AuditResults", form: Format) -> None:
-    """Print the runs to stdout, and the next command to stderr."""
+    """Print the counts of an audit's calls to stdout, and the next command to stderr."""
     rows = [
         {
             "model_id": run.model_id,
@@ -117,7 +114,10 @@ def _counts(run: "AuditRun") -> list[Cell]:
 
 
 def print_family(check: "FamilyCheck", form: Format, request: ScenariosCheckRequest | None = None) -> None:
-    """Print the check of a family. With `request`, also print the command that runs a trial unless there was one."""
+    """Print the check of a family to stdout.
+
+    If `request` is given and a ready family has no trial, print the command that runs one to stderr.
+    """
     name = "the scenarios" if check.family is None else f"the family {check.family}"
     remarks = []
     for remark in check.remarks:

@@ -95,7 +95,7 @@ def size_text(result: AuditResult) -> str:
 
 
 def neutrality_text(result: AuditResult) -> str:
-    """Format the neutrality verdict, the range of the scenarios' means, and the grades that centering changes."""
+    """Format the neutrality verdict, the range of the means, and the number of grades that centering changes."""
     means, neutrality = result.neutrality.means, result.neutrality
     ranged = f"means {points(min(means))} to {points(max(means))}, range {points(neutrality.range)} points"
     if result.regraded is None:
@@ -105,7 +105,7 @@ def neutrality_text(result: AuditResult) -> str:
 
 
 def noise_text(result: AuditResult) -> str:
-    """Format the median noise of a score, or the options that measure it."""
+    """Format the median noise of a score; if it is unknown, name the option that measures it."""
     if result.noise_floor is not None:
         noise = f"{points(result.noise_floor)} points within a scenario (median over the models)"
         return f"{noise}, from {counted(result.replicates or 0, 'replicate')} per question."
@@ -116,7 +116,7 @@ def noise_text(result: AuditResult) -> str:
 
 
 def finding_text(result: AuditResult) -> tuple[str, str]:
-    """Return the headline, which names the safe defaults (Q1), and its explanation."""
+    """Return the headline of an audit, which names the safe defaults (Q1), and its explanation."""
     cohort = f"grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit"
     if result.medians is None:
         return "No model is called a safe default", f"a single model has no cohort to be compared with; {cohort}."

@@ -15,7 +15,7 @@ from skill_evaluator.audit.request import (
 )
 from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
-from skill_evaluator.judges.prompting.session import JudgeRunSize
+from skill_evaluator.judges.prompting.judging import JudgeRunSize
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted

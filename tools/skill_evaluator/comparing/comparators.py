@@ -29,8 +29,8 @@ _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 class Comparator:
     """A comparator: `canonical` returns a hashable form; `close` decides on two raw values under a tolerance.
 
-    Both take any JSON value except null. `close` is reflexive and symmetric, is true for equal canonical forms and
-    depends only on these forms. It is called only if the rule has a tolerance or threshold.
+    Both take any JSON value except null. `close` must be reflexive and symmetric, be true for equal canonical forms and
+    depend only on these forms. It is called only if the rule has a tolerance or threshold.
     """
 
     canonical: Callable[[Any, FieldRule], Hashable]
@@ -39,7 +39,7 @@ class Comparator:
 
 @cache
 def comparator(name: str) -> Comparator:
-    """Return a shipped or plugin comparator by name. Raise ComponentError if it is unknown."""
+    """Return the comparator with this name, shipped or of a package. Raise ComponentError if it is unknown."""
     if name in COMPARATORS:
         return COMPARATORS[name]
     added = plugins.load(COMPARATOR_GROUP, name, Comparator)
@@ -51,7 +51,7 @@ def comparator(name: str) -> Comparator:
 
 
 def equal(truth: Any, output: Any, rule: FieldRule) -> bool:
-    """Return whether two leaves are equal under a rule. Null equals only null."""
+    """Return whether two leaves are equal under a rule, including its tolerance or threshold. Null equals only null."""
     if truth is None or output is None:
         return truth is output
     by = comparator(rule.compare or "exact")
@@ -61,7 +61,7 @@ def equal(truth: Any, output: Any, rule: FieldRule) -> bool:
 
 
 def canonical(value: Any, rule: FieldRule) -> Hashable:
-    """Return the canonical form of a leaf under a rule."""
+    """Return the hashable form of a leaf under a rule. Without a tolerance, leaves with equal forms are equal."""
     return comparator(rule.compare or "exact").canonical(value, rule)
 
 
@@ -112,7 +112,7 @@ def amount(text: str) -> float | None:
 
 
 def read_number(text: str) -> int | float | str:
-    """Parse a text in JSON's number format; return any other text unchanged.
+    """Return the number in a text of JSON's number format. Return any other text unchanged.
 
     >>> read_number("4.750"), read_number("1E+2"), read_number("007"), read_number("4 kg")
     (4.75, 100.0, '007', '4 kg')
@@ -184,7 +184,7 @@ def _category(value: Any, rule: FieldRule) -> Hashable:
 
 
 def token_f1(truth: str, output: str) -> float:
-    """Return the harmonic mean of precision and recall over words, as multisets.
+    """Return the harmonic mean of precision and recall of the output's words, as multisets.
 
     Range 0 to 1, 1 is best; both empty → 1. Rajpurkar et al. 2016 (SQuAD), https://arxiv.org/abs/1606.05250, but
     articles count.

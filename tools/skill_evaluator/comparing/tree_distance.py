@@ -57,7 +57,7 @@ def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
 
 
 def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) -> Tree:
-    """Build the tree from (label, number of children) in postorder; trees to compare share `numbers`."""
+    """Build a tree from (label, number of children) of each node in postorder. Trees to compare share `numbers`."""
     labels: list[int] = []
     sizes: list[int] = []
     shapes: list[int] = []
@@ -116,7 +116,7 @@ class _TreeTables:
 
 
 class _Tables:
-    """Costs of mapping forests: the first p nodes of one tree to the first q nodes of the other, from some leaf on.
+    """The costs of mapping the first p nodes of one tree to the first q nodes of the other.
 
     A mapping keeps postorder. So a mapping through the cell (p, q) costs at least the edit distance of the labels
     before the cell plus that of the labels after it. If this sum is more than k, the cell is skipped.

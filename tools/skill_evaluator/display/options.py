@@ -122,7 +122,6 @@ class LibraryOptions(FormatOption, ConfigOption, FixturesOption, ComponentsOptio
 
 
 def _shared(help: str, *flags: str, **how: Any) -> Any:
-    """Return the parameter of an option that several classes have."""
     return option(help, None, *flags, **how).metadata["parameter"]
 
 
@@ -143,7 +142,7 @@ SKILLS = "Components, by name or folder; default: all."
 
 
 def declared(kind: type) -> Iterator[tuple[dataclasses.Field[Any], Any, Any]]:
-    """Yield the field, the parameter and the type of each command-line option."""
+    """Yield the field, the cyclopts parameter and the type of each command-line option."""
     hints = get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
         hint, parameter = get_args(hints[field.name])
@@ -171,7 +170,6 @@ def flags_of(field: dataclasses.Field[Any], parameter: Any) -> tuple[str, ...]:
 
 
 def _value(hint: Any) -> str:
-    """Return the placeholder of an option's value in the help: its type or its choices."""
     members = [member for member in get_args(hint) if member is not NoneType]
     if get_origin(hint) is Literal:
         return "|".join(map(str, members))
@@ -179,7 +177,7 @@ def _value(hint: Any) -> str:
 
 
 def words_of(options: Any, *names: str) -> list[str]:
-    """Return the command-line arguments of the named options that differ from the default (default: the folders)."""
+    """Return command-line arguments for the options `names`, or else the folders, that differ from their defaults."""
     arguments, parts = list[str](), list[str]()
     for field, parameter, _ in declared(type(options)):
         value = getattr(options, field.name)
@@ -195,12 +193,12 @@ def words_of(options: Any, *names: str) -> list[str]:
 
 
 def folders_of(options: Any) -> dict[str, Any]:
-    """Return the folders of the library in the options of a command, as keyword arguments of `Library`."""
+    """Return the options of a command that name the library's folders, as keyword arguments of `Library`."""
     return {name: getattr(options, name) for name in FOLDERS if hasattr(options, name)}
 
 
 def keywords_of(options: Any, request: type, *left_out: str) -> dict[str, Any]:
-    """Return the options of a request as keyword arguments of a method of `Library`, without those `left_out`."""
+    """Return options of a request as keyword arguments of a method of `Library`: all but the folders and `left_out`."""
     names = (field.name for field in dataclasses.fields(request))
     return {name: getattr(options, name) for name in names if name not in (*FOLDERS, "format", "platform", *left_out)}
 

@@ -33,7 +33,7 @@ def drift_of(records: Sequence[Record], recorded: RecordedComponent) -> Comparis
 
 
 def with_drift(records: Sequence[Record], repeated: Sequence[bool], recorded: RecordedComponent) -> list[Record]:
-    """Add the drift to complete records that repeat a version, as `repeated` says of each; warn of drifted models."""
+    """Add the drift to the complete records whose flag in `repeated` is true, and warn of models that drifted."""
     reruns = [record for record, is_rerun in zip(records, repeated, strict=True) if is_rerun and record.complete]
     drifts = drifts_in(drift_of(reruns, recorded)) if reruns else {}
     for record in reruns:
@@ -54,7 +54,7 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 
 def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
-    """Compare the pairs of runs with earlier runs; only drift counts as a change."""
+    """Compare runs of a version with earlier runs (the baselines of `pairs`). Only drift counts as a change."""
     pairs = [without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
     result = compare_records(skill, pairs, rules)
     measured = measure_all(pairs)

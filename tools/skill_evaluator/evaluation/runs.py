@@ -306,21 +306,17 @@ def _check_planned_options(runs: Sequence[Run], request: EvaluationRequest) -> N
             ("--replicates", None if manifest.role == "baseline" else request.replicates, manifest.replicates),
             ("--seed", request.seed, manifest.seed),
             ("--shard", request.shard, manifest.shard),
-            ("--case", request.cases or None, manifest.selection),
+            ("--case", request.cases or None, manifest.selection or None),
+            ("--with-baseline", request.with_baseline or None, manifest.beside is not None),
+            ("--failing", request.failing or None, manifest.reruns_failing),
+            ("--rerun-baseline", request.rerun_baseline or None, manifest.role == "again"),
+            ("--draft", request.draft or None, manifest.draft),
+            ("--batch", request.batch or None, manifest.transport == "batch"),
         ):
             if value is not None and value != planned:
-                original = f"with {_option_text(planned)}" if planned not in (None, ()) else "without it"
-                option = f"{flag} {_option_text(value)}"
+                option = flag if value is True else f"{flag} {_option_text(value)}"
+                original = "without it" if planned in (None, False) else f"with {_option_text(planned)}"
                 raise RunError(f"cannot resume {run.folder} with {option}: it was planned {original}")
-        for flag, is_set, is_planned in (
-            ("--with-baseline", request.with_baseline, manifest.beside is not None),
-            ("--failing", request.failing, manifest.reruns_failing),
-            ("--rerun-baseline", request.rerun_baseline, manifest.role == "again"),
-            ("--draft", request.draft, manifest.draft),
-            ("--batch", request.batch, manifest.transport == "batch"),
-        ):
-            if is_set and not is_planned:
-                raise RunError(f"cannot resume {run.folder} with {flag}: it was planned without it")
 
 
 def _option_text(value: object) -> str:

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -106,15 +107,15 @@ def explain(
         for each in run_cases:
             replicates = [journal.get(Call(each.id, index)) for index in range(manifest.replicates)]
             answers = read_answers(component, each, replicates, partial(_outcome, scorer, each.id))
-            views.append(case_view(component, each, answers, partial(_check_scores, scorer, each)))
+            answers = [replace(answer, checks=_check_scores(scorer, each, answer)) for answer in answers]
+            views.append(case_view(component, each, answers))
     return manifest, views if field is None else only_field(views, component, _INDEX.sub("[]", field))
 
 
-def _check_scores(scorer: Scorer, case: Case, answer: Answer) -> tuple[None, CheckScores]:
-    """Return None, because the view computes the metrics, and the scores of the checks of one output."""
+def _check_scores(scorer: Scorer, case: Case, answer: Answer) -> CheckScores:
     if answer.text is not None and answer.outcome in (SCORED, UNPARSEABLE):
-        return None, scorer.scored(case.id, answer.text).checks
-    return None, all_failed(case) if answer.outcome in ANSWERED else {}
+        return scorer.scored(case.id, answer.text).checks
+    return all_failed(case) if answer.outcome in ANSWERED else {}
 
 
 def _cases_of(folder: Path, case_ids: Iterable[str], cases: Mapping[str, Case], purpose: str) -> list[Case]:

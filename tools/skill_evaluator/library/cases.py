@@ -64,7 +64,7 @@ _NO_META = ("id", "question", "options", "answer", "not_applicable", "unreviewed
 
 
 class Question(BaseModel):
-    """One line of questions.jsonl: a question, its options in the order of the letters, and the right letter."""
+    """One line of questions.jsonl: a question, the options in the order of their letters, and the right letter."""
 
     model_config = ConfigDict(frozen=True, extra="allow", str_strip_whitespace=True, defer_build=True)
 
@@ -91,24 +91,20 @@ class Question(BaseModel):
 
     @model_validator(mode="after")
     def _check_answer(self) -> "Question":
-        if self.answer is not None and self.answer not in tuple(self.letters):
-            raise ValueError(f"answer '{self.answer}' is not among the options A to {self.letters[-1]}")
+        letters = letters_of(self.options)
+        if self.answer is not None and self.answer not in tuple(letters):
+            raise ValueError(f"answer '{self.answer}' is not among the options A to {letters[-1]}")
         return self
-
-    @property
-    def letters(self) -> str:
-        """The letters of the options."""
-        return letters_of(self.options)
 
     @property
     def document(self) -> str:
         """The question, a blank line, and one line per option."""
-        lines = (f"{letter}. {option}" for letter, option in zip(self.letters, self.options, strict=True))
+        lines = (f"{letter}. {option}" for letter, option in zip(ascii_uppercase, self.options, strict=False))
         return f"{self.question}\n\n" + "\n".join(lines)
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """The line's other values, such as topic and why."""
+        """The other values of the line by name, such as topic and why."""
         values = self.model_dump(exclude=set(_NO_META))
         return {name: value for name, value in values.items() if value is not None}
 
@@ -116,34 +112,6 @@ class Question(BaseModel):
     def digest(self) -> str:
         """The digest of question, options and answer."""
         return digest(canonical_json([self.question, list(self.options), self.answer]))
-
-
-def read_questions(path: Path, limit: SizeLimit) -> tuple[list[Question], list[str]]:
-    """Return the questions of a file in order, and a problem for each invalid line."""
-    questions: list[Question] = []
-    problems: list[str] = []
-    lines: dict[str, int] = {}
-    try:
-        for number, value in read_lines(path, FixtureError, limit=limit):
-            try:
-                question = Question.model_validate(value)
-                question.document.encode()
-            except ValidationError as problem:
-                problems.append(f"{path}:{number}: {first_problem(problem)}")
-                continue
-            except UnicodeEncodeError:
-                problems.append(f"{path}:{number}: {_SURROGATE}")
-                continue
-            first_line = lines.setdefault(question.id, number)
-            if first_line == number:
-                questions.append(question)
-            else:
-                problems.append(f"{path}:{number}: id '{question.id}' is also the id of line {first_line}")
-    except FixtureError as problem:
-        problems.append(str(problem))
-    if not questions and not problems:
-        problems.append(f'{path} has no questions; add lines of {{"id", "question", "options", "answer"}}')
-    return questions, problems
 
 
 _MAX_ERROR_CHARS = 500  # characters of a schema error, which may quote the whole ground truth
@@ -275,9 +243,7 @@ def read_cases(
     sources = find_cases(component, fixtures_dir)
     where = listed([str(source) for source in sources])
     if component.output == "choice":
-        questions, problems = read_question_cases(sources[0], component)
-        for problem in problems:
-            on_problem(FixtureError(problem))
+        questions = read_questions(sources[0], component, on_problem)
         ids = _select([case.id for case in questions], patterns, where)
         return tuple(case for case in questions if case.id in ids)
     folders = {folder.name: folder for source in sources for folder in case_folders(source)}
@@ -303,16 +269,6 @@ def read_cases(
         except FixtureError as problem:
             on_problem(problem)
     return _with_pdfs([cases[case_id] for case_id in sorted(cases)], component, on_problem)
-
-
-def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
-    try:
-        return with_pdfs(cases, component)
-    except FixtureError as problem:
-        if len(cases) < 2:
-            on_problem(problem)
-            return ()
-    return tuple(case for each in cases for case in _with_pdfs([each], component, on_problem))
 
 
 def cases_of_table(
@@ -437,29 +393,50 @@ def _without_cases(component: Component, reason: str) -> FixtureError | NotEvalu
     return NotEvaluatedError(f"'{component.name}' is not evaluated yet: {reason}")
 
 
-def read_question_cases(path: Path, component: Component) -> tuple[list[Case], list[str]]:
-    """Return the questions of a file as cases sorted by id, and one problem per invalid line."""
+def read_questions(path: Path, component: Component, on_problem: ProblemHandler) -> list[Case]:
+    """Return the questions of a file as cases sorted by id; `on_problem` receives the problem of each invalid line."""
     if others := [name for name in component.prompt.inputs if name != DOCUMENT]:
         raise FixtureError(
             f"{path}: a question is only the document of a case, but the prompt also requires {listed(others)}"
         )
-    questions, problems = read_questions(path, component.limits.size_of("document_bytes"))
-    cases = [
-        Case(
-            id=question.id,
-            inputs={DOCUMENT: question.document},
-            truth=question.answer,
-            labelled=question.answer is not None,
-            meta=question.meta,
-            digest=question.digest,
-            options=question.options,
-            not_applicable=question.not_applicable,
-            unreviewed=question.unreviewed,
-            checks=component.checks,
-        )
-        for question in sorted(questions, key=lambda question: question.id)
-    ]
-    return cases, problems
+    cases: dict[str, Case] = {}
+    lines: dict[str, int] = {}
+    problems: list[str] = []
+    try:
+        for number, value in read_lines(path, FixtureError, limit=component.limits.size_of("document_bytes")):
+            try:
+                question = Question.model_validate(value)
+                question.document.encode()
+            except ValidationError as problem:
+                problems.append(f"{path}:{number}: {first_problem(problem)}")
+            except UnicodeEncodeError:
+                problems.append(f"{path}:{number}: {_SURROGATE}")
+            else:
+                if (first_line := lines.setdefault(question.id, number)) != number:
+                    problems.append(f"{path}:{number}: id '{question.id}' is also the id of line {first_line}")
+                cases.setdefault(question.id, _case_of_question(question, component))
+    except FixtureError as problem:
+        problems.append(str(problem))
+    if not cases and not problems:
+        problems.append(f'{path} has no questions; add lines of {{"id", "question", "options", "answer"}}')
+    for text in problems:
+        on_problem(FixtureError(text))
+    return [cases[case_id] for case_id in sorted(cases)]
+
+
+def _case_of_question(question: Question, component: Component) -> Case:
+    return Case(
+        id=question.id,
+        inputs={DOCUMENT: question.document},
+        truth=question.answer,
+        labelled=question.answer is not None,
+        meta=question.meta,
+        digest=question.digest,
+        options=question.options,
+        not_applicable=question.not_applicable,
+        unreviewed=question.unreviewed,
+        checks=component.checks,
+    )
 
 
 def _select(ids: Sequence[str], patterns: Sequence[str], source: str) -> set[str]:
@@ -479,12 +456,17 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
     truth_path = _first_file(folder, TRUTHS, root)
     if truth_path is None and (others := sorted(path.name for path in folder.iterdir() if _TRUTH.match(path.name))):
         raise FixtureError(f"{folder / others[0]} is not read; name a ground truth {' or '.join(TRUTHS)}")
+    truth = None
+    if truth_path is not None and truth_path.name in TEXT_TRUTHS and component.output == "text":
+        truth = read_text(truth_path, FixtureError, limit).strip()
+    elif truth_path is not None:
+        truth = _checked(read_json(truth_path, FixtureError, limit), str(truth_path), component)
     turns_path = _first_file(folder, (f"{TURNS}.json",), root)
     case = Case(
         id=folder.name,
         inputs=_read_inputs(folder, component, root, limit),
         turns=() if turns_path is None else read_turns(read_json(turns_path, FixtureError, limit), turns_path),
-        truth=None if truth_path is None else _read_truth(truth_path, component, limit),
+        truth=truth,
         labelled=truth_path is not None,
         meta=meta,
         not_applicable=declared.not_applicable,
@@ -514,10 +496,11 @@ def _ready(case: Case, component: Component, source: Path | str) -> Case:
     """Check a case and set the inputs that its component uses, with the digests."""
     used, inputs = component.prompt.inputs, case.inputs
     if missing := [name for name in used if name not in inputs]:
+        place = f"'{missing[0]}' in {source if isinstance(source, str) else source / INPUTS}"
+        if isinstance(source, Path) and missing[0] == DOCUMENT:
+            place = str(source / "document.md")
         hint = nearest(missing[0], inputs) if inputs else ""
-        raise UnfilledError(
-            f"case '{case.id}' has no {listed(missing)}: {_where_of(missing[0], source)} is missing {hint}".rstrip()
-        )
+        raise UnfilledError(f"case '{case.id}' has no {listed(missing)}: {place} is missing {hint}".rstrip())
     texts = {name: text_of(value) for name, value in inputs.items()}
     if not texts.get(DOCUMENT, "x").strip():
         raise FixtureError(f"the document of case '{case.id}' in {source} is empty")
@@ -539,26 +522,34 @@ def _digested(case: Case) -> Case:
     return replace(case, parts=parts).as_used(case.used)
 
 
-def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
+def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
     """Return cases with the page count of each PDF, or with its text if the prompt has `text_of: pdf`.
 
-    All PDFs are read in one process. Raise FixtureError if a PDF cannot be read or has no text.
+    All PDFs are read in one process, or one by one if a PDF cannot be read.
     """
-    prompt = component.prompt
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
-    results = read_pdfs(pdfs, component.limits, texts=prompt.text_of == "pdf") if pdfs else {}
+    if not pdfs:
+        return tuple(cases)
+    as_text = component.prompt.text_of == "pdf"
+    try:
+        results = read_pdfs(pdfs, component.limits, texts=as_text)
+        empty = [file.path for file in pdfs if as_text and not results[file.path]["text"].strip()]
+        if empty:
+            raise FixtureError(f"{empty[0]} has no text (it may be a scan); remove text_of from prompt.md")
+    except FixtureError as problem:
+        if len(cases) > 1:
+            return tuple(case for each in cases for case in _with_pdfs([each], component, on_problem))
+        on_problem(problem)
+        return ()
 
     def replaced(value: Any) -> Any:
         if not isinstance(value, File) or value.media_type != PDF:
             return value
-        if prompt.text_of is None:
-            return replace(value, pages=results[value.path]["pages"])
-        if not results[value.path]["text"].strip():
-            raise FixtureError(f"{value.path} has no text (it may be a scan); remove text_of from prompt.md")
-        return results[value.path]["text"]
+        result = results[value.path]
+        return result["text"] if as_text else replace(value, pages=result["pages"])
 
     filled = (replace(case, inputs={name: replaced(value) for name, value in case.inputs.items()}) for case in cases)
-    return tuple(_digested(case) if pdfs else case for case in filled)
+    return tuple(map(_digested, filled))
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
@@ -568,12 +559,6 @@ def refuse_unfilled(component: Component, cases: Iterable[Case], current: Compon
     for case in cases:
         if missing := [name for name in component.prompt.inputs if name not in case.inputs]:
             raise FixtureError(f"{component.version} requires the input '{missing[0]}', which case '{case.id}' lacks")
-
-
-def _where_of(name: str, source: Path | str) -> str:
-    if isinstance(source, str):  # a row of a table
-        return f"'{name}' in {source}"
-    return f"{source / 'document.md'}" if name == DOCUMENT else f"'{name}' in {source / 'inputs.json'}"
 
 
 def _read_inputs(folder: Path, component: Component, root: ConfinedFolder, limit: SizeLimit) -> dict[str, Any]:
@@ -610,12 +595,6 @@ def with_files(inputs: Mapping[str, Any], folder: Path, root: ConfinedFolder, li
 def _first_file(folder: Path, names: Sequence[str], root: ConfinedFolder) -> Path | None:
     path = next((folder / name for name in names if (folder / name).exists()), None)
     return None if path is None else root.inside(path)
-
-
-def _read_truth(path: Path, component: Component, limit: SizeLimit) -> Any:
-    if path.name in TEXT_TRUTHS and component.output == "text":
-        return read_text(path, FixtureError, limit).strip()
-    return _checked(read_json(path, FixtureError, limit), str(path), component)
 
 
 def _checked(truth: Any, source: str, component: Component) -> Any:

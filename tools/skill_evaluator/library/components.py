@@ -164,8 +164,7 @@ def find_texts(
     }
 
 
-def refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[Any], file: Path) -> None:
-    """Raise ComponentError if a declared path without `*` occurs in no ground truth."""
+def _refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[Any], file: Path) -> None:
     if output == "json" and not truths:
         return
     existing = {part.path for truth in truths for part, _ in FieldPlan().walk(truth)} if output == "json" else {""}
@@ -207,9 +206,7 @@ class Dataset(StrictModel, defer_build=False):
 
     id: str = "default"
     evaluate: bool = Field(default=True, description="false: do not evaluate this component")
-    fixtures: str | None = Field(
-        default=None, description="folder of its cases in the fixtures folder; default: the component's name"
-    )
+    fixtures: str | None = Field(default=None, description="folder of its cases in the fixtures folder")
     columns: Columns = Field(default_factory=Columns, description="columns of a table of cases")
     contract: str | None = Field(
         default=None,
@@ -220,9 +217,7 @@ class Dataset(StrictModel, defer_build=False):
     output: Output | None = Field(
         default=None, description="the output type, if the prompt's format does not declare it"
     )
-    metrics: tuple[str, ...] = Field(
-        default=(), description="metrics to score, including metrics that are not scored by default"
-    )
+    metrics: tuple[str, ...] = Field(default=(), description="metrics to score in place of the default ones")
     primary_metric: str | None = None
     fields: dict[str, FieldRule] = Field(default_factory=dict, description="comparison rules of fields by path")
     checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of the outputs of all cases")
@@ -383,7 +378,7 @@ def _compared(
     """Return the arguments of Component that compare outputs, by name, and the digest of these settings."""
     texts_lengths, prose = find_texts(answers.schema, dataset.fields, truths)
     if answers.schema is None:  # the ground truths then define the valid paths
-        refuse_unknown_paths(dataset.fields, answers.output, truths, file)
+        _refuse_unknown_paths(dataset.fields, answers.output, truths, file)
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
     plan = plan_fields(answers.schema, {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}, str(file))
     labelled = bool(truths) or answers.output == "choice"

@@ -256,9 +256,7 @@ class _Files:
             definitions[self._names[path, fragment]] = self._rewritten(self._target(path, fragment, reference), path)
         drafts = {str(file["$schema"]).rstrip("#") for file in self._read.values() if "$schema" in file}
         if len(drafts) > 1:
-            raise ComponentError(
-                f"{self._where} refers to a file of a different draft: $schema is {' and '.join(drafts)}"
-            )
+            raise ComponentError(f"{self._where} refers to a file of a different draft: {' and '.join(drafts)}")
         draft = {"$schema": drafts.pop()} if drafts else {}
         return draft | schema | ({"$defs": definitions} if definitions else {})
 
@@ -293,10 +291,8 @@ class _Files:
     def _definition_name(self, reference: str, path: Path) -> str:
         file, _, fragment = reference.partition("#")
         if ":" in file or file.startswith("/"):
-            raise ComponentError(
-                f"{self._where} refers to '{reference}'; only references inside of it (#/...) and to files of this "
-                "repository (../other/schema.json) are followed"
-            )
+            allowed = "references inside of it (#/...) and to files of this repository (../other/schema.json)"
+            raise ComponentError(f"{self._where} refers to '{reference}'; only {allowed} are followed")
         target = Path(os.path.normpath(path.parent / unquote(file))) if file else path
         key = (target, f"#{fragment}")
         if key not in self._names:

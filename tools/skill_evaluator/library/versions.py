@@ -28,7 +28,7 @@ from skill_evaluator.library.sources import (
 )
 from skill_evaluator.library.sources.tree import OWN, SourceComponent, commit_tree, written_own
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.text import canonical_json, comparable_version, digest, is_generated
+from skill_evaluator.text import canonical_json, digest, is_generated
 
 _PROMPT, _SCHEMA = "prompt.md", "schema.json"
 
@@ -80,7 +80,7 @@ def bump(before: str | None, after: str) -> Bump:
     """
     if before is None:
         return Bump.NEW
-    old, new = (semver.Version.parse(comparable_version(version)) for version in (before, after))
+    old, new = map(semver.Version.parse, (before, after))
     if new < old:
         return Bump.LOWERED
     # both number different prompts after the same version
@@ -105,38 +105,30 @@ def breaks_contract(before: str, after: str) -> bool:
 def read_versions(
     repository: Repository, commits: Sequence[str | None], folder: str
 ) -> list[dict[str, ComponentVersion]]:
-    """Read the components in a folder, by name, at each commit; the commit None has no components.
+    """Return the components in a folder, by name, at each commit; the commit None has no components."""
+    sources = sources_in(repository.root / folder)
+    read = partial(_read_sources, sources=sources) if sources else _read_folder
+    return [read(repository, commit, folder) if commit else {} for commit in commits]
 
-    A component that is equal at several commits is read once.
-    """
-    if sources := sources_in(repository.root / folder):
-        return [_read_sources(repository, commit, folder, sources) if commit else {} for commit in commits]
+
+def _read_folder(repository: Repository, commit: str, folder: str) -> dict[str, ComponentVersion]:
     depth = len(folder.split("/")) if folder not in ("", ".") else 0
-    trees = []  # blob ids of prompt and schema at each commit, by component and file name
-    for commit in commits:
-        blobs: dict[str, dict[str, str]] = {}
-        for path, blob in ({} if commit is None else repository.files(commit, folder)).items():
-            parts = path.split("/")[depth:]
-            if len(parts) == 2 and parts[1] in (_PROMPT, _SCHEMA):
-                blobs.setdefault(parts[0], {})[parts[1]] = blob
-        trees.append({name: files for name, files in sorted(blobs.items()) if _PROMPT in files})
-    texts = repository.contents(blob for tree in trees for files in tree.values() for blob in files.values())
-    cache: dict[tuple[str, str, str | None], ComponentVersion] = {}
-    history = []
-    for commit, tree in zip(commits, trees, strict=True):
-        versions, files_at_commit = {}, None
-        for name, files in tree.items():
-            key = (name, files[_PROMPT], files.get(_SCHEMA))
-            if key not in cache:
-                schema = texts[key[2]] if key[2] else None
-                cache[key] = _read_own(within(folder, name), texts[key[1]], schema)
-            version = cache[key]
-            if version.program is not None and commit is not None:
-                files_at_commit = repository.files(commit, "") if files_at_commit is None else files_at_commit
-                version = _watched(version, version.program.watched(version.folder, files_at_commit))
-            versions[name] = version
-        history.append(versions)
-    return history
+    blobs: dict[str, dict[str, str]] = {}  # of prompt.md and schema.json, by component and file name
+    for path, blob in repository.files(commit, folder).items():
+        parts = path.split("/")[depth:]
+        if len(parts) == 2 and parts[1] in (_PROMPT, _SCHEMA):
+            blobs.setdefault(parts[0], {})[parts[1]] = blob
+    components = {name: files for name, files in sorted(blobs.items()) if _PROMPT in files}
+    texts = repository.contents(blob for files in components.values() for blob in files.values())
+    all_files: Mapping[str, str] = {}
+    versions = {}
+    for name, files in components.items():
+        version = _read_own(within(folder, name), texts[files[_PROMPT]], texts.get(files.get(_SCHEMA, "")))
+        if version.program is not None:
+            all_files = all_files or repository.files(commit, "")
+            version = _watched(version, version.program.watched(version.folder, all_files))
+        versions[name] = version
+    return versions
 
 
 def _read_sources(

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of, malformed
-from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
-from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, parsed_body
+from skill_evaluator.providers.remote import UNREADABLE, Content, HttpAnswer, RemoteProvider, TooLargeError, parsed_body
 
 DELETED_STATUSES = (404, 410)  # HTTP statuses of a deleted batch or deleted results
 _MAX_RESULT_BYTES = 1_000_000_000  # all results of a batch come in one body

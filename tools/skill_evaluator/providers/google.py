@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -29,14 +29,16 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.remote import RemoteProvider
+from skill_evaluator.providers.remote import (
+    Connection,
+    HttpAnswer,
+    RemoteProvider,
+    Send,
+    base64_of,
+    content_of,
+    error_from_status,
+)
 from skill_evaluator.providers.structured import sent_schema
-from skill_evaluator.providers.wire import HttpAnswer, base64_of, content_of, error_from_status
-
-if TYPE_CHECKING:
-    from google.genai.client import AsyncClient
-
-    from skill_evaluator.providers.sdk import SdkConnection, Send
 
 _STOP: Mapping[str, StopReason] = {
     "STOP": "stop",
@@ -152,11 +154,11 @@ def _file(file: File) -> Mapping[str, Any]:
     return {"inlineData": {"mimeType": file.media_type, "data": base64_of(file)}}
 
 
-def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
+def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> Connection:
     """Open the SDK's client with explicit settings in place of the environment's. A base_url may end in a version."""
     from google.genai import Client
 
-    from skill_evaluator.providers.sdk import SdkConnection
+    from skill_evaluator.providers.transport import SdkConnection
 
     connection = SdkConnection(model, settings, identity)
     is_vertex = identity is not None or connection.place is not None
@@ -189,7 +191,7 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
     return connection
 
 
-def _requests_of(client: "AsyncClient", model: Model) -> "Send":
+def _requests_of(client: Any, model: Model) -> Send:
     """Return a function that makes the SDK send requests for calls and batches with the given bodies."""
 
     async def send(

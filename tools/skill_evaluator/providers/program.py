@@ -28,8 +28,7 @@ from skill_evaluator.providers.base import (
     fields_of,
     usual_sampling,
 )
-from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
-from skill_evaluator.providers.wire import TooLargeError, base64_of, parsed_answer
+from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider, TooLargeError, base64_of, parsed_answer
 
 MODEL = Model(id="program", provider="program", structured_output="none")
 VARIABLES = "PROGRAM_ENV"  # the CI secret with all variables of a program, one NAME=value per line

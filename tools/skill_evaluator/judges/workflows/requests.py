@@ -1,5 +1,6 @@
 """The options of the judge commands. Help and completion import only this module."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -117,12 +118,32 @@ class CalibrateRequest(JudgeRequest):
 
 
 @options
-class RubricDraftRequest(ConfigOption, FormatOption):
+class DraftRequest(ConfigOption):
+    """The options of the commands that have a model draft a text."""
+
+    seed: int = rare("Seed of the calls.", 0)
+    max_cost: MaxCost = None
+    dry_run: bool = flag("Print the maximum cost; make no call.")
+
+    def calling(self, model_id: str) -> JudgeRequest:
+        """Return the request that calls this model once per question."""
+        call = JudgeRequest(judges=(model_id,), config=self.config, seed=self.seed)
+        return replace(call, max_cost=self.max_cost, dry_run=self.dry_run)
+
+
+@options
+class RubricDraftRequest(DraftRequest, FormatOption):
     """The options of `judge rubric`."""
 
     draft: str = option("Description of what should be judged.", ..., metavar="TEXT")
     judge: str = option("The model that drafts; an id of models.yaml.", ..., "-j", metavar="ID")
     out: Path = option("The new .yaml file, named after the rubric's id.", ..., metavar="FILE")
-    seed: int = rare("Seed of the call.", 0)
-    max_cost: MaxCost = None
-    dry_run: bool = flag("Print the maximum cost; make no call.")
+
+
+@options
+class CasesDraftRequest(ComponentsOption, FixturesOption, DraftRequest):
+    """The cases that a model drafts."""
+
+    skill: str = argument("The component.", metavar="COMPONENT")
+    model: str = option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
+    count: int = option("Number of cases to draft.", 10, "-n", min=1, max=200)

@@ -27,7 +27,7 @@ from skill_evaluator.records.record import (
     strict_by_replicate,
 )
 from skill_evaluator.records.summaries import AMOUNTS, CaseAmount
-from skill_evaluator.stats import mean_or_none
+from skill_evaluator.stats import by_key, mean_or_none
 from skill_evaluator.text import counted, differences, listed
 
 Kind = Literal["accuracy", "reproducibility", "field", "amount"]
@@ -45,9 +45,10 @@ class Pair:
 
     `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first;
     the runs of a version are pooled. `anchor` is the record of the last accepted version, or the oldest comparable
-    record. `passed_over` describes recorded runs and cases that do not count, and `unstable` the unstable cases by id.
-    `side_by_side`: the two are treated as interleaved although no record says so. `any_served`: a change of the served
-    model does not prevent the comparison. `unproved_judge` is the uncalibrated judge of the candidate's checks.
+    record. `passed_over` describes recorded runs and cases that do not count, and `unstable` has the scores and the
+    reason of each unstable case, as text, by case id. `side_by_side`: the two are treated as interleaved although no
+    record says so. `any_served`: a change of the served model does not prevent the comparison. `unproved_judge` is the
+    uncalibrated judge of the candidate's checks.
     """
 
     baseline: Record | None
@@ -76,7 +77,7 @@ class Pair:
 
     @property
     def is_beside(self) -> bool:
-        """Whether the two runs are interleaved, or treated as interleaved, so that no day lies between them."""
+        """Whether the two runs are interleaved, or are treated as interleaved."""
         return self.side_by_side or (self.baseline is not None and self.candidate.beside == self.baseline.run_id)
 
 
@@ -94,10 +95,10 @@ class ReadOutputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedCases:
-    """The comparable part of two records: the unchanged `cases`, and the reasons in `left_out` of the others by id.
+    """The comparable part of two records: the unchanged `cases`, each from the baseline and from the candidate.
 
-    `barriers` are the reasons why nothing is comparable, and `remarks` the differences that do not prevent a
-    comparison. `read` counts the outputs of baseline and candidate.
+    `left_out` has the reason of each other case by id. `barriers` are the reasons why nothing is comparable, and
+    `remarks` the differences that do not prevent a comparison. `read` counts the outputs of baseline and candidate.
     """
 
     cases: tuple[tuple[CaseRecord, CaseRecord], ...]
@@ -118,7 +119,7 @@ def mark_concurrent(pair: Pair) -> Pair:
 
 
 def common_part(baseline: Record, candidate: Record, *, any_served: bool = False) -> SharedCases:
-    """Return the comparable part of two records. With `any_served`, a change of the served model is no barrier."""
+    """Return the comparable part of two records. With `any_served`, the served model may differ."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     shared = [case_id for case_id in before if case_id in after]
@@ -145,9 +146,10 @@ def _read_outputs(cases: Iterable[CaseRecord]) -> ReadOutputs:
 
 
 def served_change(baseline: Record, candidate: Record) -> Change | None:
-    """Return whether the served model or only its release changed. Return None if neither did, and for programs.
+    """Return "model" if another model was served, "date" if only another release. Return None otherwise.
 
     If two models are compared, the served model counts as changed only if one of the runs was served by several models.
+    A program chooses its own models, so they are not compared.
     """
     if candidate.provider == "program":
         return None
@@ -276,7 +278,7 @@ class PairedScores:
 
 
 def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[PairedScores]:
-    """Yield the measures that both versions have in at least one case: metrics, then agreement, then fields."""
+    """Yield the scores of each metric, agreement and field that both versions have in at least one case."""
     for name in metrics:
         yield from _measure(name, "accuracy", cases)
     for name in AGREEMENT:
@@ -361,7 +363,10 @@ def cut_pair(pair: Pair, case_ids: Container[str]) -> Pair:
 
 
 def without_unstable(pair: Pair, unstable: Mapping[str, str], metric: str) -> Pair:
-    """Remove the unstable cases from a pair; `unstable` of the pair then has their scores and reasons by id."""
+    """Remove the unstable cases from a pair, and describe them in its field `unstable`.
+
+    The parameter `unstable` has the reason of each case by id; the description adds its scores by `metric`.
+    """
     runs = [run for run in pair.runs if run is not None]
     by_run = [{case.case_id: mean_or_none(strict_scores(case, metric)) for case in run.per_case} for run in runs]
     every = {case_id for scores in by_run for case_id in scores}
@@ -374,20 +379,22 @@ def without_unstable(pair: Pair, unstable: Mapping[str, str], metric: str) -> Pa
 
 
 def pooled(record: Record, again: Sequence[Record]) -> Record:
-    """Add the outputs of further runs of the same version to the cases of a record."""
+    """Return a copy of a record whose cases also have the outputs of further runs (`again`) of its version."""
     if not again:
         return record
-    others = [{case.question: case for case in run.per_case} for run in again]
-    cases = [
-        _pooled_case([case, *(run[case.question] for run in others if case.question in run)])
-        for case in record.per_case
-    ]
+    others = by_key((case.question, case) for run in again for case in run.per_case)
+    cases = [_pooled_case([case, *others.get(case.question, [])]) for case in record.per_case]
     coverage = sum(run.coverage for run in (record, *again)) / (1 + len(again))
     return record.model_copy(update={"per_case": cases, "coverage": coverage})
 
 
 def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
     newest, counts, shares = runs[0], [run.fields for run in runs], [run.reproducibility for run in runs]
+    amounts = {}
+    for name in AMOUNTS:
+        parts = [run.amounts[name] for run in runs if name in run.amounts]
+        if n := sum(part.n for part in parts):
+            amounts[name] = CaseAmount(mean=sum(part.mean * part.n for part in parts) / n, n=n)
     return newest.model_copy(
         update={
             "outcomes": [outcome for run in runs for outcome in run.outcomes],
@@ -413,18 +420,9 @@ def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
                 for check_id, check in newest.checks.items()
                 if all(check_id in run.checks for run in runs)
             },
-            "amounts": {
-                name: _pooled_amount(amounts)
-                for name in AMOUNTS
-                if (amounts := [run.amounts[name] for run in runs if name in run.amounts])
-            },
+            "amounts": amounts,
         }
     )
-
-
-def _pooled_amount(amounts: Sequence[CaseAmount]) -> CaseAmount:
-    n = sum(amount.n for amount in amounts)
-    return CaseAmount(mean=sum(amount.mean * amount.n for amount in amounts) / n, n=n)
 
 
 APART = "the two runs have different checks"
@@ -441,7 +439,8 @@ def with_same_checks(pair: Pair) -> Pair:
     before, after = ({case.case_id: case.checks for case in run.per_case} for run in (pair.baseline, pair.candidate))
     alike = {case_id: _alike(before.get(case_id, {}), checks) for case_id, checks in after.items()}
     if pair.unproved_judge and not all(check.judged for checks in alike.values() for check in checks.values()):
-        alike = {case_id: _without_judged_weight(checks) for case_id, checks in alike.items()}
+        for checks in alike.values():
+            checks |= {name: one.model_copy(update={"weight": 0.0}) for name, one in checks.items() if one.judged}
 
     def cut(runs: Sequence[Record]) -> tuple[Record, ...]:
         checked = [[(case, alike.get(case.case_id, {})) for case in run.per_case] for run in runs]
@@ -459,10 +458,6 @@ def with_same_checks(pair: Pair) -> Pair:
         baseline_again=cut(pair.baseline_again),
         candidate_again=cut(pair.candidate_again),
     )
-
-
-def _without_judged_weight(checks: Mapping[str, CheckRecord]) -> dict[str, CheckRecord]:
-    return {name: one.model_copy(update={"weight": 0.0}) if one.judged else one for name, one in checks.items()}
 
 
 def _alike(before: Mapping[str, CheckRecord], after: Mapping[str, CheckRecord]) -> dict[str, CheckRecord]:

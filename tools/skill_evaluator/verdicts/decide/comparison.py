@@ -14,7 +14,6 @@ from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.stats import ALPHA, ROUNDING, benjamini_hochberg, by_key, rounded, t_cdf, t_quantile
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.amounts import amount_reasons, amount_results, with_amounts
 from skill_evaluator.verdicts.decide.comparability import (
     Pair,
     PairedScores,
@@ -51,6 +50,8 @@ from skill_evaluator.verdicts.decide.rules import (
     MOSTLY,
     Losses,
     VerdictRules,
+    amount_reasons,
+    amount_results,
     component_verdict,
     has_collapsed,
     is_harmed_everywhere,
@@ -59,6 +60,7 @@ from skill_evaluator.verdicts.decide.rules import (
     model_verdict,
     verdict_on,
     verdict_with_losses,
+    with_amounts,
 )
 
 Results = Sequence[MeasureResult]
@@ -169,7 +171,10 @@ _MISSING = "the missing outputs would decide it"
 
 
 def open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return the reason why a measure is inconclusive by chance, and its remedy. Return None if it is not."""
+    """Return the reason why a measure is inconclusive, and what would decide it.
+
+    Return None if the measure is not inconclusive, or if only a calibrated judge would decide it.
+    """
     effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
     if effect is None or measured.q is None:
         return None
@@ -189,7 +194,7 @@ def open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> t
 
 
 def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: VerdictRules) -> str:
-    """Return what would decide an inconclusive measure, as text, if its difference D persists.
+    """Return the remedies for an inconclusive measure (such as more cases), if its difference D persists.
 
     With the t quantile t, a drop is excluded if the standard error is at most (D + tolerance) ÷ t, and significant if
     it is at most −D ÷ t. The part of the error between cases falls with the square root of their number; the variance
@@ -264,7 +269,7 @@ def reasons_of(
 
 
 def remedy_of(compared: Compared, results: Results, coverage: float, rules: VerdictRules) -> str | None:
-    """Return what would decide an inconclusive verdict, as text. Return None if only people can, by the cases."""
+    """Return the remedy for an inconclusive verdict, such as more cases. Return None if only people can decide it."""
     if coverage < rules.required_coverage:
         return _MISSING
     if _is_of_one_case(results):
@@ -278,7 +283,7 @@ def remedy_of(compared: Compared, results: Results, coverage: float, rules: Verd
 
 
 def _unsupported(common: SharedCases, results: Results, rules: VerdictRules) -> Iterator[tuple[str, str]]:
-    """Yield reason and remedy of each fault of the outputs: too many are unreadable, or a score is too low to fall."""
+    """Yield the reason and the remedy if too many outputs are unreadable, and of each score that is too low to fall."""
     for side, outputs in zip(("baseline", "candidate"), common.read, strict=True):
         if not outputs.suffices:
             reason = f"{outputs.read} of {outputs.planned} outputs of the {side} could be read, fewer than half"
@@ -489,7 +494,7 @@ def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[S
 def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
     """Return the id of the first earlier run of the candidate's version that regressed. Return None if none did.
 
-    Each run is pooled with the runs before it. Only critical measures count, with p × `models`, the number of models.
+    Each run is pooled with the runs before it. Only critical measures count, with p multiplied by the number of models.
     """
     runs = (*pair.candidate_again, pair.candidate)
     for count, run in enumerate(runs[:-1]):
@@ -571,7 +576,7 @@ def _coverage(compared: Compared) -> float:
 
 
 def _result(measured: MeasureEffects, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
-    """Build the result of a measure; `models` is the number of models, or None if too few outputs were scored."""
+    """Build the result of a measure. `models` is the number of models, or None if too few outputs were scored."""
     measure, effect, pair, q = measured.measure, measured.effect, compared.pair, measured.q
     levels, tolerance, harm = rules.levels(measure), rules.tolerance(measure), rules.policy.harm
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"

@@ -283,7 +283,7 @@ class MeasureEffects:
 
     @classmethod
     def of(cls, measure: PairedScores, pair: Pair, common: SharedCases) -> "MeasureEffects":
-        """Measure the difference between two versions."""
+        """Measure the difference between the versions of a pair; `common` has their shared cases."""
         before, after = ArmStatistics.of(measure.before), ArmStatistics.of(measure.after)
         has_replicates = measure.kind != "reproducibility"  # agreement is one value per case
         arrays = cls(
@@ -349,7 +349,7 @@ def _measure(pair: Pair, baseline: Record, wanted: Callable[[PairedScores], bool
 
 
 def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:
-    """Yield the drift of the model after the baseline's run, which would be mistaken for an effect of the prompt."""
+    """Yield a reason if the model drifted after the baseline's run: it would look like an effect of the prompt."""
     version = baseline.skill_version
     if pair.any_served or pair.is_beside or version == pair.candidate.skill_version:
         return

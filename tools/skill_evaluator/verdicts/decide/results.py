@@ -3,8 +3,7 @@
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 
 from pydantic import Field
@@ -36,7 +35,7 @@ _NO_TRUTH = "no ground truth"
 
 
 class Missing(FrozenModel):
-    """The missing values of a measure, and the bounds of the difference: all worst and all best for the candidate.
+    """The missing values of a measure, and the bounds of its difference: the worst and the best for the candidate.
 
     `lost` describes the missing outputs by case id, the widest bound first; `baseline_lost` and `candidate_lost` count
     them. `undefined` has the reason why the metric has no value, by case id. `rests_on` is the share of cases with a
@@ -53,28 +52,6 @@ class Missing(FrozenModel):
     rests_on: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Range:
-    """One version's outputs of a case: the sum of their scores, their number, and the missing outputs by kind."""
-
-    total: float
-    count: int
-    planned: int
-    lost: Counter[str]
-
-    @property
-    def low(self) -> float:
-        return self.total / self.count
-
-    @property
-    def high(self) -> float:
-        return (self.total + self.lost.total()) / self.count
-
-    def words(self, name: str) -> str:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.lost.items()))
-        return f"{name} {self.lost.total()} of {self.planned} ({kinds})"
-
-
 def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing | None:
     """Return the bounds of a measure's difference over all shared cases. Return None if nothing is missing.
 
@@ -85,28 +62,25 @@ def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing |
     if kind == "reproducibility" or all(_is_complete(case, name, kind) for case in chain.from_iterable(cases)):
         return None
     undefined = _undefined_cases(cases, name) if kind == "accuracy" else {}
-    read = ((old.case_id, _range_of(old, name, kind), _range_of(new, name, kind)) for old, new in cases)
-    sides = {case_id: (old, new) for case_id, old, new in read if case_id not in undefined and old and new}
-    lost = {case_id: old.high - old.low + new.high - new.low for case_id, (old, new) in sides.items()}
+    outputs = {old.case_id: (_outputs_of(old, name, kind), _outputs_of(new, name, kind)) for old, new in cases}
+    outputs = {case_id: both for case_id, both in outputs.items() if case_id not in undefined and all(both)}
+    lost = {case_id: sum(len(_reasons(one)) / len(one) for one in both) for case_id, both in outputs.items()}
     lossy = sorted((case_id for case_id in lost if lost[case_id] > 0.0), key=lambda case_id: (-lost[case_id], case_id))
-    if not sides or not (lossy or undefined):
+    if not outputs or not (lossy or undefined):
         return None
-    worst = sum(new.low - old.high for old, new in sides.values()) / len(sides)
-    best = sum(new.high - old.low for old, new in sides.values()) / len(sides)
+    worst = sum(_mean(new, 0.0) - _mean(old, 1.0) for old, new in outputs.values()) / len(outputs)
+    best = sum(_mean(new, 1.0) - _mean(old, 0.0) for old, new in outputs.values()) / len(outputs)
     labelled = sum(reason != _NO_TRUTH for reason in undefined.values())
-    lost_words = {}
-    for case_id in lossy:
-        versions = zip(("baseline", "candidate"), sides[case_id], strict=True)
-        lost_words[case_id] = "; ".join(side.words(name) for name, side in versions if side.lost)
+    planned = {old.case_id: (len(old.outcomes), len(new.outcomes)) for old, new in cases}
     return Missing(  # bounds are rounded outward, so a mean summed in any order lies within them
         worst=max(-1.0, round(math.floor((worst - _SLACK) / _DIGIT) * _DIGIT, 6)),
         best=min(1.0, round(math.ceil((best + _SLACK) / _DIGIT) * _DIGIT, 6)),
-        n_cases=len(sides),
-        lost=lost_words,
-        baseline_lost=sum(old.lost.total() for old, _ in sides.values()),
-        candidate_lost=sum(new.lost.total() for _, new in sides.values()),
+        n_cases=len(outputs),
+        lost={case_id: _lost_words(outputs[case_id], planned[case_id]) for case_id in lossy},
+        baseline_lost=sum(len(_reasons(old)) for old, _ in outputs.values()),
+        candidate_lost=sum(len(_reasons(new)) for _, new in outputs.values()),
         undefined=undefined,
-        rests_on=round(len(sides) / (len(sides) + labelled), 6),
+        rests_on=round(len(outputs) / (len(outputs) + labelled), 6),
     )
 
 
@@ -128,19 +102,32 @@ def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:
     }
 
 
-def _range_of(case: CaseRecord, name: str, kind: Kind) -> _Range | None:
+def _outputs_of(case: CaseRecord, name: str, kind: Kind) -> list[float | str]:
+    """Return the score of each output of a case, or the reason why it is missing. Return [] if a field has none."""
     if kind == "field":
         scores = field_scores(case, name)
-        lost = Counter(outcome for outcome in case.outcomes if outcome not in ANSWERED)
-        if not scores and SCORED in case.outcomes:
-            return None
-        total, count = sum(scores), len(scores) + lost.total()
-    else:
-        planned = list(zip_longest(case.outcomes, case.replicates.get(name, [])[: len(case.outcomes)]))
-        strict = [(outcome, strict_score(outcome, value)) for outcome, value in planned]
-        lost = Counter("undefined" if outcome == SCORED else outcome for outcome, score in strict if score is None)
-        total, count = sum(score for _, score in strict if score is not None), len(strict)
-    return _Range(total=total, count=count, planned=len(case.outcomes), lost=lost) if count else None
+        lost = [outcome for outcome in case.outcomes if outcome not in ANSWERED]
+        return [] if not scores and SCORED in case.outcomes else [*scores, *lost]
+    planned = zip_longest(case.outcomes, case.replicates.get(name, [])[: len(case.outcomes)])
+    strict = [(outcome, strict_score(outcome, value)) for outcome, value in planned]
+    return [("undefined" if outcome == SCORED else outcome) if score is None else score for outcome, score in strict]
+
+
+def _reasons(outputs: Sequence[float | str]) -> list[str]:
+    return [output for output in outputs if isinstance(output, str)]
+
+
+def _mean(outputs: Sequence[float | str], missing: float) -> float:
+    return sum(missing if isinstance(output, str) else output for output in outputs) / len(outputs)
+
+
+def _lost_words(outputs: Sequence[Sequence[float | str]], planned: Sequence[int]) -> str:
+    """Format the missing outputs of a case, by version and reason."""
+    words = []
+    for version, reasons, total in zip(("baseline", "candidate"), map(_reasons, outputs), planned, strict=True):
+        kinds = ", ".join(f"{number} {reason}" for reason, number in sorted(Counter(reasons).items()))
+        words += [f"{version} {len(reasons)} of {total} ({kinds})"] if reasons else []
+    return "; ".join(words)
 
 
 def missing_reasons(metric: str, missing: Missing, tolerance: float, required_coverage: float) -> Iterator[str]:
@@ -179,9 +166,9 @@ class MeasureResult(FrozenModel):
     """One metric or field, candidate minus baseline.
 
     `p` is one-sided, in the direction of the difference, and `q` is adjusted over the family. `ci95` excludes 0 if p ≤
-    0.025. `n` counts cases, or outputs if each is an independent draw. `detectable_drop` would have been significant
-    with 80 % power; it is None if no drop would. `harmed`: the field lost significantly more than `policy.harm`. The
-    agreement of replicates is not tested: its q and its verdict are None.
+    0.025. `n` counts cases, or outputs if each is an independent draw. A drop of `detectable_drop` would have been
+    significant with 80 % power; it is None if no drop would. `harmed`: the field lost significantly more than
+    `policy.harm`. The agreement of replicates is not tested: its q and its verdict are None.
     """
 
     metric: str
@@ -276,7 +263,7 @@ class Cases(FrozenModel):
 
     @property
     def worse(self) -> list[str]:
-        """The cases that broke; if none did, those in which every output is worse than any output of the baseline."""
+        """The ids of the cases that broke; if none did, of those in which every output is worse than any before."""
         return [case.case_id for case in self.broke] or self.every_answer_worse
 
 
@@ -396,7 +383,7 @@ class ModelVerdict(FrozenModel):
 
     @property
     def n_cases(self) -> int:
-        """The number of cases of the critical metric with the most cases; 0 if there is no metric."""
+        """The largest number of cases of a critical metric, else of any metric; 0 without metrics."""
         critical = [one.n_cases for one in self.metrics if one.tier == "critical"]
         return max(critical or [one.n_cases for one in self.metrics], default=0)
 

@@ -71,7 +71,7 @@ def prompt_pair(record: Record, archive: Archive) -> Pair | None:
 
 
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run with the earlier runs of its version, or of the versions that it patches, until the model drifted.
+    """Pair a run with the earlier runs of its version, and of the versions that it patches, since the last drift.
 
     Return None if there is no earlier run.
     """
@@ -80,9 +80,9 @@ def drift_pair(record: Record, archive: Archive) -> Pair | None:
 
 
 def rest_of_family(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
-    """Pair the other models of the candidates' versions with their baselines, which count in the family of tests.
+    """Pair the runs of the other models of the candidates' versions: all models are one family of tests.
 
-    `baseline` is the baseline's version, by default the version that `compare` chooses.
+    `baseline` is the version to compare with, by default the version that `compare` chooses.
     """
     usual, pairs = partial(default_baseline, archive=archive, policy=policy), []
     for record, lower in other_models([pair.candidate for pair in shown], archive, baseline, usual):
@@ -97,9 +97,9 @@ def other_models(
     baseline: str | None = None,
     usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
 ) -> Iterator[tuple[Record, RecordedRun | None]]:
-    """Yield the newest run of each other model of the versions of `records`, with its baseline or None.
+    """Yield the newest run of each model that `records` do not have, for each of their versions, and its baseline.
 
-    Yield nothing for drafts, edited prompts and runs under a scenario.
+    Yield nothing for drafts, edited prompts and runs under a scenario. `baseline` and `usual` are those of `choose`.
     """
     models = {record.model_id for record in records}
     recorded = {entry.run_id for entry in archive.entries if entry.scenario is None and not entry.edited}
@@ -176,7 +176,7 @@ def _may_be_copied(run: Record, earlier_run: Record) -> bool:
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
     """Return the run of the last accepted version, else the oldest comparable run. Return None if there is neither.
 
-    No version between the oldest comparable run and the candidate lacks a comparable run.
+    Versions below one without a comparable run are not considered.
     """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
@@ -221,7 +221,7 @@ class Chosen:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def apart(self) -> "Chosen":
-        """Treat results of another tool as measured on different days; raise LeaderboardError for other records."""
+        """Treat the results of another tool as measured on different days. Raise LeaderboardError for own records."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
             raise LeaderboardError("--different-days requires another tool's results; records have their own dates")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
@@ -262,8 +262,8 @@ class RecordedComponent:
             raise LeaderboardError(f"{path} holds no run yet; evaluate '{self.component.name}' first")
         return runs_of_models(self.archive.entries, models, path)
 
-    def standing(self) -> ComponentStatus | None:
-        """Return the status of the component. Return None if no run is complete."""
+    def status(self) -> ComponentStatus | None:
+        """Return the newest records, history and ranking of the component. Return None if no run is complete."""
         newest = newest_of_versions(self.archive.entries)
         if not newest:
             return None
@@ -275,7 +275,10 @@ class RecordedComponent:
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
-        """Return a note that the version on disk has no complete run, beside the `shown` versions. "" if it has one."""
+        """Return a note that a result shows other versions because the version on disk has no complete run.
+
+        Return "" if it has one.
+        """
         version, shown = self.component.version, sorted(shown, key=precedence)
         if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
             return ""
@@ -469,7 +472,7 @@ class RecordedComponent:
 
 
 def _of_asked_cases(pair: Pair) -> Pair:
-    """Return a pair with only the cases of the candidate."""
+    """Return a pair with only the candidate's cases, and a note on their number."""
     case_ids = {case.case_id for case in pair.candidate.per_case}
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
     note = f"only {len(case_ids)} of {len(everything)} cases were run"

@@ -11,7 +11,7 @@ from pydantic import Field
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record, Served, is_mixed
-from skill_evaluator.stats import ROUNDING, by_key, mean_or_none, rounded, unit_interval
+from skill_evaluator.stats import ROUNDING, mean_or_none, rounded, unit_interval
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import (
     AGREEMENT,
@@ -357,7 +357,7 @@ def _score(record: Record, metric: str) -> Score | None:
 def _contrasts(
     skill: str, models: Sequence[_Candidate], rules: VerdictRules
 ) -> tuple[list[Contrast], dict[str, list[str]]]:
-    """Compare all pairs of models, and return the ids of the models that dominate each model by its id, too."""
+    """Compare all pairs of models. Return also, by model id, the ids of the models that dominate it."""
     couples = list(combinations(models, 2))
     pairs = [
         mark_concurrent(
@@ -382,15 +382,13 @@ def _contrasts(
             changed = {"q": round(q, 6), "as_good": as_good, "significant": significant, "remedy": result.remedy}
             contrast = Contrast.view(primary, higher=higher.name, lower=lower.name, **changed)
         contrasts.append(contrast)
-    triples = zip(couples, results, strict=True)
-    dominated = by_key((low.name, high.name) for (high, low), result in triples if _dominates(high, low, result))
+    dominated: dict[str, list[str]] = {}
+    for (higher, lower), result in zip(couples, results, strict=True):
+        is_cheaper = higher.cost is not None and lower.cost is not None and higher.cost < lower.cost
+        falls = [one.difference is not None and one.difference <= ROUNDING for one in result.metrics]
+        if is_cheaper and falls and all(falls):
+            dominated.setdefault(lower.name, []).append(higher.name)
     return contrasts, dominated
-
-
-def _dominates(higher: _Candidate, lower: _Candidate, result: ModelVerdict) -> bool:
-    if not result.metrics or higher.cost is None or lower.cost is None or higher.cost >= lower.cost:
-        return False
-    return all(one.difference is not None and one.difference <= ROUNDING for one in result.metrics)
 
 
 def _is_metric(measure: PairedScores) -> bool:

@@ -75,7 +75,7 @@ def can_show(cases: int) -> str:
 
 
 def profile_doubt(record: Record) -> str:
-    """Return why another `profile` may suit a record's model: replicates are equal or differ. Return "" if none may."""
+    """Return the reason why a model may need another `profile`: its replicates are equal, or differ. "" if none."""
     shares = [case.reproducibility.get("pairwise_exact_match") for case in record.per_case]
     differ = [share < 1.0 for share in shares if share is not None]
     cases = counted(len(differ), "case")

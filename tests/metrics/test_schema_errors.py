@@ -1,4 +1,4 @@
-"""What validation holds against an output: paths of the plan, rules, and whether only extra keys are wrong."""
+"""Schema errors by path and keyword, outputs with only extra keys, and missing and extra top-level keys."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -59,13 +59,13 @@ KIND = {"kind": "sale"}
         ([], [" type"], False),
     ],
 )
-def test_what_is_wrong_and_where(output: Any, errors: list[str], only_extra: bool) -> None:
+def test_schema_errors_have_path_and_keyword(output: Any, errors: list[str], only_extra: bool) -> None:
     violations = CONTRACT.violations(output)
     assert sorted(f"{error.path} {error.rule}" for error in contract_errors(violations, FieldPlan())) == errors
     assert only_extra_keys(violations) is only_extra
 
 
-def test_a_message_is_in_words_and_of_a_length_to_read() -> None:
+def test_schema_error_message_is_shortened() -> None:
     (error,) = contract_errors(CONTRACT.violations({"kind": "loan"}), FieldPlan())
     assert error.message == '"loan" is not one of "sale" or "refund"'
     (error,) = contract_errors(CONTRACT.violations({"kind": "loan " * 1000}), FieldPlan())
@@ -82,13 +82,13 @@ def test_unevaluated_keys_are_extra_keys() -> None:
 
 @thorough
 @given(output=json_values)
-def test_there_are_errors_exactly_where_the_output_does_not_validate(output: Any) -> None:
+def test_schema_errors_exist_only_for_invalid_outputs(output: Any) -> None:
     contract = Contract(ORDER_SCHEMA, "schema.json")
     violations = contract.violations(output)
     assert bool(contract_errors(violations, FieldPlan())) is not contract.conforms(output)
 
 
-def test_keys_that_one_declared_field_stands_for_share_its_path() -> None:
+def test_schema_errors_of_a_star_path_share_its_path() -> None:
     contract = Contract({"additionalProperties": {"type": "number"}}, "schema.json")
     plan = FieldPlan(leaves={"*": FieldRule(compare="number")})
     errors = contract_errors(contract.violations({"apples": "1", "pears": "2"}), plan)

@@ -1,16 +1,17 @@
-"""The counts of each field: leaves by outcome, outputs with a value, similarity of texts, and confused categories."""
+"""Counts, confusion and fill rates of fields, and their stability over the answers to a case."""
 
 from typing import Any
 
 import pytest
 from hypothesis import example, given
+from hypothesis import strategies as st
 from skill_evaluator.comparing.comparators import equal
 from skill_evaluator.comparing.comparison import compare
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.metrics.fields import FieldCounts, macro_f1, per_field, total_fields
+from skill_evaluator.metrics.fields import FieldCounts, field_profile, field_values, macro_f1, per_field, total_fields
 
-from tests.metrics.orders import order_plan
-from tests.support.json_values import json_values, quick
+from tests.metrics.orders import answers, order_plan, orders, reordered
+from tests.support.json_values import json_values, quick, thorough
 
 PLAN = order_plan("key")
 
@@ -154,3 +155,113 @@ def test_field_is_filled_if_a_leaf_is_not_null(truth: Any, output: Any, expected
 
 def test_filled_outputs_count_as_often_as_they_occurred() -> None:
     assert filled(({"a": 1}, {"a": 1}, 2), ({"a": 1}, {"b": 1}, 3)) == {"a": (2, 5), "b": (3, 0)}
+
+
+LOOSE = FieldPlan(
+    leaves={
+        "near": FieldRule(compare="number", tolerance=1),
+        "note": FieldRule(compare="text"),
+        "gist": FieldRule(compare="text", threshold=0.5),
+        "left": FieldRule(compare="ignore"),
+    }
+)
+
+
+def profile(truth: Any, *outputs: Any, unparseable: int = 0, plan: FieldPlan | None = None) -> dict[str, str]:
+    plan = plan or FieldPlan()
+    given = answers(*outputs, plan=plan, unparseable=unparseable)
+    fields = total_fields((per_field(compare(truth, output, plan)), 1) for output in outputs)
+    return dict(field_profile(given, field_values(given), fields))
+
+
+def unlabelled(*outputs: Any, unparseable: int = 0) -> dict[str, str]:
+    given = answers(*outputs, unparseable=unparseable)
+    return dict(field_profile(given, field_values(given), None))
+
+
+@pytest.mark.parametrize(
+    ("truth", "outputs", "unparseable", "expected"),
+    [
+        (1, [1, 1], 0, "stable_right"),
+        (1, [1, 1.0], 0, "stable_right"),
+        (1, [2, 2], 0, "stable_wrong"),
+        (1, [None, None], 0, "stable_wrong"),  # always missing
+        (None, [2, 2], 0, "stable_wrong"),  # always invented
+        (1, [1, 2], 0, "flaky"),
+        (1, [2, 3], 0, "flaky"),  # wrong, and each time otherwise
+        (1, [1, None], 0, "flaky"),
+        (1, [1, 1], 1, "flaky"),  # an answer that could not be parsed agrees with nothing
+        (1, [2, 2], 1, "flaky"),
+        (1, [1], 1, "flaky"),
+        (1, [1], 0, "unscored"),  # one answer is neither stable nor flaky
+        ([1, 2], [[2, 1], [1, 2]], 0, "stable_right"),
+        ([1, 2], [[1], [1]], 0, "stable_wrong"),  # right in part is not right
+        ([1, 2], [[1, 2], [1]], 0, "flaky"),
+    ],
+)
+def test_field_profile_of_labelled_answers(truth: Any, outputs: list[Any], unparseable: int, expected: str) -> None:
+    found = profile({"a": truth}, *({"a": value} for value in outputs), unparseable=unparseable)
+    assert found == {"a[]" if isinstance(truth, list) else "a": expected}
+
+
+def test_field_profile_is_unscored_if_nothing_was_parsed() -> None:
+    plan = FieldPlan(leaves={"a": FieldRule(compare="number")})
+    assert profile({"a": 1}, unparseable=2, plan=plan) == {"a": "unscored"}
+
+
+def test_field_profile_of_a_rightly_absent_field_is_stable_right() -> None:
+    plan = FieldPlan(leaves={"a": FieldRule(compare="number")})
+    assert profile({}, {}, {"a": None}, plan=plan) == {"a": "stable_right"}
+
+
+def test_field_profile_uses_tolerances() -> None:
+    assert profile({"near": 9}, {"near": 8.5}, {"near": 9.5}, plan=LOOSE)["near"] == "stable_right"
+    assert profile({"near": 9}, {"near": 11}, {"near": 12}, plan=LOOSE)["near"] == "flaky"
+    assert (
+        profile({"gist": "one two"}, {"gist": "two one"}, {"gist": "one three"}, plan=LOOSE)["gist"] == "stable_right"
+    )
+
+
+def test_field_profile_of_free_text_is_unscored_and_omits_ignored_fields() -> None:
+    found = profile({"note": "as agreed", "left": 1}, {"note": "as agreed"}, {"note": "agreed"}, plan=LOOSE)
+    assert found["note"] == "unscored"
+    assert "left" not in found
+
+
+def test_field_profile_of_items_that_swap_values_is_flaky() -> None:
+    plan = order_plan("key")
+    truth = {"lines": [{"sku": "x", "qty": 1}, {"sku": "y", "qty": 2}]}
+    swapped = {"lines": [{"sku": "x", "qty": 2}, {"sku": "y", "qty": 1}]}
+    assert profile(truth, truth, swapped, plan=plan)["lines[].qty"] == "flaky"
+    assert profile(truth, swapped, swapped, plan=plan)["lines[].qty"] == "stable_wrong"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "unparseable", "expected"),
+    [
+        ([{"a": 1}, {"a": 1}], 0, {"a": "stable"}),
+        ([{"a": 1}, {"a": 2}], 0, {"a": "flaky"}),
+        ([{"a": 1}, {}], 0, {"a": "flaky"}),
+        ([{"a": 1}, {"a": 1}], 1, {"a": "flaky"}),
+        ([{"a": 1}], 0, {"a": "unscored"}),
+        ([], 2, {}),
+    ],
+)
+def test_field_profile_without_truth_is_stable_or_flaky(
+    outputs: list[Any], unparseable: int, expected: dict[str, str]
+) -> None:
+    assert unlabelled(*outputs, unparseable=unparseable) == expected
+
+
+@thorough
+@given(truth=orders, n=st.integers(2, 4), seed=st.integers(0, 99))
+def test_field_profile_of_the_truth_as_every_answer_is_stable_right(truth: Any, n: int, seed: int) -> None:
+    plan = order_plan("best")
+    outputs = [reordered(truth, plan, seed + index, below_items=True) for index in range(n)]
+    assert set(profile(truth, *outputs, plan=plan).values()) <= {"stable_right", "unscored"}
+
+
+def test_field_values_have_one_value_per_parsed_answer() -> None:
+    found = field_values(answers({"a": 1}, {"a": 1.0}, {"a": None}, {"b": [1, 2]}, {"b": [2, 1]}, unparseable=3))
+    assert {path: sorted(counts.values()) for path, counts in found.items()} == {"a": [2, 3], "b[]": [2, 3]}
+    assert found["a"][None] == 3

@@ -103,7 +103,7 @@ def test_adopt_writes_its_proposal_only_with_yes(adopted: Library) -> None:
     assert added == {".gitignore", *written}
     assert {place: content for place, content in adopted.tree().items() if place in before} == before
     assert adopted.call("lint").code == 0
-    assert adopted.call("init", "--adopt", "--yes").out.endswith("nothing is to be written\n")
+    assert adopted.call("init", "--adopt", "--yes").out.endswith("nothing is missing\n")
     for name in READY:
         assert adopted.call("evaluate", name, "--dry-run").code == 0
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from tests.support.asked_judges import ITEMS, JudgingLibrary
 from tests.support.judged import CHANGE, SAME, answer
 from tests.support.library import REPLAY, Ended
 
-PROMPT = {"name": "judge-regression", "version": "1.0.0", "digest": "sha256:other"}
 PAIRS, N, LOST = "pairs.jsonl", 40, 30
 CALIBRATION = ".evaluator/calibration.json"
 REVIEW, ALERT = 4, 3
@@ -59,37 +57,9 @@ def test_rate_above_the_policy_alerts_with_its_figures(library: JudgingLibrary) 
     assert done.code == ALERT, done.err
     assert "ALERT: completeness by recorded: corrected rate of regressions 0.750 (0.6" in done.out
     assert "at most 0.1 is allowed; reported 0.750, corrected by sensitivity 1.000 of " in done.out
-    assert done.out.endswith("review_required; a rate of regressions is too high or rose\n")
+    assert done.out.endswith("; a rate of regressions is too high or rose\n")
     alerts = {alert["dimension"]: alert["above"] for alert in library.judged()["alerts"]}
     assert alerts == {"factuality": False, "completeness": True, "format_adherence": False}
-
-
-NAMED = {"alert_above": 0.1, "calibration": "calibration.json"}
-NO_ALERT = "no alert: completeness by recorded: corrected rate of regressions 0.750 (0.6"
-
-
-UNTESTED = "the calibration has no corruption test of this judge with this prompt and these settings"
-
-
-@pytest.mark.parametrize(
-    ("policy", "changed", "words"),
-    [
-        ({**NAMED, "alert_above": {"completeness": 0.7}}, None, NO_ALERT),  # the interval contains the limit
-        ({"alert_above": 0.1}, None, "name the results of `judge calibrate --corrupt N`"),
-        (NAMED, {"judging": PROMPT}, UNTESTED),
-    ],
-)
-def test_batch_without_an_alert_keeps_its_decision_and_says_why(
-    library: JudgingLibrary, policy: Mapping[str, Any], changed: Any, words: str
-) -> None:
-    path = library.root / CALIBRATION
-    calibration = json.loads(path.read_text())
-    for key, value in (changed or {}).items():
-        calibration[key] = {**calibration[key], "prompts": [value]} if key == "judging" else value
-    path.write_text(json.dumps(calibration))
-    done = judged(library, **policy)
-    assert done.code == REVIEW, done.err
-    assert words in done.out
 
 
 def test_cascade_computes_no_alert_and_says_so(library: JudgingLibrary) -> None:
@@ -98,11 +68,3 @@ def test_cascade_computes_no_alert_and_says_so(library: JudgingLibrary) -> None:
     done = library.call("judge", "regression", "--items", PAIRS, "--cascade", "recorded,strong")
     assert done.code == REVIEW, done.err
     assert "no alert is computed for a cascade, because its judges see different pairs" in done.out
-
-
-@pytest.mark.parametrize(("name", "content"), [("calibration.json", "{}"), ("gone.json", ""), ("../out.json", "{}")])
-def test_unreadable_calibration_is_refused_before_a_call(library: JudgingLibrary, name: str, content: str) -> None:
-    (library.root / CALIBRATION).write_text(content or "{}")
-    done = judged(library, alert_above=0.1, calibration=name)
-    assert (done.code, len(done.err.splitlines()[-1:]), library.judgements.exists()) == (2, 1, False)
-    assert name.removeprefix("../") in done.err

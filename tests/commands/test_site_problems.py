@@ -1,16 +1,13 @@
 """`site build` where something is broken: the rest is built, and what is not there is said with why and what to do."""
 
 import resource
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from skill_evaluator.records.archive import add_records
 
-from tests.audit.audit_results import an_audit
+from tests.audit.cubes import an_audit
 from tests.support.library import SKILL, Ended, Library
 from tests.support.records import a_run, keep, keep_in
 from tests.support.sites import contents, site_page, states, words
@@ -53,21 +50,11 @@ def record(library: Library) -> Path:
     return path
 
 
-def no_record(library: Library) -> Path:
-    path = sorted((library.component / "evals" / "records").iterdir())[-1]
-    path.unlink()
-    return path
-
-
 def prompt(library: Library) -> Path:
     return library.write(f"components/{SKILL}/prompt.md", "---\nname: [\n---\nDo it.\n")
 
 
-def schema(library: Library) -> Path:
-    return library.write(f"components/{SKILL}/schema.json", "{")
-
-
-@pytest.mark.parametrize("broken", [leaderboard, record, no_record, prompt, schema])
+@pytest.mark.parametrize("broken", [leaderboard, record, prompt])
 def test_unreadable_component_is_listed_and_hides_no_other(library: Library, broken: Callable[[Library], Path]) -> None:
     path = broken(library)
     ended = built(library)
@@ -116,28 +103,6 @@ def test_pages_of_an_aborted_build_are_removed_with_their_component(library: Lib
     (library.root / "components" / "aa").rename(library.root / "gone")
     assert built(library).code == 0
     assert not (library.root / "site/components/aa.html").exists()
-
-
-def test_records_added_during_a_build_are_in_the_next(library: Library) -> None:
-    folder = library.component.absolute()
-
-    def append() -> None:
-        for day in range(3, 8):
-            made: Any = a_run(f"1.{day}.0", day, CASES)
-            add_records(folder / "leaderboard.json", {folder / "evals" / "records" / f"{made.run_id}.json": made})
-
-    writer = threading.Thread(target=append)
-    writer.start()
-    codes = [built(library).code]
-    while writer.is_alive():
-        codes.append(built(library).code)
-    writer.join()
-    assert set(codes) == {0}
-    assert built(library).code == 0
-    assert library.call("site", "build", "--out", "anew").code == 0
-    assert contents(library.root / "site") == contents(library.root / "anew")
-    facts = words(site_page(library.root / "site", f"components/{SKILL}.html").find(class_="facts"))
-    assert "Measured versions 7" in facts
 
 
 def test_audit_that_cannot_be_shown_is_listed(library: Library) -> None:

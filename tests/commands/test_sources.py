@@ -234,7 +234,7 @@ def test_changed_components_are_found_from_the_main_branch(sourced: Sourced, mon
         done = sourced.call("evaluate", "--dry-run", "--changed", *base)
         assert "1 component: 8 calls" in done.err
         assert re.match(
-            r"2 components of 3 skipped: .* unchanged since [0-9a-f]{12}, the merge base with main$", done.err, re.M
+            r"2 of 3 components skipped: .* unchanged since [0-9a-f]{12}, the merge base with main$", done.err, re.M
         )
     planned = sourced.call("ci", "plan", "--base", "main", "--format", "json").json  # no version was lowered
     assert ([entry["skill"] for entry in planned["runs"]], planned["faults"]) == (["pdf"], [])
@@ -242,7 +242,7 @@ def test_changed_components_are_found_from_the_main_branch(sourced: Sourced, mon
     on_main = sourced.call("evaluate", "--dry-run", "--changed")
     assert (on_main.code, on_main.err.splitlines()[0].partition(" unchanged since ")[2]) == (
         0,
-        "HEAD, which main also has",
+        "HEAD, which is on main",
     )
 
 

@@ -29,8 +29,9 @@ from tests.support.git import GitRepository
         ("1.3.0-rc.1", "1.3.0", Bump.PATCH),
         ("1.3.0", "1.3.0-rc.1", Bump.LOWERED),
         ("1.2.3", "1.2.2", Bump.LOWERED),
-        ("0.20260301080000.0+0123abcd", "0.20260301080000.0+0123abcd", Bump.SAME),
-        ("0.20260301080000.0+0123abcd", "0.1.0+4567abcd", Bump.MINOR),
+        ("2.0.0", "1.9.9", Bump.LOWERED),
+        ("0.1.0", "0.2.0", Bump.MINOR),
+        ("0.2.0+0123abcd", "0.2.0+0123abcd", Bump.SAME),
         ("0.2.0+0123abcd", "0.2.0+4567abcd", Bump.MINOR),  # two branches number their prompts alike
     ],
 )

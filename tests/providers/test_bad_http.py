@@ -4,7 +4,6 @@ import gzip
 import json
 from collections.abc import Mapping
 
-import pytest
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.providers.base import Completion, ProviderError
 
@@ -73,53 +72,34 @@ READ: Mapping[str, Behaviour] = {  # these are read as an answer
     "a byte order mark": recoded("utf-8-sig", "utf-8"),
 }
 FAILED: Mapping[str, Behaviour] = {
-    "no HTTP": raw(b"HELLO\r\n\r\n"),
     "an alert of TLS": raw(b"\x15\x03\x01\x00\x02\x02\x16"),
     "status 99999": raw(b"HTTP/1.1 99999 Odd\r\n\r\n"),
-    "status -20": raw(b"HTTP/1.1 -20 Odd\r\n\r\n"),
-    "status 101": raw(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: odd\r\nconnection: upgrade\r\n\r\n"),
     "status 204": raw(b"HTTP/1.1 204 No Content\r\n\r\n"),
-    "status 304": raw(b"HTTP/1.1 304 Not Modified\r\n\r\n"),
     "status 300 without an address": headed(status="300 Multiple Choices", body=b"{}"),
-    "status 999": headed(status="999 Odd", body=b"{}"),
-    "endless status 100": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 500),
     "endless headers": endless(OK, b"x-more: 1\r\n" * 500),
     "an endless header": endless(OK + b"x-long: ", b"y" * 65_536),
     "3,000 headers": headed(*(f"x-{number}: 1" for number in range(3_000))),
-    "a header without colon": raw(OK + b"what\r\n\r\n{}"),
     "a header with NUL": raw(OK + b"x-odd: \x00\r\ncontent-length: 2\r\n\r\n{}"),
-    "a negative length": headed(length="-5"),
     "a length of 400 digits": headed(length="9" * 400),
-    "a length that is no number": headed(length="many"),
     "two lengths": headed("content-length: 3"),
     "a chunk that is cut": raw(CHUNKED + b'4\r\n{"a"'),
-    "a negative chunk": raw(CHUNKED + b"-1\r\n\r\n"),
-    "a chunk of 64 digits": raw(CHUNKED + b"f" * 64 + b"\r\n{}"),
-    "headers byte by byte": dripped(OK),
     "a body byte by byte": dripped(OK + b"content-length: 900\r\n\r\n"),
     "half of gzip": headed("content-encoding: gzip", body=gzip.compress(b'{"a": 1}')[:20]),
     "gzip of gzip": headed("content-encoding: gzip, gzip", body=gzip.compress(PACKED)),
-    "gzip of nothing": headed("content-encoding: gzip", body=b""),
-    "content that is not gzip": headed("content-encoding: gzip"),
-    "content that is not Latin-1": headed("content-type: application/json; charset=latin-1", body=b'{"a": "\xe9\xff"}'),
     "100,000 digits": headed(body=b"9" * 100_000),
     "surrogates": headed(body=b'{"id": "\\ud800", "model": "\\udfff", "choices": "\\ud800"}'),
     "an error of 100,000 levels": headed(status="500 Odd", body=b'{"error":' * 100_000 + b"1" + b"}" * 100_000),
-    "an error of other types": headed(status="500 Odd", body=b'{"error": {"message": {"a": [1]}, "code": []}}'),
 }
 TOO_LARGE: Mapping[str, Behaviour] = {
     "endless chunks": endless(CHUNKED, b"10000\r\n" + b" " * 65_536 + b"\r\n"),
 }
 
 
-@pytest.mark.parametrize(
-    "vendor", ["openai-compatible", *(pytest.param(name, marks=pytest.mark.faults) for name in ("anthropic", "google"))]
-)
-def test_bad_http_costs_only_its_own_call(vendor: str, server: VendorServer) -> None:
+def test_bad_http_costs_only_its_own_call(server: VendorServer) -> None:
     found: dict[str, Completion | str] = {}
     for name, behaviour in {**READ, **TOO_LARGE, **FAILED}.items():
         server.enqueue(behaviour)
-        with asking(entry(vendor, server.url), LIMITS) as complete:
+        with asking(entry("openai-compatible", server.url), LIMITS) as complete:
             try:
                 found[name] = complete()
             except ProviderError as problem:

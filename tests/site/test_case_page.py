@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.site.conftest import HOSTILE
-from tests.support.documents import a_pdf, a_png
 from tests.support.library import SKILL, Library
 from tests.support.sites import watched
 
@@ -99,23 +98,3 @@ def test_hostile_texts_and_names_are_text_on_pages_of_cases_and_runs(browser: An
             assert page.evaluate("window.ran") is None
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             assert (watch.errors, watch.left) == ([], [])
-
-
-def test_an_image_is_shown_and_a_pdf_is_linked(browser: Any, tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    for case_id, name, content in (("alpha", "document.png", a_png(30, 20)), ("beta", "document.pdf", a_pdf())):
-        (library.root / f"fixtures/{SKILL}/cases/{case_id}/document.md").unlink()
-        library.write(f"fixtures/{SKILL}/cases/{case_id}/{name}", content)
-    assert library.evaluate_here().code == 0
-    library.settings(site={"components": {SKILL: {"documents": True}}})
-    assert library.call("site", "build", "--out", "site").code == 0
-    with watched(browser, f"file://{library.root}/site/") as watch:
-        page = watch.open(f"cases/{SKILL}/alpha.html")
-        image = page.get_by_role("img", name="document.png: image/png, 30x20")
-        image.scroll_into_view_if_needed()
-        page.wait_for_function("document.querySelector('.given img').naturalWidth === 30")
-        page = watch.open(f"cases/{SKILL}/beta.html")
-        link = page.get_by_role("link", name="document.pdf: application/pdf, 1 page,")
-        assert link.get_attribute("download") == "document.pdf"
-        assert (library.root / "site/cases" / SKILL / link.get_attribute("href")).read_bytes() == a_pdf()
-        assert watch.errors == []

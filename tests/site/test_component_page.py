@@ -44,33 +44,6 @@ def test_values_that_arrays_lost_are_drawn_and_named_in_the_title(tmp_path: Path
     assert titles(page, "items") == of_m | {"rows · n: 8 right"}
 
 
-def test_spread_of_single_calls_is_drawn_if_the_record_has_it(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    seconds = {"p5": 1.25, "p25": 1.5, "p50": 2.0, "p75": 3.0, "p95": 7.75}
-    dollars = {name: value / 1000 for name, value in seconds.items()}
-    took = {"latency_s": {"p50": 2.0, "p95": 7.75}, "cost_usd": 0.009}
-    dated = "0.20260101120000.0+0123abcd"
-    keep(library, a_run(dated, 1, CASES, **took, calls={"latency_s": seconds, "cost_usd": dollars}))
-    keep(library, a_run(dated, 2, CASES, **took, model_id="n"))  # of a record that was written before
-    page = built(library)
-    assert ("2026-01-01 0123abcd" in words(page.main), dated in words(page.main)) == (True, False)
-    for kind in ("latency", "cost"):
-        figure = page.find(attrs={"data-chart": kind}).find_parent("figure")
-        row = next(row for row in figure.select("tbody tr") if words(row.th) == "m")
-        assert [words(cell) for cell in row.find_all("td")][-4:] == ["1.25", "1.50", "3.00", "7.75"]
-
-
-def test_tokens_cost_and_latency_are_listed_by_version(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    for at, tokens in ((1, 61), (2, 12_000)):
-        outputs = sum(map(len, CASES.values()))
-        amounts = {"tokens": {"input": 10, "output": tokens * outputs}, "cost_usd": 0.001 * at * outputs}
-        keep(library, a_run(f"1.{at}.0", at, CASES, **amounts, latency_s={"p50": at, "p95": at}))
-    table = built(library).find("caption", string="Output tokens, cost and latency").parent
-    rows = {words(row.th): [words(cell) for cell in row.find_all("td")[:4]] for row in table.select("tbody tr")}
-    assert rows == {"1.1.0": ["m", "61.00", "1.00", "1.00"], "1.2.0": ["m", "12,000.00", "2.00", "2.00"]}
-
-
 def test_cell_of_the_field_map_leads_to_the_cases_of_the_field(root: Path) -> None:
     page = site_page(root / "site", "components/receipts.html")
     cell = page.find("caption", string="Fields beside models").parent.find("tr", string=None).find_next("a")

@@ -1,28 +1,99 @@
-"""The judges' page in Chromium: drawn on any screen, and nothing foreign runs."""
+"""The pages of judges: figures are those of the results, no judged text is shown, and names are never mark-up."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator.display import number
 
 from tests.judges.review.review_page import chromium
 from tests.site.conftest import serious
-from tests.site.judged_library import JudgedSite
+from tests.site.judged_library import DIMENSIONS, HALLS, JudgedSite
 from tests.support.library import SKILL
-from tests.support.sites import watched
+from tests.support.sites import contents, site_page, watched, words
 
-pytestmark = pytest.mark.browser
+pytest.importorskip("vl_convert")
 HOSTILE = "<svg/onload=window.ran=1><script>window.ran=2</script>**bold**"
+OTHERS = ("pairwise", "score", "calibrate")
 MODES = ("regression", "calibrate", "pairwise", "score")
 
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> JudgedSite:
-    """Two judges, asked by dimensions of which one tries to be more than text."""
+    """Return a library whose judges were called by several dimensions, one of which is hostile, and its site."""
     site = JudgedSite(tmp_path_factory.mktemp("judged"))
-    site.judge_all(dimensions=("factuality", HOSTILE, "tone"))
+    site.judge_all(dimensions=(*DIMENSIONS, HOSTILE))
     assert site.call("site", "build", "--out", "site").code == 0
     return site
+
+
+def listed(judged: JudgedSite) -> dict[str, list[str]]:
+    """The cells of each judge run on the list, by its mode."""
+    rows = site_page(judged.root / "site", "judges.html").select("tbody tr")
+    return {row["data-mode"]: [words(cell) for cell in row.find_all(["th", "td"])] for row in rows}
+
+
+def page_of(judged: JudgedSite, mode: str) -> str:
+    name = judged.results_of(mode)["judging"]["id"]
+    return words(site_page(judged.root / "site", f"judges/{name}.html").main)
+
+
+def test_judge_run_is_listed_with_its_outcome(judged: JudgedSite) -> None:
+    rows = listed(judged)
+    assert set(rows) == {"regressions", "calibration", "comparisons", "scores"}
+    assert judged.results_of("regression")["ship_decision"] == "block"
+    assert rows["regressions"][1].startswith("▼ block")
+    components = {mode: row[3] for mode, row in rows.items()}
+    assert (components["regressions"], components["scores"]) == (SKILL, SKILL)
+    assert components["comparisons"] == components["calibration"] == "items of a file"
+    assert "Rubric rubric.yaml" in page_of(judged, "score")
+
+
+def test_page_shows_the_figures_of_the_results(judged: JudgedSite) -> None:
+    scores, _ = judged.results_of("score")["judges"]
+    assert f"{number(scores['criteria'][0]['score']['value'])} of 5" in page_of(judged, "score")
+    preferences, _ = judged.results_of("pairwise")["judges"]
+    wins = number(preferences["criteria"][0]["wins"]["value"])
+    assert f"judge: output 1 wins {wins} " in page_of(judged, "pairwise")
+    assert "Pairs without the decision to ship" in page_of(judged, "regression")
+    assert "false alarms" in page_of(judged, "calibrate")
+
+
+def test_review_queue_is_shown_without_names_of_reviewers(judged: JudgedSite) -> None:
+    queue = site_page(judged.root / "site", "judges.html").find("ul", class_="remarks")
+    lines = [words(line) for line in queue.find_all("li")]
+    assert "reviewer 1: 3 labels" in lines
+    assert any(line.startswith("differ on alpha") for line in lines)
+    assert not {"ada", "ben"} & set(words(queue).split())
+
+
+def test_site_has_no_judged_or_quoted_text(judged: JudgedSite) -> None:
+    everything = b"".join(contents(judged.root / "site").values())
+    for text in (HALLS[3]["output_1"], "It adds up.", "Late fees rise to 0.40", "private note", "title of a notice"):
+        assert str(text).splitlines()[0].encode() not in everything
+    folder = judged.judgements / judged.results_of("regression")["judging"]["id"]
+    assert "Late fees rise to 0.40" in (folder / "evaluation_results.json").read_text()
+
+
+def test_unreadable_judge_runs_hide_no_other(judged: JudgedSite, tmp_path: Path) -> None:
+    site = judged.copy(tmp_path)
+    folders = {mode: site.judgements / site.results_of(mode)["judging"]["id"] for mode in OTHERS}
+    (folders["pairwise"] / "evaluation_results.json").write_text('{"results_version": 1, "judging": ')
+    (folders["score"] / "evaluation_results.json").unlink()
+    folders["calibrate"].rename(site.judgements / "a <b>")
+    ended = site.call("site", "build", "--out", "site")
+    assert (ended.code, f"judge run {folders['pairwise'].name}" in ended.err, "rename it" in ended.err) == (
+        4,
+        True,
+        True,
+    )
+    index = words(site_page(site.root / "site", "judges.html").main)
+    assert f"{folders['pairwise'].name} cannot be read" in index
+    assert "a <b> cannot be read" in index
+    assert f"No results yet: {folders['score'].name}." in index
+    assert list(listed(site)) == ["regressions"]
+    assert not (site.root / "site" / "judges" / f"{folders['score'].name}.html").exists()
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +112,7 @@ def pages_of(judged: JudgedSite) -> list[str]:
     return ["judges.html", *(f"judges/{name}.html" for name in ids)]
 
 
+@pytest.mark.browser
 def test_every_page_of_judges_is_drawn_without_an_error_or_a_request_elsewhere(
     browser: Any, judged: JudgedSite
 ) -> None:
@@ -52,6 +124,7 @@ def test_every_page_of_judges_is_drawn_without_an_error_or_a_request_elsewhere(
         assert (watch.errors, watch.left) == ([], [])
 
 
+@pytest.mark.browser
 def test_component_leads_to_its_judge_runs(browser: Any, judged: JudgedSite) -> None:
     with watched(browser, root_of(judged)) as watch:
         page = watch.open(f"components/{SKILL}.html")
@@ -62,6 +135,7 @@ def test_component_leads_to_its_judge_runs(browser: Any, judged: JudgedSite) -> 
         assert watch.errors == []
 
 
+@pytest.mark.browser
 def test_hostile_names_are_text_and_what_judges_wrote_is_nowhere(browser: Any, judged: JudgedSite) -> None:
     with watched(browser, root_of(judged), viewport={"width": 390, "height": 800}) as watch:
         for place in pages_of(judged):
@@ -76,6 +150,7 @@ def test_hostile_names_are_text_and_what_judges_wrote_is_nowhere(browser: Any, j
         assert watch.errors == []
 
 
+@pytest.mark.browser
 @pytest.mark.node
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_the_pages_of_judges(browser: Any, judged: JudgedSite, scheme: str) -> None:

@@ -1,82 +1,89 @@
-"""Every number on the pages is a record's, or one that `history` or `leaderboard` says, rounded as it is written."""
+"""Each number in a table of the site is the figure of the record under the column's title."""
 
-import random
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.records.archive import append_rows
-from skill_evaluator.records.record import parse_record, write_record
 
-from tests.site.conftest import demo
-from tests.site.page_numbers import Recorded, numbers_of
-from tests.support.library import Library, read
-from tests.support.sites import site_page
+from tests.support.library import SKILL, Library
+from tests.support.records import a_run, keep
+from tests.support.sites import built_site, site_page, words
 
 pytest.importorskip("vl_convert")
-pytestmark = pytest.mark.process
-SKILL = "receipts"
-PLACES = (
-    "index.html",
-    "changes.html",
-    f"components/{SKILL}.html",
-    f"verdicts/{SKILL}/1.1.0.html",
-    f"verdicts/{SKILL}/1.2.0.html",
-)
+COMPONENT = f"components/{SKILL}.html"
+CASES = {f"case-{at}": [1.0, 0.9] for at in range(5)}
+WORSE = {name: [0.5, 0.6] for name in CASES}
+FIELD = {"compare": "category", "accuracy": 0.7, "n": 10, "right": 7, "wrong": 2, "missing": 1, "extra": 4}
+CONFUSION = {"A": {"A": 5, "B": 1}, "B": {"B": 2, "C": 2}}
+SPREAD = {"p5": 0.11, "p25": 0.22, "p50": 0.33, "p75": 0.44, "p95": 0.55}
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    """The records of `demo` with costs, times, arrays and categories of their own, and runs that are out of order."""
-    library = demo(tmp_path_factory.mktemp("numbers"))
-    folder, dice = library.root / "components" / SKILL, random.Random(7)
-    records = [read(path) for path in sorted((folder / "evals" / "records").iterdir())]
-    newest = records[-1]
-    again = {**newest, "run_id": "20260105T090000Z-000005-again", "timestamp": "2026-12-05T09:00:00Z"}
-    torn = {**newest, "run_id": "20260106T090000Z-000006-torn", "timestamp": "2026-12-06T09:00:00Z", "complete": False}
-    third = {**records[0], "run_id": "20260101T090000Z-000007-third", "model_id": "third"}
-    shutil.rmtree(folder / "evals" / "records")
-    (folder / "leaderboard.json").unlink()
-    values = [
-        with_figures(record, dice) for record in (*records, again, {**torn, "scored": 30, "coverage": 0.75}, third)
-    ]
-    made = [parse_record(value, Path("made up")) for value in values]
-    for record in made:
-        write_record(folder / "evals" / "records" / f"{record.run_id}.json", record)
-    append_rows(folder / "leaderboard.json", SKILL, [record.row() for record in made])
-    library.write(".evaluator/settings.yaml", {"site": {"components": {SKILL: {"documents": True}}}})
-    assert library.call("site", "build", "--out", "site").code == 0
-    return library
-
-
-def with_figures(record: dict[str, Any], dice: random.Random) -> dict[str, Any]:
-    """Return a record with figures that the demo has none of."""
-    field, *_ = record["per_field"]
-    confusion = {truth: {answer: dice.randrange(1, 40) for answer in "ABC"} for truth in "ABC"}
-    fields = {**record["per_field"], field: {**record["per_field"][field], "confusion": confusion, "macro_f1": 0.61}}
-    for name in ("items[].name", "items[].price"):
-        counts = {outcome: dice.randrange(1, 40) for outcome in ("right", "wrong", "missing", "extra")}
-        fields[name] = {**record["per_field"][field], **counts, "n": sum(counts.values())}
-    length = {"stability": dice.random(), "n_cases": 10, "varied": dice.randrange(1, 9), "widest": dice.randrange(1, 9)}
+def figures(mean: float) -> dict[str, Any]:
+    """Return figures that all differ, so that no column can show another one's."""
+    score = {"mean": mean, "strict_mean": mean, "stdev": 0.1, "n": 10, "n_cases": 5, "ci95": (mean - 0.2, mean + 0.01)}
+    field = {**FIELD, "stability": 0.65, "profile": {"stable_right": 3, "stable_wrong": 1, "flaky": 2}}
     return {
-        **record,
-        "cost_usd": dice.uniform(0.01, 20.0),
-        "latency_s": {"p50": dice.uniform(0.1, 9.0), "p95": dice.uniform(9.0, 20.0)},
-        "calls": {"latency_s": spread(dice), "cost_usd": spread(dice)},
-        "per_array": {"items": length},
-        "per_field": fields,
-        "failures": {"timeout": dice.randrange(1, 9), "unparseable": 1},
+        "accuracy": {"field_level_f1": score},
+        "reproducibility": {"pairwise_exact_match": {**score, "mean": 0.77, "strict_mean": 0.77}},
+        "planned": 12,
+        "coverage": 10 / 12,
+        "failures": {"timeout": 2},
+        "tokens": {"input": 50, "output": 620},
+        "cost_usd": 0.25,
+        "latency_s": {"p50": 1.5, "p95": 9.25},
+        "calls": {"latency_s": SPREAD, "cost_usd": SPREAD},
+        "per_array": {"rows": {"stability": 0.85, "n_cases": 5, "varied": 2, "widest": 3}},
+        "per_field": {"title": {**field, "confusion": CONFUSION, "macro_f1": 0.61}, "rows[].name": field},
     }
 
 
-def spread(dice: random.Random) -> dict[str, float]:
-    """Return how single calls are spread: the middle is drawn by the run's own figures."""
-    return {name: dice.uniform(0.01, 9.0) for name in ("p5", "p25", "p50", "p75", "p95")}
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of a component whose newest version fell with one of two models."""
+    library = Library(tmp_path_factory.mktemp("numbers"))
+    keep(library, a_run("1.0.0", 1, CASES, **figures(0.95)), a_run("1.1.0", 2, WORSE, **figures(0.55)))
+    keep(library, a_run("1.1.0", 3, CASES, model_id="n", **figures(0.85)))
+    library.settings(site={"components": {SKILL: {"documents": True}}})
+    return built_site(library)
 
 
-def test_every_number_is_the_figure_that_it_is_named_for(library: Library) -> None:
-    sources, site = Recorded(library, SKILL), library.root / "site"
-    numbers = [number for place in PLACES for number in numbers_of(site_page(site, place), sources)]
-    assert [number for number in numbers if not number.is_right] == []
-    assert len(numbers) > 200
+@pytest.mark.parametrize(
+    ("place", "caption", "row"),
+    [
+        (
+            "index.html",
+            "Components beside models",
+            f"{SKILL} 1.1.0 m ? inconclusive -0.400 since 1.0.0 0.550 0.302 to 0.753 – 25.00 1.50 2026-01-02",
+        ),
+        (COMPONENT, "Models, the best first", "1 = n 1.1.0 0.950 0.522 to 0.973 – first version 25.00"),
+        (COMPONENT, "More of each model", "n – 1.50 2026-01-03"),
+        (COMPONENT, "Every version of every model", "1.0.0 m 0.950 0.750 to 0.960 first version – 2026-01-01"),
+        (COMPONENT, "Output tokens, cost and latency", "1.0.0 m 62.00 25.00 1.50 2026-01-01"),
+        (COMPONENT, "Fields beside models", "title 3 right · 1 wrong · 2 flaky 3 right · 1 wrong · 2 flaky"),
+        (COMPONENT, "Values of each field", "title m category 0.700 10 7 2 1 4 0.650"),
+        (COMPONENT, "The figures: latency", "m 1.1.0 1.50 0.11 0.22 0.44 0.55"),
+        (COMPONENT, "The figures: cost", "m 1.1.0 25.00 110.00 220.00 440.00 550.00"),
+        (COMPONENT, "Failures", "m timeout 166.7"),
+        (
+            COMPONENT,
+            "Values in arrays",
+            "rows m rows · m: 7 right rows · m: 2 wrong rows · m: 1 missing rows · m: 4 extra 14 7 2 1 4",
+        ),
+        (COMPONENT, "Lengths of arrays", "rows m 0.850 2 of 5 3"),
+        (COMPONENT, "title, m: macro F1 0.610", "A 5 1 0"),
+        (
+            f"verdicts/{SKILL}/1.1.0.html",
+            "Figures of this version",
+            "m 0.550 0.350 to 0.560 0.833 20260102T080000Z-abc002-m",
+        ),
+    ],
+)
+def test_row_of_a_table_has_the_figures_of_its_record(site: Path, place: str, caption: str, row: str) -> None:
+    table = site_page(site, place).find("caption", string=caption).parent
+    assert words(table.select_one("tbody tr")) == row
+
+
+def test_card_of_a_verdict_has_the_change_and_its_evidence(site: Path) -> None:
+    page = site_page(site, f"verdicts/{SKILL}/1.1.0.html")
+    change = "field_level_f1 -0.400 on 5 cases (95 % confidence interval -0.631 to -0.169, adjusted p-value 0.001)"
+    assert words(page.find(class_="figures")) == f"How sure: since 1.0.0: {change}"

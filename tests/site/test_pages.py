@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.audit.audit_results import an_audit
+from tests.audit.cubes import an_audit
 from tests.site.conftest import demo, serious
 from tests.support.library import SCRIPT, SKILL, Library
 from tests.support.records import a_run, keep
@@ -32,7 +32,7 @@ STATE = (
     "receipts 1.2.0: ship with example-large",
     "improved since 1.1.0",
     "nothing lost with example-large since 1.1.0",
-    "95 % confidence interval +0.116 to +0.259, adjusted p-value <0.001, 10 cases",
+    "on 10 cases (95 % confidence interval +0.116 to +0.259, adjusted p-value <0.001)",
     "skill-evaluator accept receipts 1.2.0",
 )
 FIRST_SCREENS = {

@@ -10,7 +10,7 @@ from skill_evaluator.display import number
 
 from tests.support.chat_server import notice
 from tests.support.library import CASES, SKILL, Library
-from tests.support.sites import built_site, contents, site_page, watched, words
+from tests.support.sites import built_site, site_page, watched, words
 
 pytest.importorskip("vl_convert")
 PUBLISHED = {"site": {"components": {SKILL: {"documents": True}}}}
@@ -53,23 +53,6 @@ def test_run_page_has_each_distinct_output_once_worst_first(measured: Library) -
     assert rows[1][2:4] == ["0.500", "✗ wrong year 2024 → 1999"]
     assert f"No. {'x' * 500} needle" in rows[0][4]
     assert (rows[2][2], rows[2][3]) == ("1.000", "nothing")
-
-
-@pytest.mark.process
-def test_site_without_outputs_has_no_run_page(measured: Library, tmp_path: Path) -> None:
-    library = measured.copy(tmp_path)
-    assert run_pages(library.root / "site")
-    library.settings()
-    site = built_site(library)
-    assert run_pages(site) == []
-    assert b"needle" not in b"".join(contents(site).values())
-
-
-@pytest.mark.process
-def test_run_without_its_folder_has_no_page(measured: Library, tmp_path: Path) -> None:
-    library = measured.copy(tmp_path)
-    (library.run_folder() / "replicates.jsonl").unlink()
-    assert run_pages(built_site(library)) == []
 
 
 @pytest.mark.process

@@ -126,14 +126,6 @@ def test_overview_opens_with_the_newest_version_of_each_component(site: Path) ->
     assert heights[-1] > max(heights[:-1])  # lower on the page
 
 
-def test_verdict_names_the_fields_that_fell_and_the_cases_that_broke(site: Path) -> None:
-    worst, *_, last = site_page(site, f"verdicts/{SKILLS[0]}/{LATEST}.html").find_all(class_="change")
-    assert MODELS[0] in words(worst)
-    assert "Fields that fell: title 1.000 → 0.000" in words(worst)
-    assert len(worst.select("a[href*='cases/']")) == 6
-    assert "No field and no case fell significantly." in words(last)
-
-
 def test_fields_that_are_right_everywhere_fold(site: Path) -> None:
     page = site_page(site, f"components/{SKILLS[0]}.html")
     table = page.find("caption", string="Fields beside models").parent

@@ -7,10 +7,12 @@ import pytest
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.sites import built_site, site_page, words
+from tests.support.sites import built_site, site_page, states, words
 
 RIGHT = {f"case-{at}": [0.9, 0.95] for at in range(12)}
 WORSE = {name: [0.2, 0.25] for name in RIGHT}
+WORST = {name: [0.0, 0.05] for name in RIGHT}
+BETTER = {name: [1.0, 1.0] for name in RIGHT}
 
 
 def state(library: Library, code: int = 0) -> Any:
@@ -25,8 +27,8 @@ def test_regression_of_the_newest_version_is_an_alarm_with_one_baseline(tmp_path
     assert words(line.p).startswith(f"{SKILL} 1.2.0 : ship 1.1.0 with m instead · ▼ regressed since 1.1.0")
     where, sure, following = (words(answer) for answer in line.find_all("dd"))
     assert where == "cases case-0 , case-1 , case-10 and 9 more with m since 1.1.0"
-    assert sure.startswith("field_level_f1 -0.700, 95 % confidence interval -")
-    assert sure.endswith(", adjusted p-value <0.001, 12 cases")
+    assert sure.startswith("field_level_f1 -0.700 on 12 cases (95 % confidence interval -")
+    assert sure.endswith(", adjusted p-value <0.001)")
     assert following == "look at case case-0 and the comparison"
     assert [link["href"] for link in line.find_all("dd")[2].find_all("a")] == [
         f"cases/{SKILL}/case-0.html",
@@ -72,6 +74,10 @@ def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> Non
     past = site_page(tmp_path / "site", "index.html").find(class_="past")
     assert words(past).startswith(f"{SKILL} 1.1.0 had regressed since 1.0.0 with m (")
     assert words(past).endswith("; fixed in 1.2.0")
+    row = site_page(tmp_path / "site", "index.html").select_one("table.overview tbody tr")
+    assert row["data-verdict"].split("\n") == ["unchanged", "improved"]
+    keep(library, a_run("1.3.0", 4, BETTER))
+    assert "▲ improved since 1.0.0" in words(state(library).p)
 
 
 @pytest.mark.parametrize(
@@ -85,3 +91,24 @@ def test_unread_outputs_are_an_alarm_and_an_unfinished_run_is_none(
     line = state(library)
     assert ("regressed" in line["class"]) == alarm
     assert f"1.1.0 with m: {reason}" in words(line)
+
+
+def test_pages_ship_the_version_that_history_ships(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    m = [a_run(f"1.{at}.0", at + 1, cases) for at, cases in enumerate((RIGHT, RIGHT, WORSE, WORST))]
+    keep(library, *m, *(a_run(f"1.{at}.0", at + 6, BETTER, model_id="n") for at in range(4)))
+    site = built_site(library)
+    ship = words(site_page(site, f"components/{SKILL}.html").find(class_="advice"))
+    assert ship.startswith("to ship: 1.1.0 with n (1.3.0: regressed against 1.2.0 on m")
+    assert "1.3.0 : ship 1.1.0 with n instead" in words(states(site)[SKILL])
+    assert all(ship in library.call(*words).out for words in (("history", SKILL), ("leaderboard",)))
+    assert "skill-evaluator explain" not in "".join(path.read_text() for path in (site / "compare").rglob("*.html"))
+
+
+def test_changes_name_the_worst_verdict_since_the_first_version(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    unsure = {name: [0.92 if at else 0.6, 0.9] for at, name in enumerate(RIGHT)}
+    keep(library, *(a_run(f"1.{at}.0", at + 1, cases) for at, cases in enumerate((RIGHT, BETTER, unsure))))
+    keep(library, *(a_run(f"1.{at}.0", at + 6, cases, model_id="n") for at, cases in enumerate((WORSE, RIGHT, RIGHT))))
+    page = site_page(built_site(library), "changes.html")
+    assert "inconclusive since 1.0.0" in words(page.find(class_="change-of").find("p", recursive=False))

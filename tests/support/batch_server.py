@@ -33,8 +33,6 @@ class End:
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One batch as a server holds it."""
-
     id: str
     vendor: str
     name: str
@@ -59,7 +57,6 @@ class BatchServer(Server):
         self.torn = 0  # results that break off
         self.gone = ""  # of the files with results those that are no more: all whose path has this in it
         self.page: Callable[[bytes], bytes] = lambda lines: lines  # what comes in place of a file with results
-        self.status_page = b""  # what a proxy answers in place of a batch's status
         self.undeletable = False
         self.broken = False  # whatever is posted ends with a 500
         self.seen = 0  # requests so far, of any kind
@@ -71,7 +68,6 @@ class BatchServer(Server):
         self.lock = threading.RLock()
 
     def base_url(self, vendor: str) -> str:
-        """Where models.yaml reaches a vendor."""
         return address_of(self.url, vendor)
 
     def handle(self, received: Received) -> None:
@@ -99,12 +95,9 @@ class BatchServer(Server):
         is_file = isinstance(content, bytes)
         if is_file and self.gone and self.gone in path:
             return 404, error(404, "no such file")
-        if self.status_page and received.method == "GET":
-            return status, self.status_page
         return status, self.page(content) if is_file else content
 
     def create(self, vendor: str, name: str, requests: Mapping[str, Any]) -> Batch:
-        """Make a batch."""
         with self.lock:
             number = len(self.batches) + 1
             batch_id = f"{'batches/b' if vendor == 'google' else 'batch_'}{number}"
@@ -131,7 +124,6 @@ class BatchServer(Server):
         return batch.outcomes
 
     def find(self, vendor: str, batch_id: str) -> Batch | None:
-        """A batch that is there."""
         return next((batch for batch in self.listed(vendor) if batch.id == batch_id), None)
 
     def listed(self, vendor: str) -> list[Batch]:
@@ -139,7 +131,6 @@ class BatchServer(Server):
         return [batch for batch in reversed(self.batches) if batch.vendor == vendor and not batch.deleted]
 
     def delete(self, batch: Batch) -> None:
-        """Have a batch no more."""
         batch.deleted = True
         self.deleted.append(batch.id)
 
@@ -162,8 +153,6 @@ Reply = tuple[int, Any]  # a status and a body; 201 where a batch was made
 
 
 class _Api:
-    """One vendor's batches as its API words them."""
-
     vendor: str
 
     def __init__(self, server: BatchServer) -> None:
@@ -174,7 +163,6 @@ class _Api:
         return 404, self.dialect.error(404, "no such batch")
 
     def answer(self, custom_id: str) -> Any:
-        """Return the body of the answer to a request."""
         body = self.server.bodies[custom_id]
         text = self.server.text(body)
         called = json.loads(text) if "tools" in json.dumps(body) else None

@@ -76,35 +76,22 @@ class Dialect:
         raise NotImplementedError
 
     def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
-        """Return the body and the headers of an answer."""
         raise NotImplementedError
 
     def error(self, status: int, message: str) -> Json:
-        """Return the body of an error."""
         raise NotImplementedError
 
 
 class OpenAI(Dialect):
-    """`POST …/chat/completions`."""
-
     provider = "openai"
     base_path = "/v1"
     path = "/v1/chat/completions"
     paths = re.compile(r".*/chat/completions")
     body = {**CHAT, "max_completion_tokens": 321}
+    _FORMAT = {"type": "json_schema", "json_schema": {"name": "output", "schema": SENT_SCHEMA, "strict": True}}
     by_schema = {
-        "json_schema": {
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "output", "schema": SENT_SCHEMA, "strict": True},
-            }
-        },
-        "json_schema_strict": {
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "output", "schema": SENT_SCHEMA, "strict": True},
-            }
-        },
+        "json_schema": {"response_format": _FORMAT},
+        "json_schema_strict": {"response_format": _FORMAT},
         "json_object": {"response_format": {"type": "json_object"}},
         "none": {},
     }
@@ -158,15 +145,11 @@ class OpenAI(Dialect):
 
 
 class OpenAICompatible(OpenAI):
-    """The same at somebody else's address."""
-
     body = {**CHAT, "max_tokens": 321}
     extra = ({"min_p": 0.1}, {"min_p": 0.1})
 
 
 class Anthropic(Dialect):
-    """`POST …/v1/messages`."""
-
     provider = "anthropic"
     path = "/v1/messages"
     paths = re.compile(r".*/v1/messages")
@@ -253,14 +236,12 @@ class Google(Dialect):
         "contents": [{"role": "user", "parts": [{"text": "A notice."}]}],
         "generationConfig": {"maxOutputTokens": 321, "seed": 424_242},
     }
+    _JSON = {"responseMimeType": "application/json"}
+    _SCHEMA = {"generationConfig": {**_JSON, "responseJsonSchema": SENT_SCHEMA}}
     by_schema = {
-        "json_schema": {
-            "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SENT_SCHEMA}
-        },
-        "json_schema_strict": {
-            "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SENT_SCHEMA}
-        },
-        "json_object": {"generationConfig": {"responseMimeType": "application/json"}},
+        "json_schema": _SCHEMA,
+        "json_schema_strict": _SCHEMA,
+        "json_object": {"generationConfig": _JSON},
         "none": {},
     }
     by_tool_call = {

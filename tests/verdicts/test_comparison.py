@@ -100,12 +100,6 @@ SPECIFICATION = [
         "unchanged",
     ),
     Row(
-        "six perfect documents",
-        a_record(alike(6, *[1.0] * 10)),
-        a_record(alike(6, *[1.0] * 10)),
-        "unchanged",
-    ),
-    Row(
         "six documents with one field value wrong of six hundred: no less and no more than perfect ones",
         a_record(alike(6, *[1.0] * 10)),
         a_record({**alike(6, *[1.0] * 10), "case-0003": [0.9] + [1.0] * 9}, settings=DETERMINISTIC),
@@ -138,44 +132,13 @@ SPECIFICATION = [
         "regressed",
     ),
     Row(
-        "everything unparseable in the candidate",
-        a_record(alike(12, *[0.9] * 5)),
-        a_record(alike(12, *["unparseable"] * 5)),
-        "regressed",
-    ),
-    Row(
-        "everything unparseable in the baseline",
-        a_record(alike(12, *["unparseable"] * 5)),
-        a_record(alike(12, *[0.9] * 5)),
-        "improved",
-    ),
-    Row(
         "an outage of the provider",
         a_record(alike(12, *[0.9] * 5)),
         a_record(alike(12, *["provider_error"] * 5)),
         "inconclusive",
         reason="coverage 0.00",
     ),
-    Row(
-        "a drop inside the tolerance, beyond chance",
-        a_record(TWELVE),
-        a_record(shifted(TWELVE, -0.02)),
-        "unchanged",
-    ),
-    Row(
-        "a small drop where none is tolerated",
-        a_record(TWELVE),
-        a_record(shifted(TWELVE, -0.04)),
-        "regressed",
-        policy={"tolerance": 0.0},
-    ),
-    Row(
-        "nothing moved where no drop is tolerated",
-        a_record(PERFECT),
-        a_record(PERFECT),
-        "unchanged",
-        policy={"tolerance": 0.0},
-    ),
+    Row("a drop inside the tolerance, beyond chance", a_record(TWELVE), a_record(shifted(TWELVE, -0.02)), "unchanged"),
     Row(
         "a drop within chance where none is tolerated",
         a_record(PERFECT),
@@ -252,20 +215,6 @@ SPECIFICATION = [
         reason="less repeatable: pairwise_exact_match 1.000 → 0.309",
     ),
     Row(
-        "another schema",
-        a_record(TWELVE),
-        a_record(TWELVE, digests={"prompt": "p", "schema": "other", "settings": "m", "datasets": "d"}),
-        "incomparable",
-        reason="the schema changed",
-    ),
-    Row(
-        "other settings of the model",
-        a_record(TWELVE),
-        a_record(TWELVE, digests={"prompt": "p", "schema": "s", "settings": "other", "datasets": "d"}),
-        "incomparable",
-        reason="settings changed",
-    ),
-    Row(
         "another scorer",
         a_record(TWELVE),
         a_record(TWELVE, scorer_version=99),
@@ -287,7 +236,7 @@ def test_verdict_is_as_specified(row: Row) -> None:
     assert row.reason in "; ".join(found.reasons)
 
 
-def test_without_a_lower_version_there_is_nothing_to_compare_with() -> None:
+def test_first_version_is_incomparable() -> None:
     found = compared(None, a_record(TWELVE))
     assert (found.verdict, found.reasons) == (
         "incomparable",
@@ -295,7 +244,7 @@ def test_without_a_lower_version_there_is_nothing_to_compare_with() -> None:
     )
 
 
-def test_a_changed_case_is_left_out_and_named() -> None:
+def test_changed_case_is_skipped_and_named() -> None:
     after = a_record(TWELVE)
     moved = after.per_case[0].model_copy(update={"digest": "another"})
     found = compared(a_record(TWELVE), after.model_copy(update={"per_case": [moved, *after.per_case[1:]]}))
@@ -316,20 +265,7 @@ def test_cases_that_broke_or_were_fixed_are_named_with_their_fields() -> None:
     assert [(one.case_id, one.fields) for one in cases.fixed] == [("b", dict.fromkeys("xyz", "0/5 → 5/5"))]
 
 
-def test_a_document_of_several_fields_that_is_lost_alone_is_named_and_withholds_unchanged() -> None:
-    """Five of six documents do not move at all: their differences say nothing of noise."""
-    names = list(alike(6))
-    right = {f"f{at}": dict.fromkeys(names, (10, 10)) for at in range(4)}
-    lost = {path: {**counts, "case-0002": (0, 10)} for path, counts in right.items()}
-    after = {**alike(6, *[1.0] * 10), "case-0002": [0.0] * 10}
-    few = [{path: counts for path, counts in fields.items() if path < "f2"} for fields in (right, lost)]
-    for fields, named in (((right, lost), ["case-0002"]), (few, [])):
-        before = a_record(alike(6, *[1.0] * 10), fields=fields[0], settings=DETERMINISTIC)
-        found = compared(before, a_record(after, fields=fields[1], settings=DETERMINISTIC))
-        assert ([case.case_id for case in found.cases.broke], found.verdict) == (named, "inconclusive")
-
-
-def test_advisory_fields_do_not_weigh_on_the_family_of_the_critical_measure() -> None:
+def test_advisory_fields_do_not_change_the_critical_q() -> None:
     names = list(alike(8))
     falls: dict[str, list[Score]] = {
         name: [0.0 if (at + one) % 3 == 0 else 1.0 for one in range(6)] for at, name in enumerate(names)
@@ -341,7 +277,7 @@ def test_advisory_fields_do_not_weigh_on_the_family_of_the_critical_measure() ->
     assert (alone.p, alone.q, alone.detectable_drop) == (among.p, among.q, among.detectable_drop)
 
 
-def test_the_family_of_the_critical_measure_is_all_models() -> None:
+def test_all_models_are_one_family() -> None:
     """A drop that is beyond chance alone is less so among many models in which nothing fell, and is named."""
     fell = {
         case_id: [score + 0.02 - 0.1 * (at % 4) for score in scores if not isinstance(score, str)]
@@ -376,18 +312,18 @@ def test_policy_may_judge_whichever_model_answered() -> None:
     assert compared(before, after, {"served": "any"}).verdict == "regressed"
 
 
-def test_models_that_are_not_shown_belong_to_the_family() -> None:
+def test_hidden_models_belong_to_the_family() -> None:
     shown, hidden = (
         Pair(baseline=a_record(TWELVE, model_id=name), candidate=a_record(shifted(TWELVE, by), model_id=name))
         for name, by in (("m", -0.01), ("n", 0.0))
     )
     both = compare_records("s", [shown, hidden], some_rules())
-    alone = compare_records("s", [shown], some_rules(), rest=[hidden])
+    alone = compare_records("s", [shown], some_rules(), hidden=[hidden])
     assert alone.models == both.models[:1]
     assert alone.models[0].metrics[0].q != compare_records("s", [shown], some_rules()).models[0].metrics[0].q
 
 
-def test_the_component_is_as_bad_as_its_worst_model() -> None:
+def test_component_has_the_verdict_of_its_worst_model() -> None:
     good = Pair(baseline=a_record(TWELVE), candidate=a_record(shifted(TWELVE, 0.0)))
     bad = Pair(baseline=a_record(TWELVE, model_id="n"), candidate=a_record(shifted(TWELVE, -0.3), model_id="n"))
     result = compare_records("s", [good, bad], some_rules())

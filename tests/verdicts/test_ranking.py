@@ -1,20 +1,14 @@
 """Ranked models: planted gaps are told apart or grouped, dominated models are never advised, a table as by hand."""
 
-import csv
 import random
 from collections.abc import Mapping, Sequence
-from itertools import combinations
-from math import sqrt
-from statistics import fmean, stdev
 
 import pytest
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
-from skill_evaluator.verdicts.planning.ranking import rank_models
+from skill_evaluator.verdicts.planning.ranking import Advice, ModelRanking, rank_models
 
-from tests.audit.cubes import PAPER
 from tests.support.records import Score, a_record
 from tests.verdicts.rules import some_rules
 
@@ -42,7 +36,7 @@ def drawn(mean: float, seed: int, cases: int = 40, replicates: int = 5) -> dict[
     }
 
 
-def test_models_0_10_apart_on_40_cases_differ_significantly_and_0_01_apart_do_not() -> None:
+def test_models_0_10_apart_on_40_cases_differ_significantly() -> None:
     ranking = rank(model("low", drawn(0.6, 1)), model("high", drawn(0.7, 2)), model("near", drawn(0.69, 3)))
     assert [one.model_id for one in ranking.models][-1] == "low"
     assert [one.like_best for one in ranking.models] == [True, True, False]
@@ -53,7 +47,7 @@ def test_models_0_10_apart_on_40_cases_differ_significantly_and_0_01_apart_do_no
     }
 
 
-def test_a_model_that_is_cheaper_and_no_worse_on_any_metric_dominates_and_is_advised_instead() -> None:
+def test_cheaper_model_that_is_no_worse_dominates() -> None:
     ranking = rank(
         model("dear", drawn(0.80, 1), cost_usd=9.0, other={"exact_match": drawn(0.70, 3)}),
         model("cheap", drawn(0.82, 2), cost_usd=1.0, other={"exact_match": drawn(0.72, 4)}),
@@ -64,7 +58,7 @@ def test_a_model_that_is_cheaper_and_no_worse_on_any_metric_dominates_and_is_adv
     assert ranking.advice.model_id == "cheap"
 
 
-def test_a_model_that_is_better_on_one_metric_is_not_dominated() -> None:
+def test_model_better_on_one_metric_is_not_dominated() -> None:
     good = drawn(0.8, 1)
     ranking = rank(
         model("dear", good, cost_usd=9.0, other={"exact_match": drawn(0.7, 3)}),
@@ -73,7 +67,7 @@ def test_a_model_that_is_better_on_one_metric_is_not_dominated() -> None:
     assert not any(one.dominated_by for one in ranking.models)
 
 
-def test_a_dominated_model_is_never_advised() -> None:
+def test_dominated_model_is_never_advised() -> None:
     dice, advised = random.Random(7), 0
     for _ in range(12):
         ranking = rank(
@@ -98,7 +92,7 @@ def latency(median: float) -> dict[str, object]:
 LEVEL = (drawn(0.70, 2), drawn(0.69, 3))  # two models that are not told apart
 
 
-def test_of_models_that_are_not_told_apart_the_cheapest_is_advised() -> None:
+def test_cheapest_of_equally_good_models_is_advised() -> None:
     advice = rank(model("best", LEVEL[0], cost_usd=8.0), model("thrifty", LEVEL[1], cost_usd=2.0)).advice
     assert advice.model_id == "thrifty"
     assert advice.reason == "not shown to differ from best; the cheapest of them"
@@ -120,7 +114,7 @@ def test_cheaper_model_is_not_advised_when_a_drop_is_not_ruled_out(
         )
 
 
-def test_the_quickest_is_advised_where_a_cost_is_not_known_or_costs_are_equal() -> None:
+def test_quickest_model_is_advised_if_costs_are_unknown_or_equal() -> None:
     for costs in ((None, 1.0), (1.0, 1.0)):
         slow = model("slow", LEVEL[0], cost_usd=costs[0], **latency(2.0))
         advice = rank(slow, model("quick", LEVEL[1], cost_usd=costs[1], **latency(1.0))).advice
@@ -130,15 +124,15 @@ def test_the_quickest_is_advised_where_a_cost_is_not_known_or_costs_are_equal() 
         )
 
 
-def test_none_is_advised_where_neither_score_nor_cost_nor_time_tells() -> None:
+def test_no_model_is_advised_if_score_cost_and_latency_are_equal() -> None:
     advice = rank(model("x", LEVEL[0], cost_usd=None), model("y", LEVEL[1], cost_usd=None)).advice
     assert advice.model_id is None
     assert advice.reason == "x, y do not differ significantly in score, cost or latency"
-    assert advice.words.startswith("best model: x or y (")
+    assert advice.words.startswith("to ship: x or y (")
     assert rank(model("x", LEVEL[0])).advice.model_id is None
 
 
-def test_the_best_is_advised_as_such_only_where_it_is_told_apart_from_every_other() -> None:
+def test_best_model_is_named_if_it_differs_from_all_others() -> None:
     high, low = model("high", drawn(0.8, 2), cost_usd=9.0), model("low", drawn(0.6, 1), cost_usd=1.0)
     best = rank(high, low, model("lowest", drawn(0.5, 5)))
     ahead = [pair for pair in best.pairs if pair.higher == "high"]
@@ -150,7 +144,7 @@ def test_the_best_is_advised_as_such_only_where_it_is_told_apart_from_every_othe
         assert (advice.model_id, "low" in advice.reason) == (named, False)
 
 
-def test_a_model_that_regressed_is_never_advised() -> None:
+def test_regressed_model_is_never_advised() -> None:
     records = model("best", LEVEL[0], cost_usd=1.0), model("other", LEVEL[1], cost_usd=2.0)
     advice = rank(*records, best="regressed", other="unchanged").advice
     assert advice.model_id == "other"
@@ -161,7 +155,7 @@ def test_a_model_that_regressed_is_never_advised() -> None:
     assert worse.model_id is None
 
 
-def test_models_of_one_invocation_are_compared_as_asked_side_by_side() -> None:
+def test_models_of_one_invocation_count_as_interleaved() -> None:
     high, low = drawn(0.8, 1), drawn(0.74, 2)
     together = rank(model("high", high), model("low", low)).pairs[0]
     apart = rank(model("high", high), model("low", low, run_id="20260109T000000Z-000000-low")).pairs[0]
@@ -170,13 +164,13 @@ def test_models_of_one_invocation_are_compared_as_asked_side_by_side() -> None:
     assert apart.ci95[0] < together.ci95[0] < together.ci95[1] < apart.ci95[1]
 
 
-def test_a_cost_that_is_not_known_makes_no_dominance_and_no_frontier() -> None:
+def test_model_of_unknown_cost_is_on_no_frontier() -> None:
     ranking = rank(model("free", drawn(0.5, 1), cost_usd=None), model("best", drawn(0.7, 2), cost_usd=1.0))
     assert [one.frontier for one in ranking.models] == [True, None]
     assert not any(one.dominated_by for one in ranking.models)
 
 
-def test_only_shared_cases_count_and_a_model_of_other_cases_or_another_schema_is_left_out() -> None:
+def test_ranking_skips_models_with_other_cases_or_schema() -> None:
     whole = drawn(0.7, 1)
     most = {case_id: scores for case_id, scores in drawn(0.7, 2).items() if case_id != "case-00"}
     few = {case_id: scores for case_id, scores in whole.items() if case_id < "case-10"}
@@ -195,16 +189,6 @@ def test_only_shared_cases_count_and_a_model_of_other_cases_or_another_schema_is
     }
 
 
-@pytest.fixture(scope="module")
-def published() -> dict[str, list[float]]:
-    """The overall score of each published model in each of ten scenarios, from 0 to 1."""
-    scores: dict[str, list[float]] = {}
-    for row in csv.DictReader(PAPER.read_text().splitlines()):
-        benchmarks = [float(value) for name, value in row.items() if name not in ("model", "template")]
-        scores.setdefault(row["model"], []).append(fmean(benchmarks) / 100)
-    return scores
-
-
 def test_newest_run_is_always_ranked() -> None:
     """Also if more than half of its cases are not applicable to its model."""
     run = model("picky", {"a": [1.0], "b": [1.0], "c": [1.0]}, not_applicable={"a": "no image", "b": "no image"})
@@ -221,42 +205,3 @@ def test_ranking_without_shared_cases_is_empty_and_names_the_models() -> None:
     ranking = rank(newest, model("first", {"a": [1.0], "c": [1.0]}), model("second", {"b": [1.0], "c": [1.0]}))
     assert ranking.models == []
     assert ranking.left_out == dict.fromkeys(("newest", "first", "second"), "no case was answered by all models")
-
-
-def test_thirteen_published_models_rank_as_a_hand_calculation_does(published: dict[str, list[float]]) -> None:
-    ranking = rank(
-        *(model(name, {f"scenario-{at}": [score] for at, score in enumerate(row)}) for name, row in published.items())
-    )
-    by_hand = sorted(published, key=lambda name: -fmean(published[name]))
-    assert len(by_hand) == 13
-    assert [one.model_id for one in ranking.models] == by_hand
-    p_values, lows = {}, {}
-    for higher, lower in combinations(by_hand, 2):
-        differences = [b - a for a, b in zip(published[higher], published[lower], strict=True)]
-        p_values[higher, lower], lows[higher, lower] = _paired_by_hand(differences)
-    apart, is_rejected = set(), True
-    for at, pair in enumerate(sorted(p_values, key=p_values.__getitem__)):  # Holm
-        is_rejected = is_rejected and (len(p_values) - at) * p_values[pair] <= 0.05 / 2
-        if is_rejected and lows[pair] < -0.05:
-            apart.add(pair)
-    assert {(pair.higher, pair.lower) for pair in ranking.pairs if pair.significant} == apart
-    assert 10 < len(apart) < 78  # neither all nor none: the table can tell
-    worse = {lower for higher, lower in apart if higher == by_hand[0]}
-    assert {one.model_id for one in ranking.models if not one.like_best} == worse
-
-
-def _paired_by_hand(differences: list[float]) -> tuple[float, float]:
-    """One-sided p of t, the least with any of the furthest drops clipped, and the lower end of the 95 % interval."""
-    from scipy.stats import t as student
-
-    def figures(values: list[float]) -> tuple[float, float]:
-        n, mean = len(values), fmean(values)
-        still = 2 * n if values is differences else n
-        return mean, sqrt(stdev(values) ** 2 / n + (mean / still) ** 2)
-
-    n = len(differences)
-    falls = sorted(difference for difference in differences if difference < 0)
-    held = [differences, *([max(value, cut) for value in differences] for cut in falls[1:])]
-    p_values = [student.cdf(mean / error, n - 1) for mean, error in map(figures, held)]
-    mean, error = figures(differences)
-    return min(p_values), mean - student.ppf(0.975, n - 1) * error

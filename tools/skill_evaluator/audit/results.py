@@ -1,6 +1,6 @@
 """The result of an audit, as `audit report --format json` prints it and report.json stores it.
 
-Scores are in per cent; fluctuations, noise and shifts are in points of the same scale. Nothing is computed here.
+Scores are in per cent; fluctuations, noise and shifts are in points of the same scale.
 """
 
 from pathlib import Path
@@ -10,6 +10,7 @@ from pydantic import Field
 
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, read_versioned
+from skill_evaluator.stats import Interval
 
 Quadrant = Literal["safe default", "predictable baseline", "strong but scenario-fragile", "avoid"]
 QUADRANTS: dict[Quadrant, str] = {  # numbered as in the paper
@@ -18,7 +19,10 @@ QUADRANTS: dict[Quadrant, str] = {  # numbered as in the paper
     "avoid": "Q3",
     "strong but scenario-fragile": "Q4",
 }
-Interval = tuple[float, float]
+QUARTERS = ("AAA", "AA", "A", "BBB")
+_FINER = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB")
+SCALES = {len(scale): scale for scale in (QUARTERS, _FINER)}
+GRADE_ORDER = {grade: index for index, grade in enumerate(_FINER)}  # the grades of both scales, best first
 AUDIT_VERSION = 1
 REPORTED = "report.json"
 
@@ -55,7 +59,7 @@ class ModelAudit(FrozenModel):
 
 
 class Thresholds(FrozenModel):
-    """Quartiles of the fluctuation over the cohort; `cuts` are the upper bounds of finer grades, if requested."""
+    """Quartiles of the fluctuation over the cohort; `cuts`: the upper bounds of finer grades, if they are used."""
 
     q25: float
     q50: float
@@ -71,7 +75,7 @@ class Medians(FrozenModel):
 
 
 class ScenarioEffect(FrozenModel):
-    """A scenario's median shift over the models; `ratio`: in standard errors; `significant`: beyond the limit."""
+    """The median shift of a scenario over the models; `ratio`: in standard errors; `significant`: above the limit."""
 
     scenario: str
     shift: float
@@ -97,7 +101,7 @@ class RankEntry(FrozenModel):
 
 
 class Regime(FrozenModel):
-    """The models to prefer under a regime, best first; `left_out`: the models that its rule excludes."""
+    """A use of models and the models to prefer for it, best first; `left_out`: the models that its rule excludes."""
 
     title: str
     note: str
@@ -135,7 +139,16 @@ class AuditResult(FrozenModel):
     regimes: dict[str, Regime]
     warnings: list[str]
 
+    def best_first(self) -> list[ModelAudit]:
+        """Return the models by grade, then by ability; models without a grade come last."""
+        ranks = {model.model: GRADE_ORDER.get(model.grade or "", len(GRADE_ORDER)) for model in self.models}
+        return sorted(self.models, key=lambda model: (ranks[model.model], -model.ability, model.model))
+
+    def ablest_first(self) -> list[ModelAudit]:
+        """Return the models by ability."""
+        return sorted(self.models, key=lambda model: (-model.ability, model.model))
+
 
 def read_audit(path: Path) -> AuditResult:
-    """Read an earlier report.json; raise AuditError if it is broken or of a newer version."""
+    """Read a report.json; raise AuditError if it is invalid or of a newer version."""
     return read_versioned(AuditResult, path, "audit_version", AUDIT_VERSION, AuditError)

@@ -13,7 +13,6 @@ _MAX_REASON = 500  # characters of a reason
 
 
 def _score(task: dict[str, Any]) -> dict[str, Any]:
-    """Call the function and return its score and reason. Exceptions of the function propagate."""
     module = types.ModuleType("checks")
     sys.modules["checks"] = module  # dataclasses look up their module here
     exec(compile(task["source"], "checks.py", "exec"), vars(module))  # noqa: S102 - that is what it is for
@@ -22,7 +21,9 @@ def _score(task: dict[str, Any]) -> dict[str, Any]:
     score = members.get("score", members.get("pass"))
     score = 0.0 if members.get("pass") is False else score
     if not isinstance(score, bool | int | float) or not 0 <= score <= 1:
-        raise TypeError(f"it returned {repr(result)[:100]}; expected a bool, a number from 0 to 1, or a dict with one")
+        raise TypeError(
+            f"the function returned {repr(result)[:100]}; expected a bool, a number from 0 to 1, or a dict with one"
+        )
     return {"score": float(score), "reason": str(members.get("reason") or "")[:_MAX_REASON]}
 
 

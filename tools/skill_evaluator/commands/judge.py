@@ -112,8 +112,6 @@ def judge_rubric(options: RubricDraftRequest) -> int:
 
 @options
 class JudgeLintOptions(PlatformOption, LibraryOptions):
-    """The options of `judge lint`."""
-
     files: tuple[Path, ...] = argument("Rubrics; default: all of .evaluator/rubrics.", (), "FILE")
 
 
@@ -133,17 +131,15 @@ def judge_lint(options: JudgeLintOptions) -> int:
 
 @options
 class JudgePinOptions(LibraryOptions):
-    """The options of `judge pin`."""
-
     run: str = argument("A run folder, or the id of a run in evals/results.")
-    cases: tuple[str, ...] = option("Only the outputs of these cases; repeatable.", (), "--case", metavar="GLOB")
+    cases: tuple[str, ...] = option("Only outputs of cases whose id matches; repeatable.", (), "--case", metavar="GLOB")
 
 
 def judge_pin(options: JudgePinOptions) -> int:
     """Pin a run's outputs as baseline of `judge regression`.
 
-    The first output of each case goes to components/<name>/evals/pinned/, in place of those of the same model. Makes no
-    call.
+    The first output of each case goes to components/<name>/evals/pinned/ and replaces the pinned outputs of the same
+    model. Makes no call.
     """
     print_pinned(Library(**folders_of(options)).judge.pin(options.run, options.cases), options.format)
     return EXIT_OK

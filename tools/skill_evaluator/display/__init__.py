@@ -1,4 +1,4 @@
-"""The display of results: reports, tables, safe text and chart style; this module formats every number."""
+"""The display of results: pages, tables, safe text and charts; this module formats every number that people read."""
 
 import sys
 import threading
@@ -25,15 +25,15 @@ def notice_when_slow(notice: str) -> Iterator[None]:
         timer.cancel()
 
 
-def with_progress(items: Iterable[_T], total: int, what: str) -> Iterator[_T]:
-    """Yield items; print the progress and the remaining time to stderr after 2, 4, 8, … seconds."""
+def with_progress(items: Iterable[_T], total: int, label: str) -> Iterator[_T]:
+    """Yield items; print the label, the progress and the remaining time to stderr after 2, 4, 8, … seconds."""
     begun, due = time.monotonic(), _SLOW_S
     for count, item in enumerate(items, 1):
         yield item
         taken = time.monotonic() - begun
         if taken >= due and count < total:
             print(
-                f"{what}: {count} of {total}, {clock(taken / count * (total - count))} left",
+                f"{label}: {count} of {total}, {clock(taken / count * (total - count))} left",
                 file=sys.stderr,
                 flush=True,
             )
@@ -59,17 +59,17 @@ def number(value: float | None) -> str:
 
 
 def probability(value: float | None) -> str:
-    """Format a p-value with three decimals; a small one is never written as zero."""
+    """Format a p-value with three decimals, a smaller one as `<0.001`, and None as a dash."""
     return "–" if value is None else "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 
 def arrow(before: float | None, after: float | None) -> str:
-    """Format two scores, the earlier one first."""
+    """Format two scores as `0.500 → 1.000`; None is a dash."""
     return f"{number(before)} → {number(after)}"
 
 
 def signed(value: float | None) -> str:
-    """Format a difference of scores with its sign, or without a sign if it rounds to zero."""
+    """Format a difference of scores with its sign, a difference that rounds to zero as `0.000`, and None as a dash."""
     return "–" if value is None else f"{value:+.3f}" if round(value, 3) else "0.000"
 
 
@@ -124,17 +124,19 @@ def plain(value: float | None, digits: int = 6) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Format a share as a whole percentage."""
+    """Format a share from 0 to 1 as a whole percentage, and None as a dash."""
     return "–" if value is None else f"{value:.0%}"
 
 
 def seconds(value: float | None) -> str:
-    """Format a time in seconds."""
+    """Format seconds with two decimals and their unit, and None as a dash."""
     return "–" if value is None else f"{value:.2f} s"
 
 
 def relative_change(before: float | None, after: float | None) -> str:
-    """Format the relative change of an amount in percent.
+    """Format the change of an amount in percent: `=` if it rounds to 0, and the new amount if the old one is 0.
+
+    Return "" if an amount is unknown.
 
     >>> relative_change(2.0, 3.0), relative_change(2.0, 2.0), relative_change(0.0, 3.0), relative_change(None, 3.0)
     ('+50 %', '=', '+3', '')
@@ -146,7 +148,7 @@ def relative_change(before: float | None, after: float | None) -> str:
 
 
 def interval(ci95: tuple[float, float] | None, cases: int, write: Callable[[float | None], str] = number) -> str:
-    """Format a 95 % confidence interval, or `too few` for fewer than five cases.
+    """Format a 95 % confidence interval, or `too few` for fewer than five cases; `write` formats each end.
 
     >>> interval((0.5, 0.75), 5), interval((0.307, 1.0), 3), interval(None, 0)
     ('0.500 to 0.750', 'too few', '–')

@@ -26,38 +26,28 @@ def component_address(skill: str, field: str | None = None) -> str:
 
 
 def field_anchor(path: str) -> str:
-    """Return the id of the element that lists the cases of a field."""
+    """Return the id of the element on a component's page that lists the cases of a field."""
     return f"field-{file_name(path)}" if path else "field"
 
 
 def verdict_address(skill: str, version: str) -> str:
-    """Return the page of the verdict on a version."""
+    """Return the address of the verdict on a version, relative to the root of the site."""
     return f"verdicts/{quote(skill)}/{file_name(version)}.html"
 
 
-def compare_address(skill: str, version: str) -> str:
-    """Return the page that compares a version with the one before."""
-    return f"compare/{quote(skill)}/{file_name(version)}.html"
-
-
-def models_address(skill: str, first: str, second: str) -> str:
-    """Return the page that compares two models."""
-    return f"compare/{quote(skill)}/{file_name(first)}--{file_name(second)}.html"
+def compare_address(skill: str, *names: str) -> str:
+    """Return the address of the comparison of a version with the one before, or of two models."""
+    return f"compare/{quote(skill)}/{'--'.join(map(file_name, names))}.html"
 
 
 def case_address(skill: str, case_id: str) -> str:
-    """Return the page of a case."""
+    """Return the address of the page of a case, relative to the root of the site."""
     return f"cases/{quote(skill)}/{file_name(case_id)}.html"
 
 
 def run_address(skill: str, run_id: str) -> str:
-    """Return the relative address of the page of a run's outputs."""
+    """Return the address of the page with the outputs of a run, relative to the root of the site."""
     return f"runs/{quote(skill)}/{run_id}.html"
-
-
-def judge_run_address(name: str) -> str:
-    """Return the page of a judge run."""
-    return f"judges/{name}.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +57,9 @@ class Site:
     address: str | None = None
 
     def page(self, skill: str, *, case: str | None = None, field: str | None = None) -> str:
-        """Return the address of the page of a component, a case, or the cases of a field; "" without a site.
+        """Return the address of the page of a component, of a case, or of the cases of a field.
+
+        Return "" if the site has no address.
 
         >>> Site("https://example.com/site").page("receipts", field="total")
         'https://example.com/site/components/receipts.html#field-total'

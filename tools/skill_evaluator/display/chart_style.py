@@ -87,7 +87,7 @@ class PageChart:
 
 
 def page_chart(chart: Any, name: str, *, narrowed: bool) -> PageChart:
-    """Draw a chart for an HTML page, without its title; `name` is the prefix of its ids."""
+    """Draw a chart for an HTML page, and for narrow screens if `narrowed`; `name` is the prefix of the ids in it."""
     spec = chart.to_dict(validate=False)
     heading = spec.pop("title")
     narrow = ""
@@ -99,7 +99,7 @@ def page_chart(chart: Any, name: str, *, narrowed: bool) -> PageChart:
 
 
 def page_svg(spec: dict[str, Any], name: str) -> Any:
-    """Draw a specification as SVG in the colours of the page; the label of each mark is its tooltip."""
+    """Return a Vega-Lite specification as SVG in the colours of the page; the label of each mark is its tooltip."""
     axis = {"labelColor": GREY, "titleColor": INK, "gridColor": FAINT, "domainColor": FAINT, "tickColor": FAINT}
     sizes = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
     legend = {"labelColor": INK, "titleColor": GREY, "symbolBaseFillColor": GREY, "symbolBaseStrokeColor": GREY}
@@ -152,7 +152,7 @@ def series_legend(**more: Any) -> alt.Legend:
 
 
 def svg(chart: Any) -> str:
-    """Draw a chart as SVG without external resources."""
+    """Return a chart as the text of an SVG file, which refers to no other file."""
     spec = chart.configure(
         background="white",
         font="sans-serif",

@@ -70,7 +70,7 @@ class LoopbackServer(ThreadingHTTPServer):
         """Return the path after the token. Raise RefusedError if the host is foreign or the token is missing."""
         hosts = request.headers.get_all("Host", [])
         if len(hosts) != 1 or hosts[0] not in self.hosts:
-            raise RefusedError(HTTPStatus.FORBIDDEN, "unknown host")
+            raise RefusedError(HTTPStatus.FORBIDDEN, "this host name is refused; open the address in the terminal")
         token, slash, path = request.path.removeprefix("/").partition("/")
         if not slash or not hmac.compare_digest(token.encode(), self.token.encode()):
             raise RefusedError(HTTPStatus.FORBIDDEN, "the address lacks its token; copy all of it from the terminal")
@@ -103,16 +103,16 @@ def refuse_other_sites(request: BaseHTTPRequestHandler) -> None:
         raise RefusedError(HTTPStatus.FORBIDDEN, "requests of other sites are refused")
 
 
-def sent(request: BaseHTTPRequestHandler, model: type[ModelT], what: str) -> ModelT:
-    """Parse the JSON that a page sends. Raise RefusedError if it is not valid."""
+def read_body(request: BaseHTTPRequestHandler, model: type[ModelT], noun: str) -> ModelT:
+    """Parse the JSON body of a request; `noun` names it in messages. Raise RefusedError if it is not valid."""
     if request.headers.get_content_type() != "application/json":
-        raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a {what} must be sent as application/json")
+        raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a {noun} must be sent as application/json")
     length = request.headers.get("Content-Length", "")
     if not (length.isascii() and length.isdigit() and len(length) <= _MAX_DIGITS):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, f"a {what} must be sent with its Content-Length")
+        raise RefusedError(HTTPStatus.BAD_REQUEST, f"a {noun} must be sent with its Content-Length")
     if int(length) > _MAX_BODY:
-        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a {what} has at most {_MAX_BODY:,} bytes")
+        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a {noun} has at most {_MAX_BODY:,} bytes")
     try:
         return model.model_validate_json(request.rfile.read(int(length)))
     except ValidationError as problem:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, f"{first_problem(problem)} in the {what}") from None
+        raise RefusedError(HTTPStatus.BAD_REQUEST, f"{first_problem(problem)} in the {noun}") from None

@@ -72,7 +72,10 @@ class Captioned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """An altair chart, made by `draw`; `alt_text` replaces it where it cannot be shown, `figures` is its table."""
+    """An altair chart, made by `draw`, for the file `file`.
+
+    `alt_text` replaces it where it cannot be shown; `figures` is its table; `label` names it among several.
+    """
 
     file: str
     alt_text: str
@@ -83,7 +86,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Drawings; a site shows one at a time, and Markdown shows them if it has a folder of their files."""
+    """Drawings with one `name`; a site shows one at a time, and Markdown shows them if their files are in a folder."""
 
     name: str
     drawings: Sequence[Drawing]
@@ -144,7 +147,7 @@ class Page:
         return _blocks_markdown(self.blocks, charts)
 
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
-        """Render the page with a size of at most `limit`; name the omitted sections.
+        """Render the page as Markdown with a size of at most `limit`, and name the omitted sections.
 
         The collapsed details are omitted first, from the last section to the first, then whole sections.
         """
@@ -153,21 +156,19 @@ class Page:
             return _joined(texts)
         room = limit - min(_ROOM_FOR_NOTE, limit // 4)
         needed = sum(size(text) + 2 for text in texts)
+        bare = [
+            _blocks_markdown([block for block in section.blocks if not isinstance(block, Fold)])
+            for section in self.sections
+        ]
+        last_first = range(len(texts) - 1, -1, -1)
         without_details, left_out = list[str](), list[str]()
-        for index in reversed(range(len(texts))):
+        for index, shorter in [*((at, bare[at]) for at in last_first), *((at, "") for at in last_first[:-1])]:
             if needed <= room:
                 break
-            bare = _blocks_markdown([block for block in self.sections[index].blocks if not isinstance(block, Fold)])
-            if bare != texts[index]:
-                without_details.insert(0, self.sections[index].name)
-                needed -= size(texts[index]) - size(bare)
-                texts[index] = bare
-        for index in reversed(range(1, len(texts))):
-            if needed <= room:
-                break
-            left_out.insert(0, self.sections[index].name)
-            needed -= size(texts[index]) + 2
-            texts[index] = ""
+            if shorter != texts[index]:
+                (without_details if shorter else left_out).insert(0, self.sections[index].name)
+                needed -= size(texts[index]) - size(shorter)
+                texts[index] = shorter
         if needed > room:
             return _first_lines(texts[0], limit, size)
         details = [name for name in without_details if name not in left_out]
@@ -196,7 +197,7 @@ def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page
 
 
 def cut_table(sheet: Sheet, limit: int) -> list[Block]:
-    """Return a table of at most `limit` rows, and a line with the number of further rows."""
+    """Return the first `limit` rows of a table, and if there are more, a line with their number."""
     more = len(sheet.rows) - limit
     return [replace(sheet, rows=sheet.rows[:limit]), f"… and {more} more."] if more > 0 else [sheet]
 
@@ -250,7 +251,7 @@ def _line_markdown(line: Line | str) -> str:
 
 
 def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "Iterator[Sheet | Text | str]":
-    """Yield the tables and texts of a terminal, with blank lines around tables and above headings.
+    """Yield the tables and texts that a terminal shows for blocks, with blank lines around tables and above headings.
 
     If `full` is false, a line names the option that shows the collapsed details.
     """
@@ -343,7 +344,7 @@ def mood_of(cell: Cell) -> str | None:
 
 
 def html_columns(sheet: Sheet) -> list[int]:
-    """Return the order of columns on an HTML page: grade, quadrant and verdict follow the first column."""
+    """Return the column indexes in the order of an HTML page: verdict, quadrant and grade follow the first column."""
     indexes = list(range(len(sheet.columns)))
     ahead = [list(sheet.columns).index(name) for name in ("verdict", "quadrant", "grade") if name in sheet.columns[1:]]
     return [indexes[0], *ahead, *(at for at in indexes[1:] if at not in ahead)]

@@ -198,7 +198,6 @@ def write(page: str) -> None:
 
 
 def _accept_everything() -> None:
-    """Make stdout escape the characters that its encoding lacks."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)  # a test's stream may lack it
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")

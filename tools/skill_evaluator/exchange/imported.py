@@ -1,7 +1,7 @@
 """Import results of other tools as records, for verdicts, histories and rankings.
 
-Reads the JSON of promptfoo and of inspect_ai, and tables (CSV, TSV, JSON Lines) with one line per output. A value that
-the file does not have is None.
+Results are the JSON of promptfoo and of inspect_ai, and tables (CSV, TSV, JSON Lines) with one line per output. A
+value that the file does not have is None.
 """
 
 import math
@@ -24,7 +24,6 @@ from skill_evaluator.library.tables import ENDINGS, ProblemHandler, read_rows, v
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.records.archive import add_records, check_leaderboard, read_entries
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
-from skill_evaluator.records.summaries import Tokens
 from skill_evaluator.scoring import summaries
 from skill_evaluator.scoring.answers import CaseScore, Scorecard
 from skill_evaluator.scoring.recording import case_record, counts_of
@@ -49,7 +48,7 @@ The prompt of this component is kept elsewhere. Here are the results that were i
 
 
 def _as_number(value: Any) -> Any:
-    """Read the number in a cell of a table. Return None for an empty cell, and other values unchanged."""
+    """Return the number in a cell of a table, None for an empty cell, and any other value unchanged."""
     if not isinstance(value, str):
         return value
     word = with_decimal_point(value.strip())
@@ -72,7 +71,7 @@ Count = Annotated[int | None, Field(ge=0), _Number]
 
 
 class ImportedOutput(BaseModel):
-    """One output of another tool. `case` has the file's data on its case."""
+    """One output of another tool. `case` identifies the content of its case; `failed` means no output."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -87,17 +86,11 @@ class ImportedOutput(BaseModel):
     output_tokens: Count = None
     cost_usd: Amount = None
     latency_s: Amount = None
-    latency_ms: Amount = None  # alternative to latency_s
 
     @property
     def outcome(self) -> str:
-        """The outcome in the record."""
+        """The outcome of the call in the record."""
         return "provider_error" if self.failed else SCORED
-
-    @property
-    def seconds(self) -> float | None:
-        """The latency in seconds."""
-        return self.latency_s if self.latency_ms is None else self.latency_ms / 1000
 
 
 class ImportedRun(BaseModel):
@@ -115,7 +108,7 @@ class ImportedRun(BaseModel):
 
 
 def read_results(path: Path, on_problem: ProblemHandler = refuse) -> list[ImportedRun]:
-    """Read the results in a file of another tool, one run per model. Raise LeaderboardError if it has none."""
+    """Return the results in a file of another tool, one run per model. Raise LeaderboardError if there are none."""
     if path.suffix in ENDINGS:
         run = ImportedRun(tool="table", outputs=_table_outputs(path, on_problem))
     elif path.suffix == ".eval":
@@ -144,7 +137,6 @@ def _tool_run(value: Any, path: Path) -> dict[str, Any]:
 
 
 def _objects(value: Any, keys: str, path: Path) -> list[Mapping[str, Any]]:
-    """Return the list of objects under a dotted key. Raise LeaderboardError if the value is anything else."""
     objects = value_at(value, keys)
     if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
         raise LeaderboardError(f"expected a list of objects at {keys} in {path}")
@@ -178,7 +170,7 @@ def _description(result: Mapping[str, Any]) -> str:
 def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str, Any]:
     """Return the fields of an ImportedOutput. The case id is the test's description if unique, else its variables."""
     failed = result.get("failureReason") == _FAILURE_WITHOUT_OUTPUT
-    variables = _object(result, "vars")
+    variables, latency_ms = _object(result, "vars"), result.get("latencyMs")
     name = (is_unique and _description(result)) or ", ".join(
         f"{key}={_as_text(each)}" for key, each in variables.items()
     )
@@ -195,7 +187,7 @@ def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str
         "input_tokens": value_at(result, "response.tokenUsage.prompt"),
         "output_tokens": value_at(result, "response.tokenUsage.completion"),
         "cost_usd": result.get("cost") or None,  # promptfoo writes 0 for an unknown price
-        "latency_ms": result.get("latencyMs"),
+        "latency_s": latency_ms / 1000 if isinstance(latency_ms, int | float) else latency_ms,
     }
 
 
@@ -234,7 +226,6 @@ def _inspect_output(sample: Mapping[str, Any], model: Any) -> dict[str, Any]:
 
 
 def _table_outputs(path: Path, on_problem: ProblemHandler) -> list[ImportedOutput]:
-    """Read the outputs in a table. Columns of numbers from 0 to 1 are scores; other cells in them are errors."""
     rows = read_rows(path, _CELL, on_problem)
     columns = dict.fromkeys(name for _, row in rows for name in row)
     case, replicate, truth = (next((name for name in names if name in columns), names[0]) for names in _COLUMN_NAMES)
@@ -248,7 +239,7 @@ def _table_outputs(path: Path, on_problem: ProblemHandler) -> list[ImportedOutpu
     ]
     is_compared = "output" in columns and truth in columns
     if not metrics and not is_compared and "scores" not in columns:
-        raise LeaderboardError(f"{path} requires a column of scores from 0 to 1, or 'output' and 'truth'")
+        raise LeaderboardError(f"{path} has no column of scores from 0 to 1, and no columns 'output' and 'truth'")
     outputs = []
     for line, row in rows:
         fields: dict[str, Any] = {name: row.get(column) for name, column in columns_of.items()}
@@ -273,7 +264,6 @@ def _are_scores(cells: Sequence[Any]) -> bool:
 
 
 def _is_equal(truth: Any, output: Any) -> bool:
-    """Return whether two values are equal as JSON, or as texts without surrounding space."""
     return (isinstance(truth, str) and truth == output) or _canonical_value(truth) == _canonical_value(output)
 
 
@@ -288,17 +278,17 @@ def _canonical_value(content: Any) -> str:
 class ImportRequest(ComponentsOption, ConfigOption):
     """The options of `records import`."""
 
-    file: Path = argument("A .json of promptfoo or inspect, or a .csv, .tsv or .jsonl.")
-    skill: str | None = option("The component; default: the source's task.", metavar="NAME")
-    version: str | None = option("The measured version; default: the source's.", metavar="VERSION")
-    model: str | None = option("The model, if the source does not name it.", None, "-m", metavar="ID")
+    file: Path = argument("Results of promptfoo or inspect (.json), .csv, .tsv, .jsonl.")
+    skill: str | None = option("Component of the records; default: the name in the file.", metavar="NAME")
+    version: str | None = option("Version of the prompt; default: the version in the file.", metavar="VERSION")
+    model: str | None = option("The model, if the file names none.", None, "-m", metavar="ID")
     skip_invalid: SkipInvalid = False
 
 
 def import_results(
     request: ImportRequest, settings: Settings, on_problem: ProblemHandler = refuse
 ) -> list[tuple[Record, Path, bool]]:
-    """Create a record of another tool's results for each model. Return each with its file, and whether it is new.
+    """Record another tool's results. Return (record, its file, whether it is new) for each model.
 
     Raise LeaderboardError if nothing can be read, or if the component, version or model is not known.
     """
@@ -307,7 +297,7 @@ def import_results(
         skill, version, model = request.skill or run.skill, request.version or run.version, run.model or request.model
         options = {"--skill NAME": skill, "--version VERSION": version, "--model ID": model}
         if unknown := [option for option, value in options.items() if value is None]:
-            raise LeaderboardError(f"{request.file} does not contain it; pass {' and '.join(unknown)}")
+            raise LeaderboardError(f"pass {' and '.join(unknown)}, which {request.file} does not have")
         check_semver(str(version), request.file)
         if not is_component_name(str(skill)):
             raise LeaderboardError(f"'{skill}' is not a valid component name; pass --skill NAME")
@@ -325,7 +315,7 @@ def import_results(
 
 
 def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
-    """Build the record of another tool's run. Raise LeaderboardError if it has no score."""
+    """Return the record of another tool's run. Raise LeaderboardError if it has no score."""
     outputs = run.outputs
     cases: dict[str, list[ImportedOutput]] = {output.case_id: [] for output in outputs}
     for output in outputs:
@@ -340,9 +330,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
     contents = [[each.case_id, each.case, each.outcome, each.scores, each.output] for each in outputs]
     content = digest(canonical_json([run.tool, run.model, contents])).removeprefix("sha256:")[:12]
     model_id = re.sub("[^A-Za-z0-9._@:/-]+", "-", run.model or "").lstrip(":@/._-") or UNNAMED
-    latencies = [each.seconds for each in outputs if each.seconds is not None]
-    n_input_tokens = total_or_none(each.input_tokens for each in outputs)
-    n_output_tokens = total_or_none(each.output_tokens for each in outputs)
+    latencies = [each.latency_s for each in outputs if each.latency_s is not None]
     values = dict(
         run_id=f"{run.tool}-{content}-{re.sub('[:/]', '_', model_id)[:60]}",
         timestamp=run.timestamp or "",
@@ -358,13 +346,13 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
         **counts_of(scorecard, latencies, required_coverage, run.stopped),
         primary_metric=metrics[0],
         accuracy=summaries.accuracy(scorecard, metrics),
-        reproducibility=summaries.case_means(scorecard, [_AGREEMENT]),
+        reproducibility=summaries.reproducibility(scorecard, [_AGREEMENT]),
         per_field={},
         retries=None,
-        tokens=Tokens(
-            input=None if n_input_tokens is None else int(n_input_tokens),
-            output=None if n_output_tokens is None else int(n_output_tokens),
-        ),
+        tokens={
+            "input": total_or_none(each.input_tokens for each in outputs),
+            "output": total_or_none(each.output_tokens for each in outputs),
+        },
         cost_usd=rounded(total_or_none(each.cost_usd for each in outputs)),
         settings=None,
         digests={} if run.prompt is None else {"prompt": digest(run.prompt)},
@@ -378,7 +366,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
 
 
 def _component_of(record: Record, components: Path, limits: SafetyLimits) -> Component:
-    """Load the component of a record. If it does not exist, create one whose prompt.md names the tool."""
+    """Return the component of a record. If it does not exist, create one whose prompt.md names the tool."""
     prompt = components / record.skill / "prompt.md"
     if not prompt.exists():
         replace_text(prompt, _PROMPT.format(name=record.skill, version=record.skill_version, tool=record.provider))
@@ -386,7 +374,10 @@ def _component_of(record: Record, components: Path, limits: SafetyLimits) -> Com
 
 
 def records_in(path: Path) -> list[Record]:
-    """Read a record, or another tool's results as one record per model with the file's name as version."""
+    """Return the record in a file, or another tool's results as one record per model.
+
+    The version of another tool's results is the file's name.
+    """
     value = read_json(path, LeaderboardError) if path.suffix == ".json" else None
     if isinstance(value, dict) and "run_id" in value:
         return [parse_record(value, path)]
@@ -409,7 +400,7 @@ def _case_score(case_id: str, outputs: Sequence[ImportedOutput], metrics: Sequen
 
 
 def _agreement(outputs: Sequence[ImportedOutput]) -> float | None:
-    """Return the share of pairs of outputs whose texts are equal. Return None for fewer than two texts."""
+    """Return the share of pairs of outputs with equal texts. Return None for fewer than two texts."""
     texts = Counter(each.output.strip() for each in outputs if not each.failed and each.output is not None)
     n = texts.total()
     return sum(count * (count - 1) for count in texts.values()) / (n * (n - 1)) if n > 1 else None

@@ -47,13 +47,11 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     """The options of `cases import`: a table, and the columns of its cases."""
 
     file: Path = argument("A table: .csv, .tsv, .jsonl or .json.")
-    document: tuple[str, ...] = option("The column of an input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
-    truth: tuple[str, ...] = option(
-        "The ground truth; default: ground_truth; repeatable.", (), metavar="[FIELD=]COLUMN"
-    )
-    id: str | None = option("The column of the cases' ids; default: numbered.", metavar="COLUMN")
+    document: tuple[str, ...] = option("Column of an input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
+    truth: tuple[str, ...] = option("Column of the ground truth; default: ground_truth.", (), metavar="[FIELD=]COLUMN")
+    id: str | None = option("Column of the case ids; default: numbers.", metavar="COLUMN")
     skill: str | None = option("The component, if there are several.", metavar="NAME")
-    new: bool = flag("Import only the rows that are not cases yet.")
+    new: bool = flag("Skip rows that are cases already.")
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:

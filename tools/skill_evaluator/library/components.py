@@ -26,8 +26,8 @@ from skill_evaluator.library.reading import ConfinedFolder, read_yaml
 from skill_evaluator.library.sources import SourceLocation, numbered, recorded_in, source_of
 from skill_evaluator.library.sources.tree import OWN, SourceComponent, written_own
 from skill_evaluator.library.tables import ENDINGS, CaseRows, Columns, read_table
-from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
-from skill_evaluator.metrics.base import AgreementMetric, Metric
+from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics
+from skill_evaluator.metrics.base import Metric
 from skill_evaluator.parsing import Output
 from skill_evaluator.stats import quantile
 from skill_evaluator.text import canonical_json, digest, nearest, nearest_path
@@ -144,7 +144,7 @@ def find_texts(
         path for path, rule in declared.items() if rule.compare is not None or rule.options.keys() - _OF_TEXTS
     }
     schema_paths = schema_places(schema or {})
-    text_paths = {  # in schema order
+    text_paths = {  # keys are in schema order
         path: schema_path
         for path, schema_path in schema_paths.items()
         if schema_path.kind == "string" and not any(key in node for node in schema_path.nodes for key in _NO_PROSE)
@@ -261,7 +261,6 @@ class Component:
     contract: Contract
     plan: FieldPlan
     metrics: Mapping[str, Metric]
-    agreement: Mapping[str, AgreementMetric]
     primary_metric: str
     fixtures: str
     digests: Mapping[str, str]
@@ -378,7 +377,7 @@ def _compared(
 ) -> tuple[dict[str, Any], str]:
     """Return the arguments of Component that compare outputs, by name, and the digest of these settings."""
     texts_lengths, prose = find_texts(answers.schema, dataset.fields, truths)
-    if answers.schema is None:  # without a schema, the ground truths define the valid paths
+    if answers.schema is None:  # the ground truths then define the valid paths
         _refuse_unknown_paths(dataset.fields, answers.output, truths, file)
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
     plan = plan_fields(answers.schema, {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}, str(file))
@@ -389,9 +388,8 @@ def _compared(
     compared_settings = dataset.model_copy(update={"fields": fields})
     declared = compared_settings.model_dump(mode="json", exclude={*uncompared, "checks", "columns"})
     prose_paths = sorted({*prose, *(path for path in texts_lengths if dataset.fields.get(path) == _AS_TEXT)})
-    agreement = agreement_metrics(dataset.metrics)
     return (
-        {"plan": plan, "prose": prose, "metrics": metrics, "agreement": agreement, "primary_metric": primary},
+        {"plan": plan, "prose": prose, "metrics": metrics, "primary_metric": primary},
         digest(canonical_json({**declared, **({"prose": prose_paths} if prose_paths else {})})),
     )
 

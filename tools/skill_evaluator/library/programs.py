@@ -25,7 +25,7 @@ from skill_evaluator.text import canonical_json, digest
 _RESERVED = ("PATH", "HOME", "TMPDIR", "LC_CTYPE")  # set by the evaluator itself
 # declarations, or files written by a run
 _NOT_WATCHED = re.compile(r"(prompt\.md|leaderboard\.json|evals/.*|(.*/)?__pycache__/.*)")
-_MAX_STARS = 6  # per glob, bounds the cost of matching every path
+_MAX_STARS = 6  # limit per glob: bounds the cost of matching every path
 
 
 def _is_one_command(setup: Any) -> Any:

@@ -123,7 +123,7 @@ def parse_yaml(
         if start and mark and start.line != mark.line:  # such as an open quote or bracket
             advice = f" {problem.context} that begins on line {start.line + 1}; check quotes, brackets and indentation"
         raise error(f"{location}: broken YAML: {problem.problem}{advice}") from None
-    except (yaml.YAMLError, ValueError) as problem:  # for example the date 2024-02-30
+    except (yaml.YAMLError, ValueError) as problem:  # example: the date 2024-02-30
         raise error(f"{path}: broken YAML: {problem}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError) as problem:
         # raised for values that contradict their tag: !!int "", !!bool x

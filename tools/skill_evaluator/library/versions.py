@@ -28,7 +28,7 @@ from skill_evaluator.library.sources import (
 )
 from skill_evaluator.library.sources.tree import OWN, SourceComponent, commit_tree, written_own
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.text import canonical_json, comparable_version, digest, is_generated
+from skill_evaluator.text import canonical_json, digest, is_generated
 
 _PROMPT, _SCHEMA = "prompt.md", "schema.json"
 
@@ -80,7 +80,7 @@ def bump(before: str | None, after: str) -> Bump:
     """
     if before is None:
         return Bump.NEW
-    old, new = (semver.Version.parse(comparable_version(version)) for version in (before, after))
+    old, new = map(semver.Version.parse, (before, after))
     if new < old:
         return Bump.LOWERED
     # both number different prompts after the same version

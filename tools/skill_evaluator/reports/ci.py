@@ -2,13 +2,13 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from skill_evaluator.ci.doctor import DoctorReport
 from skill_evaluator.ci.matrix import outputs_of
-from skill_evaluator.ci.outcome import LostValue, Outcome, RunOutcome, Status
-from skill_evaluator.ci.plan import OnModels, Plan, PlannedRun
+from skill_evaluator.ci.outcome import Outcome, Status
+from skill_evaluator.ci.plan import Plan, PlannedRun
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display import cost_words, count, interval, number
 from skill_evaluator.display.addresses import NO_SITE, Site
@@ -19,7 +19,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import served_text
-from skill_evaluator.reports.comparison import comparison_section, legend_section
+from skill_evaluator.reports.comparison import Example, comparison_section, legend_section
 from skill_evaluator.reports.planning import forecast_sheet
 from skill_evaluator.reports.summary import MARKS, ComparisonSummary, Reader, amount_words, conclude, tolerance_words
 from skill_evaluator.stats import by_key, total_or_none
@@ -55,7 +55,7 @@ def print_plan(plan: Plan, form: Format) -> None:
 
 
 def publish_plan(plan: Plan, platform: PlatformName | None, sha256: str) -> None:
-    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show its page and its errors."""
+    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show the page of the plan and its errors."""
     if platform is not None:
         PLATFORMS[platform].set_outputs({**outputs_of(plan), "sha256": sha256})
         PLATFORMS[platform].add_summary(plan_page(plan))
@@ -66,10 +66,14 @@ def publish_plan(plan: Plan, platform: PlatformName | None, sha256: str) -> None
 def plan_page(plan: Plan) -> Page:
     """Report a plan: its size, the chosen runs, and what is not evaluated."""
     chosen = cut_table(_chosen_sheet(plan), _MAX_PLANNED) if plan.runs else []
+    skipped = [cells_of((one.skill, ", ".join(one.models), one.reason)) for one in plan.skipped]
+    judging = [(run, run.judge) for run in plan.runs if run.judge]
+    judged = [cells_of((run.skill, run.model_id, judge.model_id), count(judge.calls)) for run, judge in judging]
+    columns = ("component", "model", "judge", "calls at most")
     tables = {
         "Forecast": forecast_sheet(plan.forecast),
-        "Not evaluated": _skipped_sheet(plan.skipped),
-        "Judged": _judging_sheet(plan),
+        "Not evaluated": Sheet(columns=("component", "models", "why"), rows=skipped),
+        "Judged": Sheet(columns=columns, rows=judged, numbers=frozenset(columns[-1:])),
     }
     first = [
         Heading("Evaluation plan", level=2),
@@ -87,38 +91,21 @@ def plan_page(plan: Plan) -> Page:
 
 
 def _few_cases(plan: Plan) -> Iterator[str]:
-    """Yield the drop that each component with few cases can detect."""
     for skill, runs in by_key((run.skill, run) for run in plan.runs).items():
         cases = len({case_id for run in runs for case_id in run.cases})
         if 0 < cases < FEW_CASES:
             yield f"{skill}: {can_show(cases)}"
 
 
-def _names_cell(models: Sequence[str]) -> Cell:
-    return Cell(", ".join(models), code=True)
-
-
 def _chosen_sheet(plan: Plan) -> Sheet:
     rows = []
     for chosen in plan.chosen:
         runs = [run for run in plan.runs if run.skill == chosen.skill and run.model_id in chosen.models]
-        size = map(Cell, (str(len(runs)), *_calls_and_cost(runs)))
-        names = (Cell(chosen.skill, code=True), _names_cell(chosen.models))
+        size = len(runs), *_calls_and_cost(runs)
         remarks = dict.fromkeys(run.baseline_note for run in runs if run.baseline_note)
-        rows.append((*names, *size, Cell("; ".join([chosen.reason, *remarks]), code=True)))
+        reason = Cell("; ".join([chosen.reason, *remarks]), code=True)
+        rows.append(cells_of((chosen.skill, ", ".join(chosen.models)), *size, reason))
     return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))
-
-
-def _skipped_sheet(skipped: Sequence[OnModels]) -> Sheet:
-    rows = [[Cell(one.skill, code=True), _names_cell(one.models), Cell(one.reason, code=True)] for one in skipped]
-    return Sheet(columns=("component", "models", "why"), rows=rows)
-
-
-def _judging_sheet(plan: Plan) -> Sheet:
-    columns = ("component", "model", "judge", "calls at most")
-    judged = ((run, run.judge) for run in plan.runs if run.judge)
-    rows = [cells_of((run.skill, run.model_id, judge.model_id), count(judge.calls)) for run, judge in judged]
-    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns[-1:]))
 
 
 def _fault_section(faults: Sequence[Problem]) -> Section:
@@ -140,7 +127,7 @@ def _plan_size(plan: Plan) -> str:
 
 
 def _calls_and_cost(runs: Sequence[PlannedRun]) -> tuple[str, str]:
-    """Return the number of calls and their maximum cost."""
+    """Return the number of calls and their maximum cost, both as text."""
     cost = total_or_none(run.cost_upper_usd for run in runs)
     text = "unknown cost" if cost is None else cost_words(cost, digits=2)
     return count(sum(run.all_calls for run in runs)), text
@@ -152,19 +139,22 @@ def print_outcome(outcome: Outcome, form: Format, site: Site = NO_SITE) -> None:
 
 
 def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE) -> Page:
-    """Report an outcome: the verdicts, each comparison that is not unchanged, the worst first, and all runs.
+    """Report the outcome of CI runs: the verdicts, the comparisons, the worst first, and all runs.
 
-    `published` is False if records did not reach their branch.
+    Comparisons with the verdict unchanged are collapsed. `published` is False if records did not reach their branch.
     """
     remark = "" if published else "Some records were not pushed to their branch; the log of the job has the reason."
     if outcome.draft:
         cost = total_or_none(run.cost_usd for run in outcome.runs if run.scored)
         remark = f"A draft before the merge, not recorded; cost: {cost_words(cost)}."
     worst_first = sorted(outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict))
-    values = {run.run_id: ("", _lost_sheet(run.lost_values)) for run in outcome.runs if run.run_id and run.lost_values}
-    missing = _missing_models(outcome)
+    values = dict[str, Example]()
+    for run in outcome.runs:
+        if run.run_id and run.lost_values:
+            rows = [cells_of((one.path, one.case_id, one.before, one.after)) for one in run.lost_values]
+            values[run.run_id] = "", Sheet(columns=("lost value", "case", "before", "after"), rows=rows)
     compared = [
-        (result, comparison_section(result, _component_conclusion(result, outcome, missing), site, values))
+        (result, comparison_section(result, _component_conclusion(result, outcome), site, values))
         for result in worst_first
     ]
     changed = [section for result, section in compared if result.verdict != "unchanged"]
@@ -181,47 +171,36 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
 
 
 def _collapsed_section(title: str, blocks: Sequence[Block]) -> Section:
-    """Return a section that is collapsed in Markdown; a terminal has it open."""
     fold = ForMedia(("markdown", "site"), [Fold(title, blocks)])
     return Section(name=title.lower(), blocks=[ForMedia(("terminal",), blocks), fold])
 
 
-def _missing_models(outcome: Outcome) -> Mapping[str, list[str]]:
-    """Return the models with missing calls, by component."""
-    return by_key((run.skill, run.model_id) for run in outcome.runs if run.status != "complete" and not run.is_baseline)
-
-
-def _component_conclusion(
-    result: ComparisonResult, outcome: Outcome, missing: Mapping[str, list[str]]
-) -> ComparisonSummary:
-    """Draw the conclusion from a component; its next step names the models with missing calls."""
+def _component_conclusion(result: ComparisonResult, outcome: Outcome) -> ComparisonSummary:
     conclusion = conclude(result, Reader(in_ci=True, draft=outcome.draft))
-    if models := missing.get(result.skill):
+    runs = [run for run in outcome.runs if run.skill == result.skill and not run.is_baseline]
+    if models := [run.model_id for run in runs if run.status != "complete"]:
         return replace(conclusion, next=f"run the missing calls of {listed(models)}; otherwise {conclusion.next}")
     return conclusion
 
 
-def _lost_sheet(values: Sequence[LostValue]) -> Sheet:
-    """Build the table of an output before and after for each lost field."""
-    rows = [[Cell(text, code=True) for text in (one.path, one.case_id, one.before, one.after)] for one in values]
-    return Sheet(columns=("lost value", "case", "before", "after"), rows=rows)
-
-
 def add_outcome_summary(outcome: Outcome, platform: PlatformName | None, site: Site) -> None:
-    """Show the page of an outcome in the summary of the CI job."""
+    """Add the page of an outcome to the summary of the CI job. Do nothing if `platform` is None."""
     if platform is not None:
         PLATFORMS[platform].add_summary(outcome_page(outcome, site=site))
 
 
 def require_platform(platform: PlatformName | None) -> None:
-    """Raise PlanError or ConfigError if no comment can be written on a pull request."""
+    """Raise PlanError if no CI platform is named, or ConfigError if comments cannot be written with its token."""
     if platform is None:
         raise PlanError("--commit and --open need --platform github")
     PLATFORMS[platform].check_access()
 
 
 def announce(page: Page, platform: PlatformName, commits: Sequence[str], number: int | None) -> None:
-    """Show a page as job summary, and as comment on a pull request or on those merged with the commits."""
+    """Add a page to the job summary, and post it as a comment on pull requests.
+
+    These are the pull request `number`, if it is not None, and those that were merged with the commits.
+    """
     chosen = PLATFORMS[platform]
     chosen.add_summary(page)
     addresses = [chosen.comment_on(number, page)] if number is not None else []
@@ -233,14 +212,14 @@ def announce(page: Page, platform: PlatformName, commits: Sequence[str], number:
 
 
 def open_pull_request(outcome: Outcome, platform: PlatformName, branch: str, to: str) -> None:
-    """Open the pull request of the records on a branch, if a run has a record."""
+    """Open the pull request from `branch` to `to` with the records of an outcome, if a run has one."""
     if any(run.run_id for run in outcome.runs):
         address = PLATFORMS[platform].pull_request(branch, to, "Record evaluations")
         print(f"pull request of the records: {address or 'nothing to review'}", file=sys.stderr)
 
 
 def _drift_section(result: ComparisonResult, site: Site) -> Section:
-    """Report the drift of each model, and the served models if they differ; collapsed, the comparison."""
+    """Report for each model whether it drifted and which models were served; the comparison is collapsed."""
     lines = []
     for model in result.models:
         text = f"no drift: {model.model_id}; its runs are pooled"
@@ -263,7 +242,12 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
     if not outcome.runs:
         yield "No run was made." if outcome.faults else "Nothing was to be evaluated."
         return
-    by_verdict = by_key((_verdict_of(run, outcome), run) for run in outcome.runs if not run.is_baseline)
+    otherwise = {"complete": _NO_VERDICT, "refused": _REFUSED}
+    by_verdict = by_key(
+        (outcome.verdict_on(run) or otherwise.get(run.status, _NOT_MEASURED), run)
+        for run in outcome.runs
+        if not run.is_baseline
+    )
     tolerance = f", {tolerance_words(*(model for result in outcome.verdicts for model in result.models))}"
     lines = []
     for verdict, text in _MEANINGS.items():
@@ -281,11 +265,6 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
     yield f"{counted(len(outcome.runs), 'run')} ({kinds}); {calls}, {count(planned - scored - failed)} not run."
 
 
-def _verdict_of(run: RunOutcome, outcome: Outcome) -> str:
-    otherwise = {"complete": _NO_VERDICT, "refused": _REFUSED}
-    return outcome.verdict_on(run) or otherwise.get(run.status, _NOT_MEASURED)
-
-
 def _run_sheet(outcome: Outcome, site: Site = NO_SITE) -> Sheet:
     rows = []
     for run in outcome.runs:
@@ -294,36 +273,24 @@ def _run_sheet(outcome: Outcome, site: Site = NO_SITE) -> Sheet:
         text = [] if run.status == "complete" else [run.status.upper()]
         text.append(", ".join(f"{times} {kind}" for kind, times in run.failed.items()))
         remark = "; ".join(filter(None, [*text, abridged(run.reason, _MAX_MESSAGE)]))
-        rows.append(
-            (
-                Cell(run.skill, code=True, link=site.page(run.skill)),
-                Cell(run.model_id, code=True),
-                Cell(version_words(figures.skill_version), code=True) if figures else Cell("–"),
-                Cell(run.primary_metric, code=True) if run.primary_metric else Cell("–"),
-                Cell(number(figures.accuracy) + ci95 if figures else "–"),
-                Cell("baseline" if run.is_baseline else outcome.verdict_on(run) or _NO_VERDICT),
-                Cell(number(figures.reproducibility if figures else None)),
-                Cell(f"{run.scored}/{run.planned}"),
-                Cell("–" if run.cost_usd is None else cost_words(run.cost_usd, run.hit_rate)),
-                Cell(remark, code=bool(remark)),
-            )
-        )
+        cells = [
+            Cell(run.skill, code=True, link=site.page(run.skill)),
+            Cell(run.model_id, code=True),
+            Cell(version_words(figures.skill_version), code=True) if figures else None,
+            Cell(run.primary_metric, code=True) if run.primary_metric else None,
+            number(figures.accuracy) + ci95 if figures else None,
+            "baseline" if run.is_baseline else outcome.verdict_on(run) or _NO_VERDICT,
+            number(figures.reproducibility if figures else None),
+            f"{run.scored}/{run.planned}",
+            None if run.cost_usd is None else cost_words(run.cost_usd, run.hit_rate),
+            Cell(remark, code=bool(remark)),
+        ]
+        rows.append(cells_of((), *cells))
     return Sheet(columns=_RUN_COLUMNS, rows=rows)
 
 
 def doctor_blocks(report: DoctorReport) -> list[Block]:
-    """Return the keys of the models, and the problems of the set-up."""
-    workflows = ", ".join(report.workflows) or "none; `skill-evaluator init --workflows` adds them"
-    lines = [
-        f"workflows: {workflows}",
-        *(f"problem: {line}" for line in report.problems),
-        *(f"not checked: {line}" for line in report.unseen),
-        counted(len(report.problems), "problem"),
-    ]
-    return [_key_sheet(report), Lines(lines)]
-
-
-def _key_sheet(report: DoctorReport) -> Sheet:
+    """Return the table of the models' keys, and the problems of the set-up."""
     here = {"not_needed": "not needed", "set": "set", "in_ci_only": "none, in CI only"}
     in_ci = {
         "not_needed": "not needed",
@@ -338,4 +305,12 @@ def _key_sheet(report: DoctorReport) -> Sheet:
         set_in_ci = in_ci[key.in_ci].format(key.environment, key.variables_text)
         set_here = here.get(key.here) or f"{key.variables_text} not set"
         rows.append(cells_of([key.id], set_here, set_in_ci, key.call.replace("_", " ")))
-    return Sheet(columns=("model", "key here", "key in CI", "call"), rows=rows, whole=frozenset({"model"}))
+    workflows = ", ".join(report.workflows) or "none; `skill-evaluator init --workflows` adds them"
+    lines = [
+        f"workflows: {workflows}",
+        *(f"problem: {line}" for line in report.problems),
+        *(f"not checked: {line}" for line in report.unseen),
+        counted(len(report.problems), "problem"),
+    ]
+    columns = ("model", "key here", "key in CI", "call")
+    return [Sheet(columns=columns, rows=rows, whole=frozenset({"model"})), Lines(lines)]

@@ -24,7 +24,7 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, LinePart, Lines, Page, Section
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
-from skill_evaluator.metrics.diagnosis.field_profile import Stability
+from skill_evaluator.metrics.fields import Stability
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.summary import (
     MARKS,
@@ -72,7 +72,7 @@ _TIER_MARKS = {"critical": " *", "supporting": " (supporting)", "advisory": ""}
 
 
 def comparison_page(result: ComparisonResult, reader: Reader, site: Site = NO_SITE) -> Page:
-    """Make the report of one comparison."""
+    """Report one comparison; the reader decides the commands that the page names."""
     return Page([comparison_section(result, conclude(result, reader), site), legend_section([result])])
 
 
@@ -82,10 +82,10 @@ def comparison_section(
     site: Site = NO_SITE,
     examples: Mapping[str, Example] = {},
 ) -> Section:
-    """Report a comparison: the conclusion, the metrics, the largest changes and the reasons; collapsed, all figures.
+    """Report a comparison: its conclusion, metrics, largest changes and reasons; all figures are collapsed.
 
-    `examples` has outputs that changed, by the run id of the candidate; with a sentence on all changes they replace the
-    table of fields and cases.
+    `examples` maps the run id of a candidate to a sentence on its changed outputs and a table of some. If there is a
+    sentence, it replaces the table of fields and cases.
     """
     models, several = worst_first(result), len(result.models) > 1
     page = partial(site.page, result.skill)
@@ -113,7 +113,7 @@ def comparison_section(
 
 
 def legend_section(results: Sequence[ComparisonResult]) -> Section:
-    """Explain the figures of some comparisons, collapsed."""
+    """Return a collapsed section that explains the figures of some comparisons."""
     lines = dict.fromkeys(line for result in results for line in reading_words(result))
     return Section(name="how to read the figures", blocks=[Fold("How to read the figures", [Lines(list(lines), "-")])])
 
@@ -124,7 +124,6 @@ def reading_words(result: ComparisonResult) -> list[str]:
 
 
 def _title(result: ComparisonResult, address: str) -> Iterator[LinePart]:
-    """Yield the component, the versions, the metric or model, and the number of cases and replicates."""
     models = worst_first(result)
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
     yield Cell(result.skill, code=True, link=address)
@@ -142,7 +141,7 @@ def _title(result: ComparisonResult, address: str) -> Iterator[LinePart]:
 
 
 def _open_reasons(model: ModelVerdict) -> list[str]:
-    """Return the reasons for a verdict without those that the tables and the conclusion show."""
+    """Return the reasons for a verdict except those that the tables and the conclusion show."""
     shown = ("less repeatable:", *(f"{one.metric} {verb} from " for one in model.metrics for verb in ("fell", "rose")))
     falls = joined_falls(model.falls) if model.falls else None
     reasons = [one for one in model.reasons if not one.startswith(shown) and not (falls and falls in one)]
@@ -150,9 +149,9 @@ def _open_reasons(model: ModelVerdict) -> list[str]:
 
 
 def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX_ROWS_OF_SEVERAL) -> Iterator[Sheet]:
-    """Merge the first rows of each model's table, with a model column if there are several models.
+    """Merge the first rows of the models' tables, given by model id; add a model column if there are several models.
 
-    Yield nothing if there are no rows.
+    Yield one table, or nothing if there are no rows.
     """
     several = len(sheets) > 1
     shown = {name: sheet.rows[: limit_of_several if several else limit] for name, sheet in sheets.items()}
@@ -163,7 +162,7 @@ def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX
 
 
 def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
-    """Build the short table of metrics, critical ones first. With several models, add the verdict on the model."""
+    """Build the short table of metrics, critical ones first; with several models, one row with the verdict."""
     sheet = measure_sheet(model).only("metric", *_CHANGE)
     rows = sorted((row for row in sheet.rows if row[0].text), key=lambda row: not row[0].text.endswith(" *"))
     if several:
@@ -190,7 +189,6 @@ def _moved_sheet(model: ModelVerdict, page: Callable[..., str]) -> Sheet:
 
 
 def _model_blocks(model: ModelVerdict, skill: str, site: Site) -> list[Block]:
-    """Return the verdict on a model, all reasons and notes, and its tables."""
     lost = lost_words(model)
     size, *notes = model_words(model)
     return [
@@ -204,7 +202,7 @@ def _model_blocks(model: ModelVerdict, skill: str, site: Site) -> list[Block]:
 
 
 def model_words(model: ModelVerdict) -> list[str]:
-    """Return the size of the comparison of one model, its reasons and notes."""
+    """Return sentences on the comparison of one model: first its size, then its turned cases, reasons and notes."""
     return [_size_words(model), *_turned_cases(model), *model.reasons, *_model_notes(model)]
 
 
@@ -213,7 +211,6 @@ def _versions(model: ModelVerdict) -> list[str]:
 
 
 def _size_words(model: ModelVerdict) -> str:
-    """Return the cases of a comparison, its bound for new cases, its completion and its runs."""
     parts = [counted(model.n_cases, "case")]
     if model.n_cases and model.verdict in ("improved", "unchanged"):
         parts.append(new_cases_words(model.n_cases))
@@ -225,7 +222,6 @@ def _size_words(model: ModelVerdict) -> str:
 
 
 def _turned_cases(model: ModelVerdict) -> Iterator[str]:
-    """Yield the cases whose pass status changed, and the cases whose baseline is flaky."""
     if turned := [f"{one.case_id} {one.before} → {one.after}" for one in model.cases.turned]:
         yield f"turned: {listed(turned, _MAX_NAMED)}"
     if unreliable := [f"{one.case_id} {one.before}" for one in model.cases.unreliable]:
@@ -233,7 +229,6 @@ def _turned_cases(model: ModelVerdict) -> Iterator[str]:
 
 
 def _model_notes(model: ModelVerdict) -> Iterator[str]:
-    """Yield the field that fell most, the change since the accepted baseline, and the cases that moved within noise."""
     if fell := fell_most_words(model):
         yield f"fell most: {fell}"
     change = model.since_accepted
@@ -248,7 +243,6 @@ def _model_notes(model: ModelVerdict) -> Iterator[str]:
 
 
 def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
-    """Yield the ratio of each amount with its interval, and the reasons why amounts were not measured."""
     for result in amounts:
         if result.change is not None:
             ends = result.ci95 or (0.0, 0.0)
@@ -261,7 +255,10 @@ def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
 def all_sheets(
     model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, limit: int = _MAX_TABLE_ROWS
 ) -> Iterator[Sheet | str]:
-    """Yield the tables of metrics, fields, cases and runs of a model, and a sentence on each table that is cut."""
+    """Yield the tables of metrics, fields, cases and runs of a model, each with at most `limit` rows.
+
+    A table that was cut is followed by a sentence on the further rows.
+    """
     page, fields = partial(site.page, skill), _moved_fields(model)
     if model.metrics:
         yield measure_sheet(model)
@@ -276,7 +273,6 @@ def all_sheets(
 
 
 def _case_sheet(title: str, changes: Sequence[CaseChange], page: Callable[..., str]) -> Sheet:
-    """Build the table of cases that broke or were fixed, with the right outputs of each field."""
     rows = []
     for change in changes:
         counts = [f"{path or WHOLE} {times}" for path, times in change.fields.items()]
@@ -288,7 +284,7 @@ def _case_sheet(title: str, changes: Sequence[CaseChange], page: Callable[..., s
 
 
 def _moved_fields(model: ModelVerdict) -> list[MeasureResult]:
-    """Return the fields that moved or decide the verdict, sorted by significance, tier and difference."""
+    """Return the fields that moved or decide the verdict: first the significant ones, then the largest changes."""
     return sorted(
         (field for field in model.fields if field.difference or field.tier != "advisory"),
         key=lambda field: (
@@ -306,7 +302,7 @@ def _more(count: int, of: str = "") -> Iterator[str]:
 
 
 def measure_sheet(model: ModelVerdict) -> Sheet:
-    """Build the table of metrics."""
+    """Build the table of the metrics of a model, before and after."""
     figures = ("95 % interval", "p", "detects", "n")
     rows = []
     for result in model.metrics:
@@ -326,7 +322,6 @@ def _verdict_cell(verdict: str | None) -> Cell:
 
 
 def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], page: Callable[..., str]) -> Sheet:
-    """Build the table of fields with their stability before and after."""
     replicates = min(run.replicates for run in (model.baseline, model.candidate) if run is not None)
     figures = ("before → after", "change", "95 % interval", "p")
     rows = []
@@ -347,7 +342,7 @@ def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], page: Cal
 
 
 def run_sheet(model: ModelVerdict) -> Sheet:
-    """Build the table of the two runs: completion, failures by kind, tokens, cost and latency."""
+    """Build the table of a comparison's runs: completion, failures by kind, tokens, cost and latency."""
     runs = [run for run in (model.baseline, model.candidate) if run is not None]
     failures = sorted({kind for run in runs for kind, times in run.failures.items() if times})
     failed = {kind: [per_1000(run.failures.get(kind, 0), run.planned) for run in runs] for kind in failures}

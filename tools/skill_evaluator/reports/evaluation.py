@@ -1,7 +1,7 @@
-"""The report of an evaluation: the comparison or the runs, what went wrong, the ranking; and `report.md` of a run."""
+"""The report of an evaluation: the comparison or the runs, the failures and the ranking; `report.md` of a run."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +10,6 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section
 from skill_evaluator.display.safe_text import name_text
 from skill_evaluator.display.sheets import Cell, Sheet
-from skill_evaluator.evaluation.drift import RunSpread
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.files import replace_text
 from skill_evaluator.records.record import SCORED, Record, fault_lines
@@ -24,12 +23,13 @@ from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.history.component import RunSpread
 
 _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: not recorded and never a baseline; raise the version and run `evaluate` to record it"
 _MAX_WEAKEST, _MAX_WEAKEST_OPEN = 5, 3
 _MAX_FAULTS = 3
-FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
+_FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
 _FIELD_COLUMNS = (
     "weakest field",
     "accuracy",
@@ -44,7 +44,7 @@ _OPEN_COLUMNS = ("weakest field", "accuracy", "right/n", "stability", "cases in 
 
 
 def evaluation_json(done: EvaluationResult, changes: Sequence[ChangedAnswers] = ()) -> dict[str, Any]:
-    """Return the result of an evaluation as JSON, with the outputs that changed."""
+    """Return the result of an evaluation as JSON; it has `changed_answers` only if there are changed outputs."""
     return {
         "skill": done.inputs.component.name,
         "runs": [run_json(run) for run in done.finished],
@@ -56,7 +56,7 @@ def evaluation_json(done: EvaluationResult, changes: Sequence[ChangedAnswers] = 
 
 
 def run_json(run: Finished) -> dict[str, Any]:
-    """Return a run as JSON: its record without the score of each output, and the paths of its files."""
+    """Return a run as JSON: its record without the scores of single outputs, and the paths of its files."""
     value = run.record.model_dump(mode="json", exclude={"schema_version", "draft", "faults"})
     cases = [{key: case[key] for key in _CASE_KEYS} for case in value.pop("per_case")]
     last = run.record.model_dump(mode="json", include={"draft", "faults"})
@@ -69,12 +69,14 @@ def evaluation_page(
 ) -> Page:
     """Report an evaluation with the outputs that changed; `folders` are the options that name the library.
 
-    The metrics of a run are shown only if no comparison or ranking has them; otherwise they are collapsed.
+    The metrics of a run are collapsed if a comparison or the ranking shows them.
     """
     verdict, ranking, summary = done.verdict, done.ranking, evaluation_summary(done, folders)
     sections = []
     if verdict is not None and summary is not None:
-        sections.append(comparison_section(verdict, summary, site, _changed_outputs(verdict, changes)))
+        runs = {model.model_id: model.candidate.run_id for model in verdict.models}
+        examples = {runs[model.model_id]: changes_of(model) for model in changes if model.model_id in runs}
+        sections.append(comparison_section(verdict, summary, site, examples))
     elif ranking is not None:
         sections.append(Section(name="the ranking", blocks=ranking_blocks(ranking)))
     models = () if verdict is None else verdict.models
@@ -82,14 +84,14 @@ def evaluation_page(
     shown = baselines | {model.candidate.run_id for model in models if model.metrics}
     opened = [run for run in done.finished if run.record.run_id not in shown and (verdict or not ranking)]
     closed = [run for run in done.finished if run not in opened]
-    names = [name for run_id, name in run_names(done).items() if run_id not in baselines]
-    sections += [run_section(run, site) for run in opened]
+    names = [name for run_id, name in _run_names(done).items() if run_id not in baselines]
+    sections += [_run_section(run, site) for run in opened]
     remarks: list[Block] = [
         Lines([line for run in closed for line in _failure_lines(run.record)], style="yellow"),
         Lines([_spread_words(spread) for spread in done.spreads]),
         ranking.advice.words if verdict and ranking and ranking.advice.version is None else "",
         f"outputs: {listed(names, 1)}" if names and not (summary and names[0] in summary.next) else "",
-        Fold("Each run", [block for run in closed for block in run_section(run, site).blocks]),
+        Fold("Each run", [block for run in closed for block in _run_section(run, site).blocks]),
         *([] if verdict or summary is None else [summary.closing]),
     ]
     sections.append(Section(name="the runs", blocks=remarks))
@@ -97,11 +99,11 @@ def evaluation_page(
 
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
-    """Draw the conclusion from an evaluation. Return None if it has neither a comparison nor a run to conclude from."""
-    reader = Reader(outputs=run_names(done), folders=folders)
+    """Draw the conclusion from an evaluation. Return None if it has no comparison and no run to conclude from."""
+    reader = Reader(outputs=_run_names(done), folders=folders)
     if done.verdict is not None:
         return conclude(done.verdict, reader)
-    if not done.judged or done.request.scenario is not None:
+    if not done.judged or done.inputs.request.scenario is not None:
         return None
     first = next((record for record in done.judged if not record.complete), done.judged[0])
     is_recorded = done.is_recorded(first) and first.complete and not first.draft
@@ -111,8 +113,8 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
     return conclude_first(first, reader, is_recorded=is_recorded, ship=ship, incomplete=done.incomplete_below(first))
 
 
-def run_names(done: EvaluationResult) -> dict[str, str]:
-    """Return the argument of `explain` for each run by run id: its id, or its folder if that is elsewhere."""
+def _run_names(done: EvaluationResult) -> dict[str, str]:
+    """Return by run id the argument of `explain`: the run id, or the folder of a run stored elsewhere."""
     results_dir = done.inputs.component.results_dir
     return {
         run.record.run_id: run.folder.name if run.folder.parent == results_dir else str(run.folder)
@@ -120,14 +122,7 @@ def run_names(done: EvaluationResult) -> dict[str, str]:
     }
 
 
-def _changed_outputs(verdict: ComparisonResult, changes: Sequence[ChangedAnswers]) -> Mapping[str, tuple[str, Sheet]]:
-    """Return the outputs that changed, by run id."""
-    runs = {model.model_id: model.candidate.run_id for model in verdict.models}
-    return {runs[model.model_id]: changes_of(model) for model in changes if model.model_id in runs}
-
-
 def _spread_words(spread: RunSpread) -> str:
-    """Format the scores of the runs of a version and their standard deviation."""
     times = "once with these settings" if len(spread.scores) == 1 else f"{len(spread.scores)} times"
     scores = ", ".join(map(number, spread.scores.values()))
     text = f"{spread.model_id} {spread.version}, measured {times}: {spread.metric} {scores}"
@@ -135,14 +130,14 @@ def _spread_words(spread: RunSpread) -> str:
 
 
 def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> None:
-    """Write `report.md` into a run folder; `verdict` may be on other runs."""
+    """Write `report.md` into a run folder, with the verdict on the run if `verdict` has one."""
     replace_text(finished.folder / REPORT, report_page(finished, verdict, site).markdown())
 
 
 def report_page(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> Page:
-    """Report one run: its verdict if there is one, then its figures."""
+    """Report one run: the verdict on it if `verdict` has one, then its figures."""
     model = None if verdict is None else verdict.on_run(finished.record.run_id)
-    run = run_section(finished, site)
+    run = _run_section(finished, site)
     if verdict is None or model is None:
         return Page([run])
     reader = Reader(outputs={finished.record.run_id: finished.folder.name})
@@ -150,24 +145,27 @@ def report_page(finished: Finished, verdict: ComparisonResult | None = None, sit
     return Page([comparison_section(alone, conclude(alone, reader), site), run, legend_section([alone])])
 
 
-def run_section(finished: Finished, site: Site = NO_SITE) -> Section:
-    """Report a run: calls, cost, metrics, the weakest fields and remarks; collapsed, all its figures and its files."""
+def _run_section(finished: Finished, site: Site = NO_SITE) -> Section:
+    """Report a run: calls, cost, metrics, the weakest fields and remarks; its figures and files are collapsed."""
     record = finished.record
     version = version_words(record.skill_version, record.timestamp)
     scenario = f" in scenario {record.scenario}" if record.scenario else ""
     title = f" {version}: {record.model_id}{scenario}"
-    weakest = weakest_sheet(record, site)
+    weakest = _weakest_sheet(record, site)
     open_metrics = [name for name, summary in record.accuracy.items() if summary.n] + list(record.reproducibility)[:1]
     every = [*record.accuracy, *record.reproducibility]
     paths = (f"record: {finished.record_path}", f"outputs: {finished.folder}")
-    lines = [*_pass_powers(record), *_schema_violations(record), *paths]
+    powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
+    shown = ", ".join(f"{k}: {number(mean)}" for k, mean in powers.items()) if max(powers, default=1) > 1 else ""
+    lines = [f"exact k times in a row (pass^k): {shown}"] if shown else []
+    lines += [*_schema_violations(record), *paths]
     return Section(
         name=f"the run of {record.model_id}",
         blocks=[
             Heading(Cell(record.skill, code=True), title, level=2),
             facts(record),
             Lines(_failure_lines(record), style="yellow"),
-            _metric_sheet(record, open_metrics).only("metric", *FIGURES[:2], "n"),
+            _metric_sheet(record, open_metrics).only("metric", *_FIGURES[:2], "n"),
             weakest.only(*_OPEN_COLUMNS, limit=_MAX_WEAKEST_OPEN),
             Lines(list(_run_remarks(record)), "-"),
             Fold("All figures of the run", [_metric_sheet(record, every), weakest, Lines(lines, "-")]),
@@ -176,7 +174,7 @@ def run_section(finished: Finished, site: Site = NO_SITE) -> Section:
 
 
 def _failure_lines(record: Record) -> list[str]:
-    """Return the number of scored calls if some failed, and each failure with its remedy."""
+    """Return the failures with their remedies, after the number of scored calls if not all were scored."""
     if record.complete and not record.failures:
         return list(fault_lines(record, str))
     unfinished = "" if record.complete else f" · {incomplete(record)}"
@@ -185,7 +183,6 @@ def _failure_lines(record: Record) -> list[str]:
 
 
 def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
-    """Build the table of some metrics."""
     rows = [
         [
             Cell(f"{title}: {name}", code=True),
@@ -198,11 +195,11 @@ def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
         for name, summary in part.items()
         if name in names
     ]
-    return Sheet(columns=("metric", *FIGURES), rows=rows, numbers=frozenset(FIGURES))
+    return Sheet(columns=("metric", *_FIGURES), rows=rows, numbers=frozenset(_FIGURES))
 
 
 def facts(record: Record) -> str:
-    """Return the calls, failures, cost, tokens and latency of a run in one line."""
+    """Return the calls, failures, cost, tokens and latency of a run in one line of text."""
     left_out = f" ({counted(len(record.not_applicable), 'case')} not applicable)" if record.not_applicable else ""
     failures = ", ".join(f"{times} {kind}" for kind, times in record.failures.items())
     several = sum(fault.count for fault in record.faults if fault.kind == SCORED)
@@ -227,15 +224,15 @@ def facts(record: Record) -> str:
 
 
 def incomplete(record: Record) -> str:
-    """Return the reason that a run is incomplete or not measured."""
+    """Return the reason why a run is incomplete or not measured, as text."""
     if record.usable is not None:
         return f"NOT MEASURED: {record.scored} of {record.planned} outputs could be read"
     stopped = f", stopped by {record.stopped}" if record.stopped else ""
     return f"INCOMPLETE: completion {percent(record.coverage)}{stopped}"
 
 
-def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
-    """Build the table of the fields with the lowest accuracy below 1; free counts_by_name has its token F1."""
+def _weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
+    """Build the table of the fields with the lowest accuracy, or token F1 for free text, below 1."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
     rows = []
@@ -257,7 +254,7 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
 
 
 def _run_remarks(record: Record) -> Iterator[str]:
-    """Yield remarks on a run: a draft, passing cases, judged shares, and a different served model."""
+    """Yield remarks on a run: draft, pass status of cases, judged shares, served model, cases that do not apply."""
     if record.draft:
         yield _DRAFT
     yield from _pass_statuses(record)
@@ -272,7 +269,7 @@ def _run_remarks(record: Record) -> Iterator[str]:
 
 
 def _pass_statuses(record: Record) -> Iterator[str]:
-    """Yield the cases of a component with checks that always fail or are flaky, and the number that always pass."""
+    """Yield the cases with checks that always fail, those that are flaky, and the number that always pass."""
     by_words: dict[str, list[str]] = {"fails always": [], "flaky": [], "passes always": []}
     for case in record.per_case if any(case.checks for case in record.per_case) else ():
         if text := case.pass_text(record.primary_metric):
@@ -283,15 +280,8 @@ def _pass_statuses(record: Record) -> Iterator[str]:
             yield f"{text}: {counted(len(names), 'case') if text == 'passes always' else listed(names)}"
 
 
-def _pass_powers(record: Record) -> Iterator[str]:
-    """Yield the share of cases that are right k times in a row."""
-    powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
-    if max(powers, default=1) > 1:
-        yield "exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items())
-
-
 def _schema_violations(record: Record) -> Iterator[str]:
-    """Yield the share of outputs that are valid by the schema, the violated rules, missing and extra keys."""
+    """Yield the share of outputs that are valid by the schema, the violated rules, and missing and extra keys."""
     contract = record.contract
     if contract is None:
         return

@@ -2,26 +2,22 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from skill_evaluator.checks.declared import Check
+from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.comparing.declarations import compared_as
 from skill_evaluator.display import WHOLE, arrow, count, number
 from skill_evaluator.display.pages import Block, Code, Fold, Heading, Lines, Page, page_of
 from skill_evaluator.display.safe_text import abridged, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.metrics.fields import text_similarity
 from skill_evaluator.parsing import OutputForm
 from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path, remedy
 from skill_evaluator.reports.summary import AGAIN, Reader
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.scoring.answer_views import (
-    AnswerChange,
-    CaseView,
-    ChangedAnswers,
-    DistinctOutput,
-    FieldValue,
-    Leaf,
-)
+from skill_evaluator.scoring.answer_views import AnswerChange, CaseView, ChangedAnswers, DistinctOutput, FieldValue
 from skill_evaluator.scoring.answers import CheckScore
 from skill_evaluator.text import counted, letters_of, listed
 
@@ -41,7 +37,7 @@ _MAX_VALUES = 8  # changed values of a case
 def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
     """Report a case of a run, or one field in several cases; `folders` are the options that name the library.
 
-    Long documents and values are cut, and many fields are reduced to those that differ; collapsed, everything.
+    Long texts and values are cut, and a long table of fields has only those that differ; all of it is collapsed.
     """
     return page_of(manifest.run_id, _explanation_blocks(views, manifest, Reader(folders=folders)))
 
@@ -62,12 +58,11 @@ def _explanation_blocks(views: Sequence[CaseView], manifest: Manifest, reader: R
 
 
 def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
-    """Yield the outcomes and scores of a case's outputs, and the texts that no table shows."""
     heads = [line for output in view.outputs for line in _outcome_lines(output, manifest)]
     yield Lines([f"case {view.case.id}{'' if view.case.labelled else ', no ground truth'}", *heads])
     if view.case.options:
         yield Heading("options")
-        yield from _cut_tables("All options", _option_sheet(view, cut=True), _option_sheet(view, cut=False))
+        yield from _cut_tables("All options", _option_sheet(view))
     for output in view.outputs:
         answer, of = output.answer, f"of replicate {ranges(output.replicates)}"
         for name, text in answer.beside.items():
@@ -78,18 +73,11 @@ def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
     errors = [(ranges(one.replicates), error) for one in view.outputs for error in one.schema_errors]
     if errors:
         yield Heading("schema errors")
-        short, whole = (
-            Sheet(
-                columns=("replicates", "path: what is wrong"),
-                rows=[(Cell(who), Cell(abridged(error) if cut else error, code=True)) for who, error in errors],
-            )
-            for cut in (True, False)
-        )
-        yield from _cut_tables("All schema errors", short, whole)
+        rows = [[Cell(replicates), Cell(error, code=True)] for replicates, error in errors]
+        yield from _cut_tables("All schema errors", Sheet(columns=("replicates", "path: what is wrong"), rows=rows))
 
 
 def _text_blocks(title: str, text: str) -> Iterator[Block]:
-    """Yield the beginning of a text under its title, and the rest collapsed."""
     lines = text.splitlines()
     beginning = "\n".join(lines[:_MAX_LINES])[:_MAX_CHARACTERS]
     head = Heading(f"{title} ({count(len(text))} characters)")
@@ -100,8 +88,10 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
     yield Fold("The whole text", [head, Code(text)], brief=[head, Code(f"{beginning.rstrip()}\n{remark}")])
 
 
-def _cut_tables(summary: str, short: Sheet, whole: Sheet) -> Iterator[Block]:
-    """Yield a table with cut values or fewer rows, and the whole table collapsed if it differs."""
+def _cut_tables(summary: str, whole: Sheet, short: Sheet | None = None) -> Iterator[Block]:
+    """Yield the short table, by default with long cells cut; if it differs, add the whole table, collapsed."""
+    if short is None:
+        short = replace(whole, rows=[[replace(cell, text=abridged(cell.text)) for cell in row] for row in whole.rows])
     if short == whole:
         yield whole
         return
@@ -110,7 +100,7 @@ def _cut_tables(summary: str, short: Sheet, whole: Sheet) -> Iterator[Block]:
 
 
 def _outcome_lines(output: DistinctOutput, manifest: Manifest) -> list[str]:
-    """Return the outcome and scores of the replicates with an output, and its remedy if it failed."""
+    """Return the outcome and scores of the replicates with one output, and if they failed, what to do."""
     answer = output.answer
     notes = [answer.outcome, *([answer.reason] if answer.reason else [])]
     if answer.parsed is not None and answer.parsed.form in FOUND_AS:
@@ -131,7 +121,7 @@ def _differs(value: FieldValue) -> bool:
 
 
 def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
-    """Yield the table of fields and checks, one row per value; if there are many rows, those that are not right."""
+    """Yield the table of fields and checks, one row per value; a long table has only the values that differ."""
     short, whole = (list(_field_rows(views, cut=cut)) for cut in (True, False))
     if not whole:
         return
@@ -145,22 +135,22 @@ def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
     names = ("case", *columns) if len(views) > 1 else columns
     tables = (
         Sheet(columns=names, rows=[row for _, row in rows], whole=frozenset({"case", "path"}))
-        for rows in (short, whole)
+        for rows in (whole, short)
     )
     yield from _cut_tables("All fields", *tables)
 
 
 def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield the row of each value and check, and whether it is right."""
+    """Yield for each value and check whether it is right, and the cells of its row."""
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
         for index, values in view.fields.items():
             for value in values:
-                row = value.leaf.row
-                truth, output = value_pair(row.truth, row.output, *([] if cut else [None]))
-                verdict = Cell(value.leaf.outcome, _STYLES[value.leaf.outcome])
-                how = Cell(how_compared(value.leaf), "dim", code=True)
-                cells = [verdict, _path_cell(index), value_cell(truth), value_cell(output)]
+                leaf = value.leaf
+                truth, output = value_pair(leaf.truth, leaf.output, *([] if cut else [None]))
+                verdict = Cell(leaf.outcome, _STYLES[leaf.outcome])
+                how = Cell(how_compared(leaf), "dim", code=True)
+                cells = [verdict, _path_cell(index), _value_cell(truth), _value_cell(output)]
                 yield not _differs(value), [*case, *cells, Cell(ranges(value.replicates)), how]
         for distinct in view.outputs:
             replicates = Cell(ranges(distinct.replicates))
@@ -173,7 +163,7 @@ def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool,
 
 
 def _check_cells(check: Check, score: CheckScore, replicates: Cell, *, cut: bool) -> list[Cell]:
-    """Return the row of a check: its sentence in place of the truth, its reason in place of the output."""
+    """Return the cells of a check: its sentence is in the column of the truth, its reason in that of the output."""
     verdict = Cell("not run", "dim")
     if score.score is not None:
         verdict = Cell("passed", "green") if score.score >= PASSED_FROM else Cell("failed", "red")
@@ -184,7 +174,6 @@ def _check_cells(check: Check, score: CheckScore, replicates: Cell, *, cut: bool
 
 
 def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
-    """Return the next step for the fields that are wrong."""
     if not wrong:
         compare = reader.command("compare", manifest.skill, "--candidate", manifest.skill_version)
         return f"compare {manifest.skill_version} with the version before: {compare}"
@@ -192,8 +181,7 @@ def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
     return f"describe {fields} more precisely in the prompt, then run {reader.command('try', manifest.skill)}"
 
 
-def _option_sheet(view: CaseView, *, cut: bool) -> Sheet:
-    """Build the table of options with the right one and the replicates that chose each."""
+def _option_sheet(view: CaseView) -> Sheet:
     case = view.case
     chosen = {output.answer.parsed.value: output for output in view.outputs if output.answer.parsed}
     rows = []
@@ -201,8 +189,7 @@ def _option_sheet(view: CaseView, *, cut: bool) -> Sheet:
         right = case.labelled and letter == case.truth
         replicates = ranges(chosen[letter].replicates) if letter in chosen else ""
         marks = Cell("yes", "green") if right else Cell(""), Cell(replicates, "cyan")
-        text = visible(option)
-        rows.append((Cell(letter), *marks, Cell(abridged(text) if cut else text, code=True)))
+        rows.append([Cell(letter), *marks, Cell(visible(option), code=True)])
     return Sheet(columns=("option", "truth", "answered", "text"), rows=rows)
 
 
@@ -225,14 +212,14 @@ def ranges(indexes: Sequence[int]) -> str:
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def how_compared(leaf: Leaf) -> str:
-    """Name the comparator of a value, the similarity of free texts, and a field that does not count."""
-    similarity = "" if leaf.similarity is None else f" (here {number(leaf.similarity)})"
-    return compared_as(leaf.row.rule) + similarity + ("" if leaf.row.rule.counts else ", not counted")
+def how_compared(leaf: ComparedLeaf) -> str:
+    """Describe how a value was compared: its comparator, the similarity of free texts, and whether it counts."""
+    token_f1 = text_similarity(leaf)
+    similarity = "" if token_f1 is None else f" (here {number(token_f1)})"
+    return compared_as(leaf.rule) + similarity + ("" if leaf.rule.counts else ", not counted")
 
 
-def value_cell(text: str) -> Cell:
-    """Return the cell of a JSON value, which may be a dash for none."""
+def _value_cell(text: str) -> Cell:
     return Cell(text, code=text != "–")
 
 
@@ -281,25 +268,24 @@ def _output_as_json(output: DistinctOutput) -> dict[str, Any]:
     }
 
 
-def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
-    row = leaf.row
+def _leaf_as_json(leaf: ComparedLeaf) -> Mapping[str, Any]:
     return {
-        "path": row.path,
-        "at": leaf.at,
-        "truth_at": row.truth_at,
-        "output_at": row.output_at,
-        "truth": row.truth,
-        "output": row.output,
-        "compared_as": compared_as(row.rule),
-        "weight": row.rule.weight,
-        "counted": row.rule.counts,
-        "similarity": leaf.similarity,
+        "path": leaf.path,
+        "at": leaf.location,
+        "truth_at": leaf.truth_at,
+        "output_at": leaf.output_at,
+        "truth": leaf.truth,
+        "output": leaf.output,
+        "compared_as": compared_as(leaf.rule),
+        "weight": leaf.rule.weight,
+        "counted": leaf.rule.counts,
+        "similarity": text_similarity(leaf),
         "verdict": leaf.outcome,
     }
 
 
 def changes_of(model: ChangedAnswers) -> tuple[str, Sheet]:
-    """Return the number of a model's outputs that changed in a sentence, and their table."""
+    """Return a sentence with the number of outputs of a model that changed, and the table of these outputs."""
     columns = ("case", "score", "path", "before", "after")
     rows = [row for change in model.changes for row in _change_rows(change)]
     text = f"the most frequent output changed in {len(model.changes)} of {counted(model.compared, 'case')}"
@@ -313,7 +299,7 @@ def _change_rows(change: AnswerChange) -> Iterator[list[Cell]]:
     score = Cell(arrow(change.score_before, change.score_after))
     for value in change.values[:_MAX_VALUES]:
         before, after = value_pair(value.before, value.after)
-        yield [case, score, _path_cell(value.path), value_cell(before), value_cell(after)]
+        yield [case, score, _path_cell(value.path), _value_cell(before), _value_cell(after)]
         case = score = Cell("")
     remaining = len(change.values) - _MAX_VALUES
     if remaining > 0:
@@ -321,7 +307,7 @@ def _change_rows(change: AnswerChange) -> Iterator[list[Cell]]:
     if not change.values:
         before, after = value_pair(change.before.value, change.after.value)
         shown = [
-            value_cell(text) if side.failure is None else Cell(f"{side.failure} ({side.times} of {side.n})", "yellow")
+            _value_cell(text) if side.failure is None else Cell(f"{side.failure} ({side.times} of {side.n})", "yellow")
             for side, text in ((change.before, before), (change.after, after))
         ]
         yield [case, score, Cell(WHOLE), *shown]

@@ -60,7 +60,10 @@ def _history_blocks(history: History, site: Site, reader: Reader) -> Iterator[Bl
 
 
 def _findings(history: History) -> Iterator[Line]:
-    """Yield the versions that moved, the newest also if it is inconclusive; the change since the accepted baseline."""
+    """Yield by model the versions that regressed or improved, and the change since the accepted baseline.
+
+    The newest version is also named if it is inconclusive.
+    """
     for model in history.models:
         name = Cell(model.model_id, code=True)
         for point in model.points:
@@ -77,7 +80,6 @@ def _findings(history: History) -> Iterator[Line]:
 
 
 def _flaky_lines(history: History) -> Iterator[str]:
-    """Yield a line per flaky value in runs of unchanged versions, then one that names the setting `unstable_cases`."""
     for model in history.models:
         for values in model.flaky[:_MAX_FLAKY]:
             right = f"right in {', '.join(values.right)} outputs of the last runs"
@@ -88,7 +90,6 @@ def _flaky_lines(history: History) -> Iterator[str]:
 
 
 def _step_words(metric: str, point: Point, step: Step, *, is_open: bool) -> str:
-    """Format the verdict on a version with its interval, adjusted p-value, and the field that decided or fell most."""
     change = f"{signed(step.difference)} ({interval(step.ci95, point.n_cases, signed)}, q {probability(step.q)})"
     is_shown = step.why.startswith(tuple(f"{metric} {verb} " for verb in ("fell", "rose")))
     reason = "" if is_open or is_shown else f"; {step.why}"
@@ -139,7 +140,7 @@ def accepted_page(accepted: Accepted) -> Page:
 
 
 def _strict_means(accepted: Accepted) -> dict[str, tuple[int, float | None]]:
-    """Return the number of runs of each model, and the mean of their strict means."""
+    """Return by model the number of runs and the mean of their strict means, None if no run has one."""
     metric = accepted.records[0].primary_metric
     means = {}
     for model_id, records in by_key((record.model_id, record) for record in accepted.records).items():

@@ -28,12 +28,12 @@ from skill_evaluator.judges.calibration.results import (
     LabelAgreement,
     LabelMode,
 )
-from skill_evaluator.judges.prompting.session import JudgeRunSize
+from skill_evaluator.judges.prompting.judging import JudgeRunSize
 from skill_evaluator.judges.statistics import Estimate, Trust, rate
 from skill_evaluator.judges.workflows.judging import Judged
-from skill_evaluator.reports.judge_results import print_judged
-from skill_evaluator.reports.judging import TRUSTED, reasons, row_of, share, trust_cell
-from skill_evaluator.text import counted
+from skill_evaluator.reports.judge_results import TRUSTED, print_judged, reasons, row_of, share, trust_cell
+from skill_evaluator.stats import by_key
+from skill_evaluator.text import counted, listed
 
 _ITEMS: dict[LabelMode, str] = {
     "pairwise": "pairs",
@@ -45,11 +45,15 @@ _RULE = (
     "A judge is trusted if the 95 % confidence interval of κ with people is at {bar} or above, and not trusted if it "
     "is below. The labelled items must be a random sample. If the two orders of a pair differ, its verdict is a tie."
 )
+_LEGEND = "κ: agreement beyond chance; TPR and TNR: the shares of positive and of negative labels that a judge gives."
 _BIASES = ("position", "length", "self_preference", "leniency", "noise")  # all other biases are probes
 
 
 def print_calibrated(judged: Judged | JudgeRunSize, form: Format) -> int:
-    """Print the calibration and the command to resume, or the size of a dry run. Return the exit code."""
+    """Print the calibration, or the size of a dry run. Return the exit code.
+
+    Print the command to resume an incomplete run to stderr.
+    """
     if isinstance(judged, JudgeRunSize):
         return print_judged(judged, form)
     calibration: JudgeCalibration = judged.results
@@ -58,27 +62,32 @@ def print_calibrated(judged: Judged | JudgeRunSize, form: Format) -> int:
 
 
 def bias_report(calibration: JudgeCalibration) -> str:
-    """Render bias_analysis_report.md of a calibration."""
+    """Return the text of bias_analysis_report.md of a calibration."""
     return calibration_page(calibration).markdown()
 
 
 def calibration_page(calibration: JudgeCalibration) -> Page:
-    """Build the page of a calibration."""
+    """Report a calibration: agreement with people, biases, corruption tests and batch rates of each judge."""
     return page_of("the calibration", [Heading("Agreement with people", level=1), *_calibration_blocks(calibration)])
 
 
 def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
-    """Describe how many judges are trusted, with the verdict whose look the site gives it."""
-    counts = Counter(row.trust.trusted for judge in calibration.judges for row in _shown(judge))
-    unusable = sum(judge.unusable is not None for judge in calibration.judges)
-    parts = [f"{words} {counts[trusted]}" for trusted, words in TRUSTED.items() if counts[trusted]]
-    parts += [f"{counted(unusable, 'judge')} without a usable output"] if unusable else []
+    """Return the judges that are trusted, not trusted and undecided as text, and the verdict of the same colour.
+
+    The verdict is None if the judges differ or an output is unusable.
+    """
+    judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
+    unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
+    parts = [
+        f"{words}: {listed(list(dict.fromkeys(judges[key])), 3)}" for key, words in TRUSTED.items() if key in judges
+    ]
+    parts += [f"without a usable output: {listed(unusable, 3)}"] if unusable else []
     moods = {True: "improved", False: "regressed", None: "inconclusive"}
-    return ", ".join(parts) or "no labels", moods[next(iter(counts))] if len(counts) == 1 and not unusable else None
+    return "; ".join(parts) or "no labels", moods[next(iter(judges))] if len(judges) == 1 and not unusable else None
 
 
 def _shown(judge: JudgeResult) -> Sequence[LabelAgreement]:
-    """Return the agreements of the table of agreements: those of a batch stand in the batch table, except the first."""
+    """Return the agreements for the tables of six figures; of the regression dimensions only the first."""
     regressions = [row for row in judge.agreement if row.mode == "regression"][:1]
     return [*(row for row in judge.agreement if row.mode != "regression"), *regressions]
 
@@ -96,16 +105,21 @@ def _calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
         for row in _shown(judge):
             yield Captioned(_six_lines(judge, row))
             if row.strata:
-                yield Line("by stratum: ", *_strata_words(row))
-        yield Lines([*_sentence_lines(judge), *_probe_lines(judge), *_detection_lines(judge)])
+                words: list[str | Cell] = []
+                for stratum, part in row.strata.items():
+                    trust = f" {TRUSTED[part.trust.trusted]}, κ {share(part.trust.kappa)}"
+                    words += ["; ", Cell(stratum, code=True), trust]
+                yield Line("by stratum: ", *words[1:])
+        yield Lines(list(_finding_lines(judge)))
         if judge.batch is not None:
             yield from _batch_blocks(judge, judge.batch)
     if charted:
-        yield Line(_RULE.format(bar=plain(calibration.bar)))
+        yield ForMedia(("terminal", "markdown"), [Line(_RULE.format(bar=plain(calibration.bar)))])
+        yield Line(_LEGEND)
 
 
 def _six_lines(judge: JudgeResult, row: LabelAgreement) -> Sheet:
-    """Build the table of the six figures of a judge; the decision is the title of its second column."""
+    """Build the table of the six figures of a judge; the decision on the judge is the second column's title."""
     items = row.criterion if row.mode == "score" else _ITEMS[row.mode]
     if row.mode == "pairwise" and row.criterion != "overall":
         items = f"pairs by {row.criterion}"
@@ -132,7 +146,6 @@ def _six_lines(judge: JudgeResult, row: LabelAgreement) -> Sheet:
 
 
 def _decision_text(trust: Trust) -> str:
-    """Return the decision on a judge, or the number of labels that would decide it."""
     if trust.trusted is not None:
         return TRUSTED[trust.trusted]
     if trust.kappa.ci95 is None:
@@ -143,7 +156,6 @@ def _decision_text(trust: Trust) -> str:
 
 
 def _order_words(judge: JudgeResult, row: LabelAgreement) -> str:
-    """Describe position bias and the other biases that are significant."""
     flips = "–" if row.position is None else f"{share(row.position.flips)}, first {number(row.position.first.value)}"
     biases = [bias for bias in judge.biases if (bias.mode, bias.criterion) == (row.mode, row.criterion)]
     present = [
@@ -152,42 +164,27 @@ def _order_words(judge: JudgeResult, row: LabelAgreement) -> str:
     return f"{flips}; biases: {', '.join(present) or 'none'}" if biases else flips
 
 
-def _strata_words(row: LabelAgreement) -> Iterator[str | Cell]:
-    for index, (stratum, part) in enumerate(row.strata.items()):
-        yield "; " if index else ""
-        yield Cell(stratum, code=True)
-        yield f" {TRUSTED[part.trust.trusted]}, κ {share(part.trust.kappa)}"
-
-
-def _sentence_lines(judge: JudgeResult) -> Iterator[Line]:
-    """Yield a line for each sentence that has enough labels."""
+def _finding_lines(judge: JudgeResult) -> Iterator[Line]:
+    """Yield the error rates by sentence, the effect of each probe, and the result of the corruption test."""
+    name = Cell(judge.judge, code=True)
     for sentence, errors in judge.sentences.items():
         if sentence:
             rates = f"TPR {errors.yes_right} of {errors.yes}, TNR {errors.no_right} of {errors.no}"
             yield Line(Cell(sentence, code=True), f": {rates}")
-
-
-def _probe_lines(judge: JudgeResult) -> Iterator[Line]:
-    """Yield a line for each probe: how far the added text moves the verdicts."""
     significance = {True: "", False: ", not significant", None: ", not measurable"}
     for bias in judge.biases:
         if bias.bias not in _BIASES:
             text = f"the added text moves the verdict by {share(bias.shift)} of the scale{significance[bias.present]}"
-            yield Line(Cell(judge.judge, code=True), f", {bias.bias}: {text}")
-
-
-def _detection_lines(judge: JudgeResult) -> Iterator[Line]:
-    """Yield the two lines of a corruption test: the share of detected corruptions, and the false alarms."""
+            yield Line(name, f", {bias.bias}: {text}")
     test = judge.detection
     if test is not None:
         alarms = {row.dimension: rate(_misses(row.specificity), row.specificity.n) for row in test.dimensions}
         whole = next(row for row in test.dimensions if row.dimension == ANY)
         kinds = ", ".join(f"{kind} {one.n - _misses(one)} of {one.n}" for kind, one in test.kinds.items())
-        others = ", ".join(f"{name} {one.n - _misses(one)} of {one.n}" for name, one in alarms.items() if name != ANY)
+        others = ", ".join(f"{key} {one.n - _misses(one)} of {one.n}" for key, one in alarms.items() if key != ANY)
         unscored = f"; {counted(test.unscored, 'pair')} without a usable output" if test.unscored else ""
-        detected = f"detected: {share(whole.sensitivity)} of corruptions ({kinds}){unscored}"
-        yield Line(Cell(judge.judge, code=True), f", {detected}")
-        yield Line(Cell(judge.judge, code=True), f", false alarms: {share(alarms[ANY])} of controls ({others})")
+        yield Line(name, f", detected: {share(whole.sensitivity)} of corruptions ({kinds}){unscored}")
+        yield Line(name, f", false alarms: {share(alarms[ANY])} of controls ({others})")
 
 
 def _misses(figure: Estimate) -> int:
@@ -195,7 +192,6 @@ def _misses(figure: Estimate) -> int:
 
 
 def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
-    """Yield the rates by dimension, and the table of the judge's impact against the rated severity."""
     errors = {row.criterion: row for row in judge.agreement if row.mode == "regression"}
     cells = []
     for entry in batch.dimensions:
@@ -220,7 +216,7 @@ def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
 
 
 def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> ForMedia:
-    """Return the site's chart of κ with its interval and the bar, or a table if no judge has a κ."""
+    """Return the site's chart of κ with its interval and the bar for trust, or a table if no judge has a κ."""
     points, cells = list[dict[str, Any]](), []
     for judge, row in rows:
         label, kappa = f"{_ITEMS[row.mode]}: {row.criterion}", row.trust.kappa
@@ -236,7 +232,7 @@ def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> ForM
     if not points:
         return ForMedia(("site",), [Captioned(sheet, "Agreement with people", _RULE.format(bar=plain(bar)))])
     counts = Counter(TRUSTED[row.trust.trusted] for _, row in rows)
-    decisions = ", ".join(f"{text} {count}" for text, count in counts.items())
+    decisions = ", ".join(f"{count} {text}" for text, count in counts.items())
 
     def draw() -> Any:
         from skill_evaluator.display.chart_style import interval_chart, title  # imports altair

@@ -1,14 +1,16 @@
-"""The report of a judge run: the decision, the worst outputs with the judge's evidence, and the biases of the judge."""
+"""The reports of judges: the decision, the worst outputs with the evidence, biases, panels, cascades and sizes."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TypeVar
 
 from skill_evaluator.checking.rubrics import RubricLint
-from skill_evaluator.display import number, plain, probability
+from skill_evaluator.display import count, number, plain, probability
 from skill_evaluator.display.pages import Block, Captioned, ForMedia, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.safe_text import shortened
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.modes.pairwise import PAIR, JudgePreferences, PairwiseResults
 from skill_evaluator.judges.modes.regression import Mismatch
@@ -20,27 +22,27 @@ from skill_evaluator.judges.modes.regression_results import (
     RateAlert,
     RegressionResults,
 )
+from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
-from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.statistics import Estimate
-from skill_evaluator.judges.workflows.case_drafting import DraftedCases
+from skill_evaluator.judges.prompting.judging import JudgeRunSize
+from skill_evaluator.judges.prompting.reading import UnscoredReason
+from skill_evaluator.judges.statistics import Estimate, mean_within
+from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import Judged, JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.records.pinned import PinReport
-from skill_evaluator.reports.judging import (
-    bias_blocks,
-    cascade_blocks,
-    interval,
-    panel_blocks,
-    print_judge_run_size,
-    reasons,
-    row_of,
-    share,
-)
 from skill_evaluator.reports.lint import print_rubric_lint
+from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.runner.session import print_resume_command
 from skill_evaluator.text import counted, listed
 
+TRUSTED = {True: "trusted", False: "not trusted", None: "undecided"}
+_TRUST_STYLES = {True: "green", False: "red", None: "yellow"}
+_NO_LABELS = Line(
+    "These figures need no human labels, so a judge with good figures can still be wrong. ",
+    Cell("judge calibrate", code=True),
+    " compares judges with human labels.",
+)
 _Judge = TypeVar("_Judge", bound=JudgeScores | JudgePreferences | JudgeRegressions)
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
 _LENGTH_BIAS = ", a length bias unless length is a merit"
@@ -49,7 +51,10 @@ _MAX_EVIDENCE = 160  # characters of each piece
 
 
 def print_judged(judged: Judged | JudgeRunSize, form: Format) -> int:
-    """Print the results, or the size of a dry run, and on stderr the command to resume. Return the exit code."""
+    """Print the results of a judge run, or the size of a dry run. Return the exit code.
+
+    Print the command to resume an incomplete run to stderr.
+    """
     if isinstance(judged, JudgeRunSize):
         print_judge_run_size(judged, form)
         return EXIT_OK
@@ -83,14 +88,14 @@ def print_drafted_cases(drafted: DraftedCases | JudgeRunSize) -> int:
     print(f"{counted(len(drafted.cases), 'unreviewed case')} of {name}, in {drafted.folder}:")
     for case_id, files in sorted(drafted.cases.items()):
         print(f"  {case_id}: {', '.join(files)}")
-    for reason, count in drafted.left_out.items():
-        print(f"left out: {counted(count, 'draft')}: {reason}")
+    for reason, drafts in drafted.left_out.items():
+        print(f"left out: {counted(drafts, 'draft')}: {reason}")
     print(f"Next: skill-evaluator review cases {name}")
     return EXIT_OK
 
 
 def print_pinned(report: PinReport, form: Format) -> None:
-    """Print the number of pinned outputs and their file."""
+    """Print the number of pinned outputs and the path of their file."""
     source = Cell(f"{report.skill} {report.skill_version} by {report.model_id}", code=True)
     outputs, path = counted(len(report.cases), "output"), Cell(report.path, code=True)
     text = Line(f"{outputs} of ", source, " pinned in ", path, "; commit it")
@@ -98,16 +103,16 @@ def print_pinned(report: PinReport, form: Format) -> None:
 
 
 def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the decision, the worst outputs with the judge's evidence, biases and remarks.
+    """Yield the decision, the worst outputs with the judge's evidence, biases and `remarks`.
 
-    The site shows no evidence, because it quotes outputs.
+    The site shows no evidence, because evidence quotes outputs.
     """
     titles = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
     source = f": {results.judging.source}" if results.judging.source else ""
     yield ForMedia(("markdown",), [Heading(titles[results.judging.mode], source, level=2)])
     yield ForMedia(("site",), [Heading(titles[results.judging.mode])])  # the source may be a path on this machine
     if isinstance(results, RegressionResults):
-        yield _conclusion(results)
+        yield ForMedia(("terminal", "markdown"), [_conclusion(results)])  # the site has it above the heading
     for judge in results.judges:
         if judge.unusable is not None:
             text = f"{judge.judge.model_id}: no usable output: {reasons(judge.unusable.unscored)}"
@@ -120,7 +125,11 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
     else:
         yield from _score_blocks(results) if isinstance(results, ScoreResults) else _pair_blocks(results)
     yield from cascade_blocks(results.cascade)
-    yield Lines(list(_run_notes(results)))
+    notes = list(_regression_notes(results)) if isinstance(results, RegressionResults) else []
+    if results.left_out:
+        named = ", ".join(f"{name} ({reason})" for name, reason in list(results.left_out.items())[:5])
+        notes.append(f"not judged: {counted(len(results.left_out), 'case')}: {named}")
+    yield Lines(notes)
     judges = _usable(results.judges)
     biases = [f"{judge.judge.model_id}: {sentence}" for judge in judges for sentence in _bias_parts(judge)[1]]
     yield ForMedia(("terminal", "markdown"), [Lines([*biases, *remarks])])
@@ -128,39 +137,33 @@ def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterat
         yield ForMedia(("terminal",), [_conclusion(results)])
 
 
-def _run_notes(results: JudgedResults) -> Iterator[str]:
-    if isinstance(results, RegressionResults):
-        yield from _regression_notes(results)
-    if results.left_out:
-        named = ", ".join(f"{name} ({reason})" for name, reason in list(results.left_out.items())[:5])
-        yield f"not judged: {counted(len(results.left_out), 'case')}: {named}"
-
-
 def bias_page(results: JudgedResults) -> str:
-    """Render bias_analysis_report.md of a judge run."""
+    """Return the text of bias_analysis_report.md of a judge run."""
     return page_of("biases", judged_doubts(results)).markdown()
 
 
 def judged_doubts(results: JudgedResults) -> Iterator[Block]:
-    """Yield, for each judge, the biases that can be measured without human labels."""
-    return bias_blocks((judge.judge.model_id, *_bias_parts(judge)) for judge in _usable(results.judges))
+    """Yield, for each judge, the table and the sentences on its biases, which need no human labels."""
+    yield Heading("Biases of the judges", level=1)
+    yield _NO_LABELS
+    for judge in _usable(results.judges):
+        table, sentences = _bias_parts(judge)
+        yield Captioned(table, f"Without labels, {judge.judge.model_id}")
+        yield Lines(sentences)
 
 
 def _usable(judges: Sequence[_Judge]) -> list[_Judge]:
     return [judge for judge in judges if judge.unusable is None]
 
 
-def _bias_parts(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[Sheet, Iterator[str]]:
+def _bias_parts(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[Sheet, list[str]]:
     """Return the table and the sentences about the biases of a judge."""
     if isinstance(judge, JudgeScores):
-        return _score_bias_sheet(judge), _score_biases(judge)
-    if isinstance(judge, JudgePreferences):
-        return _pair_bias_sheet(judge), _pair_biases(judge)
-    return _dimension_sheet([judge]), _regression_biases(judge)
+        return _score_biases(judge)
+    return _pair_biases(judge) if isinstance(judge, JudgePreferences) else _regression_biases(judge)
 
 
 def _judge_table(names: Sequence[str], numbers: Sequence[str], last: str, rows: list[list[Cell]]) -> Sheet:
-    """Build a table of columns of names, columns of numbers, and a last column."""
     return Sheet(columns=(*names, *numbers, last), rows=rows, numbers=frozenset(numbers))
 
 
@@ -214,20 +217,17 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
     return Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:])
 
 
-def _score_bias_sheet(judge: JudgeScores) -> Sheet:
-    rows = []
+def _score_biases(judge: JudgeScores) -> tuple[Sheet, list[str]]:
+    rows, sentences = [], []
     for entry in judge.criteria:
         scores = " ".join(f"{score}: {entry.counts.get(score, 0)}" for score in range(1, entry.highest + 1))
         rows.append(row_of([entry.criterion], scores, entry.length, entry.repeats, entry.confidence, entry.quoted))
-    columns = ("criterion", "scores", "length (ρ)", "replicates agree", "confidence", "evidence in the output")
-    return Sheet(columns=columns, rows=rows)
-
-
-def _score_biases(judge: JudgeScores) -> Iterator[str]:
-    for entry in judge.criteria:
         if entry.length.excludes(0.0):
             way = "higher" if (entry.length.value or 0.0) > 0 else "lower"
-            yield f"{entry.criterion}: longer outputs score significantly {way} (ρ {share(entry.length)}){_LENGTH_BIAS}"
+            longer = f"longer outputs score significantly {way} (ρ {share(entry.length)}){_LENGTH_BIAS}"
+            sentences.append(f"{entry.criterion}: {longer}")
+    columns = ("criterion", "scores", "length (ρ)", "replicates agree", "confidence", "evidence in the output")
+    return Sheet(columns=columns, rows=rows), sentences
 
 
 # pairwise comparisons
@@ -262,7 +262,7 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
 
 
 def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
-    """Build the table of the least certain comparisons, with the justifications by the first criterion."""
+    """Build the table of the least certain comparisons with the justifications in both orders."""
     matches = [(judge.judge.model_id, match, match.judgements[-1]) for judge in judges for match in judge.matches]
     matches = [row for row in matches if row[2].winner is not None and (row[2].confidence or 0.0) < USUAL_THRESHOLD]
     matches.sort(key=lambda row: (row[2].agreed is True, row[2].confidence or 0.0))
@@ -276,23 +276,19 @@ def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
     return Sheet(columns=("judge", "pair", "winner", "order 1", "order 2"), rows=rows, below=("order 1", "order 2"))
 
 
-def _pair_bias_sheet(judge: JudgePreferences) -> Sheet:
+def _pair_biases(judge: JudgePreferences) -> tuple[Sheet, list[str]]:
     columns = ("criterion", "order flips", "noise", "first wins", "position bias", "longer wins", "confidence")
-    rows = [
-        row_of([one.criterion], one.flips, one.noise, one.picks_first, one.lean, one.longer, one.confidence)
-        for one in judge.shown
-    ]
-    return Sheet(columns=columns, rows=rows)
-
-
-def _pair_biases(judge: JudgePreferences) -> Iterator[str]:
-    for entry in judge.shown:
-        yield f"{entry.criterion}: the verdict changes with the order in {share(entry.flips)} of pairs"
-        yield from (f"{entry.criterion}: {sentence}" for sentence in _position_bias(entry.lean))
-        if entry.longer.excludes(0.5):
-            wins = entry.longer.value or 0.0
+    rows, sentences = [], []
+    for one in judge.shown:
+        figures = one.flips, one.noise, one.picks_first, one.lean, one.longer, one.confidence
+        rows.append(row_of([one.criterion], *figures))
+        sentences.append(f"{one.criterion}: the verdict changes with the order in {share(one.flips)} of pairs")
+        sentences += [f"{one.criterion}: {sentence}" for sentence in _position_bias(one.lean)]
+        if one.longer.excludes(0.5):
+            wins = one.longer.value or 0.0
             which = f"the {'longer' if wins > 0.5 else 'shorter'} output wins in {number(max(wins, 1 - wins))}"
-            yield f"{entry.criterion}: significantly often, {which}{_LENGTH_BIAS}"
+            sentences.append(f"{one.criterion}: significantly often, {which}{_LENGTH_BIAS}")
+    return Sheet(columns=columns, rows=rows), sentences
 
 
 def _position_bias(lean: Estimate) -> Iterator[str]:
@@ -304,10 +300,18 @@ def _position_bias(lean: Estimate) -> Iterator[str]:
 # regressions
 
 
-def _conclusion(results: RegressionResults) -> Line:
+def decision_words(results: RegressionResults) -> str:
+    """Format the ship decision with the number of pairs that may not ship by judge, and whether a rate alerts."""
+    counts = [(judge.judge.model_id, judge.pairs) for judge in _usable(results.judges)]
+    held = [f"{name} {sum(pair.ship_decision != 'ship' for pair in pairs)} of {len(pairs)}" for name, pairs in counts]
+    shown = f" (pairs that may not ship: {listed(held)})" if results.ship_decision != "ship" and held else ""
     raised = "; a rate of regressions is too high or rose" if results.alerting else ""
+    return f"{results.ship_decision or 'no decision'}{shown}{raised}"
+
+
+def _conclusion(results: RegressionResults) -> Line:
     style = "red" if results.alerting else _STYLES[results.ship_decision]
-    return Line((results.ship_decision or "no decision") + raised, style=style)
+    return Line(decision_words(results), style=style)
 
 
 def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
@@ -347,7 +351,7 @@ def _decision_cell(pair: PairResult) -> Cell:
 
 
 def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
-    """Build a row for each regression or order flip, with the evidence of the first output that has it."""
+    """Build a table with a row for each regression or order flip, and the evidence of the first output with it."""
     rows = []
     for judge, pair in held:
         matches = [entry for entry in pair.dimensions if "candidate_worse" in (entry.verdict, *entry.by_order)]
@@ -383,7 +387,6 @@ def _dimension_sheet(judges: Sequence[JudgeRegressions]) -> Sheet:
 
 
 def _regression_notes(results: RegressionResults) -> Iterator[str]:
-    """Yield remarks on too few pairs, alerts, unscored outputs and identical pairs."""
     pairs = results.judging.items
     if pairs < MIN_PAIRS:
         yield f"warning: {counted(pairs, 'pair')}: rates from fewer than {MIN_PAIRS} pairs are uncertain"
@@ -399,7 +402,6 @@ def _regression_notes(results: RegressionResults) -> Iterator[str]:
 
 
 def _alert_sentence(alert: RateAlert) -> str:
-    """Return a sentence about a rate that settings.yaml limits."""
     name = f"{alert.dimension} by {alert.judge}"
     if alert.corrected is None or alert.reported is None:
         return f"no alert can be computed for {name} (at most {plain(alert.allowed)} is allowed): {alert.problem}"
@@ -412,19 +414,106 @@ def _alert_sentence(alert: RateAlert) -> str:
     )
 
 
-def _regression_biases(judge: JudgeRegressions) -> Iterator[str]:
-    yield f"order flips in some dimension: {share(judge.flips)} of pairs"
-    bias = list(_position_bias(judge.lean))
-    yield from bias or [f"no significant position bias: {share(judge.lean)}"]
+def _regression_biases(judge: JudgeRegressions) -> tuple[Sheet, list[str]]:
+    bias = list(_position_bias(judge.lean)) or [f"no significant position bias: {share(judge.lean)}"]
+    sentences = [f"order flips in some dimension: {share(judge.flips)} of pairs", *bias]
     if judge.repeats.n:
-        yield f"replicates agree in every dimension in {share(judge.repeats)}"
+        sentences.append(f"replicates agree in every dimension in {share(judge.repeats)}")
     if judge.mismatches:
         mismatches = _counts_text(judge.mismatches)
-        yield f"conclusions that contradict the findings, of {counted(judge.answers, 'output')}: {mismatches}"
+        sentences.append(
+            f"conclusions that contradict the findings, of {counted(judge.answers, 'output')}: {mismatches}"
+        )
     if judge.unrequested:
-        yield f"ignored dimensions, because they were not requested: {_counts_text(judge.unrequested)}"
-    yield f"severity: {_counts_text(judge.severity)}"
+        sentences.append(f"ignored dimensions, because they were not requested: {_counts_text(judge.unrequested)}")
+    return _dimension_sheet([judge]), [*sentences, f"severity: {_counts_text(judge.severity)}"]
 
 
 def _counts_text(counts: Mapping[str, int] | Mapping[Mismatch, int]) -> str:
     return listed([f"{name} {count}" for name, count in counts.items()])
+
+
+# parts of several reports
+
+
+def interval(figure: Estimate) -> str:
+    """Format a confidence interval as `(0.310–0.780)`, or as a dash if there is none."""
+    if figure.ci95 is None:
+        return "–"
+    low, high = figure.ci95
+    return f"({number(low)}–{number(high)})"
+
+
+def share(figure: Estimate) -> str:
+    """Format a figure with its confidence interval, or as a dash if it is unknown."""
+    return f"{number(figure.value)} {interval(figure)}" if figure.n and figure.value is not None else "–"
+
+
+def row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) -> list[Cell]:
+    """Return the cells of a row: names, which are external text, then values; an estimate has its interval."""
+    return cells_of(names, *(share(value) if isinstance(value, Estimate) else value for value in values))
+
+
+def reasons(counts: Mapping[UnscoredReason, int]) -> str:
+    """Format the number of unscored outputs by reason, or a dash if there are none."""
+    return ", ".join(f"{times} {reason}" for reason, times in counts.items()) or "–"
+
+
+def trust_cell(trusted: bool | None) -> Cell:
+    """Return a cell with `trusted`, `not trusted`, or `undecided` for None."""
+    return Cell(TRUSTED[trusted], style=_TRUST_STYLES[trusted])
+
+
+def panel_blocks(method: str, panel: PanelResult | None) -> Iterator[Block]:
+    """Yield the figures of a panel and the table of its judges; nothing if there is no panel."""
+    if panel is None:
+        return
+    figures = ", ".join(f"{name} {share(one)}" for name, one in panel.figures.items())
+    summary = "" if panel.summary is None else f" {share(panel.summary)};"
+    yield Line(f"panel ({method}):{summary} {figures}; all judges agree on {share(panel.agreement)}")
+    rows = [row_of([one.judge], plain(one.weight), one.agrees) for one in panel.judges]
+    yield Captioned(Sheet(columns=("judge", "weight", "agrees with the panel"), rows=rows), "Panel")
+
+
+def cascade_blocks(cascade: CascadeResult | None) -> Iterator[Block]:
+    """Yield the number of items that each judge and people decided, and a summary of the verdicts.
+
+    Yield nothing if there is no cascade.
+    """
+    if cascade is None:
+        return
+    parts = [f"{stage.judge} decided {count(stage.decided)} of {count(stage.asked)}" for stage in cascade.stages]
+    yield Line(f"cascade: {', '.join(parts)}; sent to human review: {count(cascade.people)}")
+    verdicts = [one.verdict for one in cascade.decisions]
+    measured = [verdict for verdict in verdicts if isinstance(verdict, int | float)]
+    named = Counter(verdict for verdict in verdicts if isinstance(verdict, str))
+    if measured:
+        yield Line(f"both judges together: {share(mean_within(measured))} over {counted(len(measured), 'verdict')}")
+    if named:
+        yield Line(f"both judges together: {', '.join(f'{times} {name}' for name, times in named.items())}")
+
+
+def print_judge_run_size(size: JudgeRunSize, form: Format) -> None:
+    """Print the calls and the maximum cost of a judge run to stdout."""
+    judging, judges, notes = size.judging, size.judges, size.notes
+    total = sum_of(judges)
+    calls = counted(len(judging.questions), "call")
+    rows = [cells_of([judge.model_id], judge.provider, judge.key, *judge.amounts) for judge in judges]
+    rows.append(cells_of([], "all", "", "", *total.amounts))
+    blocks: list[Block] = [
+        Line(f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {calls} per judge"),
+        Sheet(columns=("judge", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
+        Lines([*notes, "dry run: no call was made, nothing was written"]),
+    ]
+    print_page(
+        form,
+        json=lambda: {
+            **judging.model_dump(mode="json", include={"mode", "rubric", "criteria", "prompts", "seed", "replicates"}),
+            "items": len(judging.items),
+            "questions": len(judging.questions),
+            "judges": [asdict(judge) for judge in judges],
+            "total": asdict(total),
+            "notes": list(notes),
+        },
+        page=lambda: page_of("the judge run", blocks),
+    )

@@ -25,7 +25,7 @@ _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 
 
 def print_linted(library: LintedLibrary, form: Format) -> None:
-    """Print the field plans and problems of components to stdout."""
+    """Print for each component how its fields are compared, and its hints and problems."""
     linted = library.components
     sections = (Section(name=result.name, blocks=list(_component_blocks(result))) for result in linted)
     clean = not (library.problems or library.broken or any(result.hints for result in linted))
@@ -37,7 +37,7 @@ def print_linted(library: LintedLibrary, form: Format) -> None:
 
 
 def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
-    """Print warnings about edited and stale files to stderr; in CI, annotate the files."""
+    """Print warnings about edited and stale files to stderr; on a CI platform, also annotate files with problems."""
     warnings = {**library.edited, **library.stale}
     for message in warnings.values():
         print(f"warning: {visible(message)}", file=sys.stderr)
@@ -50,7 +50,7 @@ def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
 
 
 def not_evaluated(linted: Sequence[LintResult]) -> list[str]:
-    """Return a sentence on the components and cases that are not evaluated, or nothing if all are."""
+    """Return one sentence that counts the components and cases that are not evaluated, or an empty list."""
     left_out = sum(component.not_evaluated is not None for component in linted)
     waiting = sum(len(component.waiting) for component in linted)
     counts = [f"{left_out} of {counted(len(linted), 'component')}"] if left_out else []
@@ -122,7 +122,6 @@ def _component_blocks(linted: LintResult) -> Iterator[Block]:
 
 
 def _skipped_reasons(linted: LintResult) -> list[str]:
-    """Return the reason that a component or a case is not evaluated."""
     drafts = [f"case '{case_id}' is not evaluated yet: it is an unreviewed draft" for case_id in linted.unreviewed]
     if linted.not_evaluated is not None:
         return [linted.not_evaluated, *drafts]
@@ -151,7 +150,7 @@ def print_rubric_lint(linted: RubricLint, form: Format) -> None:
 
 
 def adoption_sheet(proposal: Proposal) -> Sheet:
-    """Build the table of components that can be evaluated, with the reason for those that cannot."""
+    """Build a table of the adopted components: `ready`, `not yet` or `wrong`, and the reason."""
     rows = []
     for component in proposal.linted:
         if component.name in proposal.contracts:

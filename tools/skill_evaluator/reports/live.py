@@ -15,7 +15,7 @@ _STOPPING = "stopping: waiting for the calls in flight (paid for already); once 
 
 
 async def watch(parts: "Sequence[Progress]", stop: "Stop") -> None:
-    """Show the progress of every model until cancelled, then its last state."""
+    """Show the progress of each model on stderr until this task is cancelled, then its last state."""
 
     async def announce_stop() -> None:
         await stop.event.wait()
@@ -72,9 +72,9 @@ def _progress_lines(parts: "Sequence[Progress]") -> list[str]:
 
 
 def describe(part: "Progress") -> str:
-    """Return `12/24 answered, 0 failed, 1 retried, 5.2k+1.1k tokens, $0.0123, 1:02 left`.
+    """Format the progress of a model as `12/24 answered, 0 failed, 1 retried, 5.2k+1.1k tokens, $0.0123, 1:02 left`.
 
-    The state of batches at a vendor replaces the time left, which is unknown.
+    For batches, the state at the vendor replaces the time left, which is unknown.
     """
     waiting = [state for state in part.waiting.values() if state]
     remaining = (

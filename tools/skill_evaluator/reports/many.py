@@ -1,29 +1,30 @@
-"""The reports of several components: of an evaluation of all, and of a switch to a new model."""
+"""The reports of several evaluations: of all components, of a switch to a new model, and of mutation testing."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.display import amount, arrow, cost_words, interval, number, signed
-from skill_evaluator.display.pages import Block, Lines, Page, page_of
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.pages import Block, Heading, LinePart, Lines, Page, page_of
+from skill_evaluator.display.safe_text import shortened, visible
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.errors import SkillEvaluatorError
-from skill_evaluator.evaluation.many import ManyPlanned
+from skill_evaluator.evaluation.many import ManyPlanned, Switch, SwitchedComponent
+from skill_evaluator.evaluation.mutation import MutantResult, MutationResult
 from skill_evaluator.evaluation.pipeline import EvaluationResult
-from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 from skill_evaluator.reports.evaluation import evaluation_summary
 from skill_evaluator.reports.summary import MARKS, STYLES, ComparisonSummary, Reader, amount_words, conclude
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.results import MeasureResult
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 _COLUMNS = ("component", "model", "version", "score", "change", "verdict", "USD")
+_STATUS_STYLES = {"killed": "green", "survived": "red", "undecided": "yellow"}
+_MAX_NAMED = 5
 _Results = Mapping[str, EvaluationResult | SkillEvaluatorError]
 
 
 def print_planned(planned: ManyPlanned) -> None:
-    """Print to stderr the calls and the maximum cost of each component, its problems, and the skipped components."""
+    """Print to stderr the calls and maximum cost of each component, the problems, and the skipped components."""
     for each in planned.ready:
         for estimate in each.estimates:
             size = f"{counted(estimate.calls, 'call')}, at most {cost_words(estimate.cost_upper_usd)}"
@@ -37,14 +38,14 @@ def print_planned(planned: ManyPlanned) -> None:
 
 
 def many_json(done: _Results, planned: ManyPlanned) -> dict[str, Any]:
-    """Return the runs of several components as JSON, and the components that were skipped."""
+    """Return the `runs` of several components as JSON, and the skipped components with reasons as `left_out`."""
     return {"runs": list(_run_rows(done)), "left_out": {name: str(reason) for name, reason in planned.left_out.items()}}
 
 
 def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> Page:
-    """Report the verdict on each run, and the conclusion of each component; `folders` name the library.
+    """Report the verdict on each run, and the conclusion of each component; `folders` are options of the library.
 
-    Components that are as good as before have a conclusion only if no component is worse.
+    If a component is worse or undecided, only such components have a conclusion.
     """
     cells = []
     for row in _run_rows(done):
@@ -71,7 +72,7 @@ def _run_rows(done: _Results) -> Iterator[dict[str, Any]]:
 
 
 def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
-    """Yield model, version, score, change, verdict and cost of each run that is not an interleaved baseline."""
+    """Yield model, version, score, change, verdict and cost in USD of each run but interleaved baselines."""
     metric = done.inputs.component.primary_metric
     for record in (run.record for run in done.finished):
         if record.beside is not None and done.planned.roles[record.run_id] == "baseline":
@@ -84,7 +85,7 @@ def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
 
 
 def switch_json(result: Switch, folders: Sequence[str]) -> dict[str, Any]:
-    """Return a switch as JSON; `folders` are the options that name the library."""
+    """Return a switch of models as JSON; `folders` are the options that name the library."""
     request = result.request
     models = {"old": request.old, "new": request.new, "dry_run": request.dry_run}
     rows = []
@@ -100,7 +101,7 @@ def switch_json(result: Switch, folders: Sequence[str]) -> dict[str, Any]:
 
 
 def switch_page(result: Switch, folders: Sequence[str]) -> Page:
-    """Report a switch: a row per component, and whether the library may move to the new model."""
+    """Report a switch of models: a row per component, and whether the library may move to the new model."""
     remarks = Lines([f"{row.component}: {row.remark}" for row in result.rows if row.remark], style="yellow")
     if result.request.dry_run:
         columns = ("component", "calls", "cost at most")
@@ -118,7 +119,8 @@ def switch_page(result: Switch, folders: Sequence[str]) -> Page:
 
 
 def _switched_row(row: SwitchedComponent) -> list[Cell]:
-    measure = _critical(row)
+    measures = row.comparison.models[0].metrics if row.comparison else []
+    measure = next((measure for measure in measures if measure.tier == "critical"), None)
     verdict: str = row.verdict or "not compared"
     figures = ["–"] * 3
     if measure is not None:
@@ -129,14 +131,8 @@ def _switched_row(row: SwitchedComponent) -> list[Cell]:
     return cells_of([row.component], marked, *figures, cost)
 
 
-def _critical(row: SwitchedComponent) -> MeasureResult | None:
-    """Return the change of a component's critical metric."""
-    measures = row.comparison.models[0].metrics if row.comparison else []
-    return next((measure for measure in measures if measure.tier == "critical"), None)
-
-
 def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary:
-    """Conclude whether the library may move to the new model, with the loss of the worst component."""
+    """Conclude whether the library may move to the new model, with the losses of the worst component."""
     old, new, reader = result.request.old, result.request.new, Reader(folders=folders)
     worse = [row.component for row in result.rows if row.verdict == "regressed"]
     unsure = [row.component for row in result.rows if row.verdict not in ("regressed", "improved", "unchanged")]
@@ -158,3 +154,42 @@ def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary
         next=following,
         style=STYLES["regressed" if worse else "inconclusive" if unsure else "improved"],
     )
+
+
+def mutation_page(result: MutationResult) -> Page:
+    """Report mutation testing: the removed parts of a prompt, and the metrics that noticed each removal."""
+    columns = ("mutant", "removed") if result.dry_run else ("mutant", "removed", "status", "noticed by")
+    table = Sheet(columns=columns, rows=[_mutant_row(one)[: len(columns)] for one in result.mutants])
+    notes = Lines(list(_mutation_notes(result)), style="dim")
+    return page_of(result.skill, [Heading(*_headline(result), level=2), table, notes])
+
+
+def _headline(result: MutationResult) -> Iterator[LinePart]:
+    yield Cell(result.skill, code=True)
+    if result.dry_run:
+        yield f": {counted(len(result.mutants), 'mutant')}"
+    else:
+        yield f": {result.count('killed')} of {counted(len(result.mutants), 'mutant')} killed"
+        yield from (f", {count} {status}" for status in ("survived", "undecided") if (count := result.count(status)))
+        yield "" if result.score is None else f" · mutation score {amount(result.score)}"
+    yield " · "
+    yield Cell(result.model_id, code=True)
+    yield f", {counted(result.n_cases, 'case')}, {counted(result.replicates, 'replicate')}"
+
+
+def _mutant_row(mutant: MutantResult) -> tuple[Cell, ...]:
+    moved = [f"{one.name} {amount(one.before)} → {amount(one.after)}" for one in mutant.reactions]
+    noticed = Cell(listed(moved, _MAX_NAMED) or mutant.reason or "–", code=bool(moved or mutant.reason))
+    removed = Cell(shortened(mutant.text), code=True)
+    return (Cell(mutant.id, code=True), removed, Cell(mutant.status, _STATUS_STYLES[mutant.status]), noticed)
+
+
+def _mutation_notes(result: MutationResult) -> Iterator[str]:
+    if result.left_out:
+        yield f"not removed: {counted(result.left_out, 'shorter part')} (--mutants)"
+    if result.dry_run:
+        yield f"{counted(result.calls, 'call')}; cost at most {cost_words(result.cost_usd, digits=2)}"
+        yield "dry run: no call was made, nothing was written"
+    else:
+        yield f"{counted(result.calls, 'call')}; cost {cost_words(result.cost_usd)}"
+        yield f"outputs: {result.folder}"

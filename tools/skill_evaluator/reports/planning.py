@@ -15,7 +15,7 @@ _COLUMNS = ("cost at most", "calls", "directly", "with caching", "in batches")
 
 
 def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
-    """Build the table of costs: a row per model, and one for all if there are several."""
+    """Build the table of maximum costs in USD: a row per model, and a row for all if there are several."""
     shown = forecasts if len(forecasts) > 2 else forecasts[:1]
     rows = []
     for entry in shown:
@@ -28,10 +28,7 @@ def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
 
 
 def print_dry_run(dry: DryRun, form: Format) -> int:
-    """Print the size of an evaluation to stdout: its cases, problems, and the calls and maximum cost of each model.
-
-    Return the exit code.
-    """
+    """Print the cases, problems, calls and maximum cost of an evaluation to stdout. Return the exit code."""
     component = dry.component
     labelled = sum(case.labelled for case in dry.cases)
     cases = f"{counted(len(dry.cases), 'case')}, {labelled} with ground truth"

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from skill_evaluator.display import amount, cost_words, count, interval, number, plain, probability, seconds, signed
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Page, Section
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
-from skill_evaluator.reports.summary import MARKS, STYLES, Reader, interval_words
+from skill_evaluator.reports.summary import MARKS, STYLES, Reader, evidence_words, interval_words
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
-from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
+from skill_evaluator.verdicts.planning.ranking import ModelRanking, RankedModel
 from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, SizingPlan
 
 _DESIGNS: Mapping[PlannedDesign, str] = {
@@ -28,7 +28,7 @@ def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ())
 
 
 def _next_step(ranking: ModelRanking, reader: Reader) -> str:
-    """Return the next step: compare the versions if another one is to ship, otherwise the first two models."""
+    """Return the next step: compare versions if another version is to ship, else the model to ship with the next."""
     names, versions = [model.model_id for model in ranking.models], {model.skill_version for model in ranking.models}
     names.sort(key=lambda name: name != ranking.advice.model_id)
     if ranking.advice.version not in {None, *versions}:
@@ -41,7 +41,7 @@ def _next_step(ranking: ModelRanking, reader: Reader) -> str:
 
 
 def ranking_blocks(ranking: ModelRanking) -> list[Block]:
-    """Return the table of models, how sure their difference is, and the model to ship; collapsed, all figures."""
+    """Return the table of models, how sure their difference is, and the model to ship; all figures are collapsed."""
     versions = listed(list(dict.fromkeys(version_words(model.skill_version) for model in ranking.models)), 2)
     models, cases = counted(len(ranking.models), "model"), counted(ranking.n_cases, "case")
     title = f" {versions}: {ranking.metric} of {models} on the same {cases}"
@@ -63,17 +63,15 @@ def ranking_blocks(ranking: ModelRanking) -> list[Block]:
 
 
 def _lead(ranking: ModelRanking) -> Iterator[str]:
-    """Yield the difference between the best and the second model, with its interval and adjusted p-value."""
     names = [model.model_id for model in ranking.models[:2]]
     for pair in ranking.pairs:
         if [pair.higher, pair.lower] == names and pair.difference is not None:
             change = f"{pair.lower} {signed(pair.difference)} against {pair.higher}"
-            evidence = f"{interval_words(pair.ci95, pair.n_cases)}, adjusted p-value {probability(pair.q)}"
-            yield f"how sure: {change} on {counted(pair.n_cases, 'case')} ({evidence})"
+            evidence = interval_words(pair.ci95, pair.n_cases), f"adjusted p-value {probability(pair.q)}"
+            yield f"how sure: {evidence_words(change, pair.n_cases, *evidence)}"
 
 
 def _ranking_sheet(ranking: ModelRanking) -> Sheet:
-    """Build the table of models that fits 80 columns, the best first."""
     rows = []
     for model in ranking.models:
         score = model.accuracy.get(ranking.metric)
@@ -93,7 +91,6 @@ def _ranking_sheet(ranking: ModelRanking) -> Sheet:
 
 
 def _figures_sheet(ranking: ModelRanking) -> Sheet:
-    """Build the table of all figures, with a column for each model."""
     metrics = dict.fromkeys(name for model in ranking.models for name in (*model.accuracy, *model.reproducibility))
     rows = {name: [_score_words(model, name) for model in ranking.models] for name in metrics}
     rows |= {
@@ -129,7 +126,7 @@ def _prompt_effect(model: RankedModel) -> str:
 
 
 def sizing_blocks(plan: SizingPlan) -> Iterator[Block]:
-    """Yield for each model the numbers of cases that detect a drop, and the design that they assume."""
+    """Yield for each model the drop that its cases detect, the sizes that detect the planned drop, and the design."""
     power = f"{plain(plan.power * 100)} % power at α {plain(plan.alpha)}"
     title = f": cases that detect a drop of {plain(plan.detect)} with {power}"
     yield Heading(Cell(plan.skill, code=True), title, level=2)
@@ -142,7 +139,6 @@ def sizing_blocks(plan: SizingPlan) -> Iterator[Block]:
 
 
 def _detects_now(model: Sizing) -> str:
-    """Return the drop that the present cases and replicates detect, or the reason why it is unknown."""
     if model.shows is None:
         return "; ".join(model.remarks)
     return f"its {counted(model.cases, 'case')} × {model.replicates} detect a drop of about {plain(model.shows, 2)}"

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from skill_evaluator.display import WHOLE, arrow, interval, plain, probability, relative_change, signed
 from skill_evaluator.display.pages import Closing, Line
@@ -23,6 +23,7 @@ from skill_evaluator.verdicts.planning.sizing import can_show, profile_doubt
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 AGAIN = "change the prompt or models.yaml, then run {}"
+_READ_NO_CASES = ("accept", "compare", "leaderboard")
 _TIERS = ("critical", "supporting", "advisory")
 _MAX_LOST, _MAX_FELL = 3, 2
 
@@ -31,9 +32,9 @@ _MAX_LOST, _MAX_FELL = 3, 2
 class Reader:
     """Where a report is read, which decides the commands that it can name.
 
-    `outputs` has by run id the run name that `explain` takes, if the outputs are on this machine; None if no library
-    belongs to the runs. `folders` are the options that name the library. A report `in_ci` is read on a pull request,
-    before its merge if it is of a `draft`.
+    `outputs` maps run ids to arguments of `explain`, if the outputs are on this machine; None: the runs belong to no
+    library. `folders` are the options that name the library. A report `in_ci` is read on a pull request, before its
+    merge if it is of a `draft`.
     """
 
     outputs: Mapping[str, str] | None = None
@@ -43,18 +44,16 @@ class Reader:
 
     @property
     def has_library(self) -> bool:
-        """Whether the reader has the library to which the runs belong."""
+        """Whether the reader has the library of the runs."""
         return self.in_ci or self.outputs is not None
 
     def command(self, *arguments: str) -> str:
-        """Return a command of the program for the library's folders, as code.
+        """Return a command with the options of the library's folders, between backticks.
 
-        After a merge, the records of the run have to be pulled first.
+        After a merge it begins with `git pull`, because the records are on the branch.
         """
         folders = self.folders
-        if (
-            arguments[0] in ("accept", "compare", "leaderboard") and "--fixtures" in folders
-        ):  # these commands read no cases
+        if arguments[0] in _READ_NO_CASES and "--fixtures" in folders:
             start = folders.index("--fixtures")
             folders = [*folders[:start], *folders[start + 2 :]]
         pull = "git pull && " if self.in_ci and not self.draft else ""
@@ -65,7 +64,7 @@ class Reader:
 class ComparisonSummary:
     """Sentences on a component; all but `verdict` and `next` are "" if there is nothing to report.
 
-    `amounts` has the output tokens, cost and latency that moved.
+    `amounts` names the output tokens, cost and latency that moved; `style` is that of the verdict.
     """
 
     verdict: str
@@ -74,7 +73,7 @@ class ComparisonSummary:
     amounts: str = ""
     ship: str = ""
     next: str
-    style: str = field(default="bold")
+    style: str = "bold"
 
     @property
     def lines(self) -> list[str]:
@@ -89,7 +88,7 @@ class ComparisonSummary:
 
 
 def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
-    """Draw the conclusion from a comparison; with several models it is about the worst."""
+    """Draw the conclusion from a comparison; with several models it is about the model with the worst verdict."""
     worst, *others = worst_first(result)
     models = counted(len(others) + 1, "model")
     is_same = all(model.verdict == worst.verdict for model in others)
@@ -99,13 +98,8 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
         title += f" with {worst.model_id}"
     if all(model.baseline is None for model in result.models):
         scope = "nothing to compare with yet"
-    following = _next_step(result.skill, worst, reader, result.accepted)
-    if result.unmeasured:
-        following = measure_step(result.skill, reader)
-    if result.asked_again and worst.verdict in ("improved", "unchanged"):
-        following = f"run all cases, because the record stays as it is: {reader.command('evaluate', result.skill)}"
     unusable = next((model.candidate.unusable for model in (worst, *others) if model.candidate.unusable), None)
-    lost = unusable or "; ".join(filter(None, (loss_words(worst), less_repeatable(worst.metrics))))
+    lost = unusable or "; ".join(filter(None, (_loss_words(worst), less_repeatable(worst.metrics))))
     amounts = amount_words(result)
     return ComparisonSummary(
         verdict=f"{MARKS[result.verdict]} {result.skill} {title}: {scope}",
@@ -113,7 +107,7 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
         sure=sure_words(worst, is_named=bool(others)),
         amounts="" if amounts in lost else amounts,
         ship=result.ship,
-        next=following,
+        next=next_step(result, worst, reader),
         style=STYLES.get(result.verdict, "bold"),
     )
 
@@ -121,9 +115,9 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
 def conclude_first(
     record: Record, reader: Reader, *, is_recorded: bool, ship: str = "", incomplete: str = ""
 ) -> ComparisonSummary:
-    """Draw the conclusion from a run without a baseline: what was measured, and which drops it could detect.
+    """Draw the conclusion from a run without a baseline: what it measured, and the drop that it could detect.
 
-    Later versions are compared with the run if it `is_recorded`. `incomplete` names an incomplete run of a lower
+    If the run `is_recorded`, later versions are compared with it. `incomplete` names an incomplete run of a lower
     version.
     """
     name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_text(record)
@@ -152,7 +146,7 @@ def verdict_words(result: ComparisonResult, name: str) -> str:
 
 
 def scope_words(result: ComparisonResult, model: ModelVerdict | None = None) -> str:
-    """Describe a verdict with its baseline (that of `model`, if given), its cases and its bound for new cases."""
+    """Format a verdict with its cases and its bound for new cases, and with the baseline of `model` if it is given."""
     cases, text = result.n_cases, str(result.verdict)
     if model is not None and model.baseline is not None:
         since = model.only_since_accepted
@@ -168,7 +162,7 @@ def scope_words(result: ComparisonResult, model: ModelVerdict | None = None) -> 
 
 
 def with_served(*models: ModelVerdict, verdict: str | None = None) -> str:
-    """Add to a verdict the judge that is not calibrated, and whether a different model or release answered."""
+    """Return a verdict with remarks: the judge that is not calibrated, and another model or release that answered."""
     changes, text = {model.served for model in models}, verdict or models[0].verdict
     if judges := {model.unproved_judge for model in models if model.unproved_judge}:
         text = f"{text}; judged by {listed(sorted(judges))}, not calibrated"
@@ -191,8 +185,8 @@ def lost_words(*models: ModelVerdict) -> str:
     return f"lost: {'; '.join(parts)}" if parts else ""
 
 
-def loss_words(model: ModelVerdict) -> str:
-    """Describe what a model lost against its baseline, with the scores before and after."""
+def _loss_words(model: ModelVerdict) -> str:
+    """Describe what a model lost against its baseline, with the scores before and after, or that nothing was lost."""
     if model.verdict == "incomparable":
         return f"nothing was compared: {model.reasons[0]}" if model.reasons else "nothing was compared"
     fell_most = fell_most_words(model)
@@ -217,9 +211,9 @@ def loss_words(model: ModelVerdict) -> str:
 
 
 def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
-    """Format the change that decides the verdict, its confidence interval, adjusted p-value and number of cases.
+    """Format the change that decides a verdict, its number of cases, confidence interval and adjusted p-value.
 
-    Return "" if nothing was compared. The model `is_named` if the verdict is on several.
+    Return "" if nothing was compared. If `is_named`, the text names the model.
     """
     since, measure = model.only_since_accepted, _deciding_measure(model)
     named = f" with {model.model_id}" if is_named else ""
@@ -230,24 +224,29 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
     rose = next((one for one in model.amounts if one.verdict == "regressed" == model.verdict), None)
     if rose is not None and measure.verdict != "regressed" and not measure.harmed:
         low, high = ("–", "–") if rose.ci95 is None else [relative_change(1.0, 1.0 + end) for end in rose.ci95]
-        within = f"95 % confidence interval {low} to {high}, adjusted p-value {probability(rose.q)}"
-        return f"{rose.amount}{named} on {counted(rose.n_cases, 'case')} ({within})"
+        within = f"95 % confidence interval {low} to {high}"
+        return evidence_words(rose.amount + named, rose.n_cases, within, f"adjusted p-value {probability(rose.q)}")
     name = f"field {measure.metric or WHOLE}" if measure.kind == "field" else measure.metric
     evidence = f"adjusted p-value {probability(measure.q)}"
     if model.verdict == "unchanged" or measure.q is None:
         evidence = f"tolerance {plain(measure.tolerance)}"
-    within = interval_words(measure.ci95, measure.n_cases)
-    return f"{name} {signed(measure.difference)}{named} on {counted(measure.n_cases, 'case')} ({within}, {evidence})"
+    change = f"{name} {signed(measure.difference)}{named}"
+    return evidence_words(change, measure.n_cases, interval_words(measure.ci95, measure.n_cases), evidence)
+
+
+def evidence_words(change: str, cases: int, *evidence: str) -> str:
+    """Format a change with evidence: `evidence_words("f1 +0.100", 5, "p 0.01")` is `f1 +0.100 on 5 cases (p 0.01)`."""
+    return f"{change} on {counted(cases, 'case')} ({', '.join(evidence)})"
 
 
 def interval_words(ci95: tuple[float, float] | None, cases: int) -> str:
-    """Format the confidence interval of a difference with its name."""
+    """Format the 95 % confidence interval of a difference, or state that there are too few cases for one."""
     ends = interval(ci95, cases, signed)
     return f"95 % confidence interval {ends}" if " to " in ends else "too few cases for a confidence interval"
 
 
 def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
-    """Return the metric or field that has the verdict of its model, a critical one first."""
+    """Return the metric or field with the verdict of the model, a critical one first; None if nothing was compared."""
     compared = [one for one in (*model.metrics, *model.fields) if one.difference is not None]
     return min(
         compared,
@@ -257,7 +256,7 @@ def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
 
 
 def amount_words(result: ComparisonResult) -> str:
-    """Return the output tokens, cost and latency that moved, by model if there are several; "" if none did."""
+    """Format the output tokens, cost and latency that moved, by model if there are several; "" if none did."""
     moved = {model.model_id: model.amount_words for model in result.models if model.amount_words}
     several = len(result.models) > 1
     return listed([f"{name}: {words}" if several else words for name, words in moved.items()], _MAX_FELL)
@@ -272,12 +271,12 @@ def fell_most_words(model: ModelVerdict) -> str:
 
 
 def fall_words(field: MeasureResult) -> str:
-    """Format a field's name with its score before and after."""
+    """Format a field with its scores as `field date 1.000 → 0.200`."""
     return f"field {field.metric or WHOLE} {arrow(field.baseline, field.candidate)}"
 
 
 def since_accepted_words(change: SinceAccepted) -> str:
-    """Format the change since the accepted baseline."""
+    """Format the change since the accepted baseline with its evidence and verdict."""
     low, high = map(signed, change.ci95)
     within = f"95 % confidence interval {low} to {high}, adjusted p-value {probability(change.q)}"
     since = f"all changes since {version_words(change.version)}"
@@ -285,28 +284,34 @@ def since_accepted_words(change: SinceAccepted) -> str:
 
 
 def tolerance_words(*models: ModelVerdict) -> str:
-    """Define the verdict "unchanged" for some models."""
+    """Return the meaning of *unchanged* for some models, with their tolerances."""
     tolerated = {plain(one.tolerance) for model in models for one in model.metrics if one.tier == "critical"}
     return f"no drop beyond the tolerance ({', '.join(sorted(tolerated)) or 'of settings.yaml'})"
 
 
 def try_step(skill: str, reader: Reader) -> str:
-    """Return the next step after a first version: to compare a changed prompt with it."""
+    """Return the next step after a first version: to change the prompt and compare it with this run."""
     return f"change the prompt and compare it with this run: {reader.command('try', skill)}"
 
 
 def measure_step(skill: str, reader: Reader) -> str:
-    """Return the next step if the version on disk has no complete run: to run it."""
+    """Return the next step if the version on disk has no complete run: to evaluate it."""
     return f"measure the version on disk: {reader.command('evaluate', skill)}"
 
 
 def accept_step(skill: str, version: str, reason: str, reader: Reader) -> str:
-    """Return the next step after a sound version: to accept it as the baseline, with the reason."""
+    """Return the next step after a version that is improved or unchanged: to accept it as the baseline."""
     command = reader.command("accept", skill, version, "--reason", reason)
     return f"accept it as the baseline of later versions: {command}"
 
 
-def _next_step(skill: str, model: ModelVerdict, reader: Reader, accepted: str) -> str:
+def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> str:
+    """Return the next step for a model of a comparison, with a command if the reader has the library."""
+    skill = result.skill
+    if result.asked_again and model.verdict in ("improved", "unchanged"):
+        return f"run all cases, because the record stays as it is: {reader.command('evaluate', skill)}"
+    if result.unmeasured:
+        return measure_step(skill, reader)
     if model.has_loss_to_see:
         look = _where_to_look(skill, model, reader)
         return look if model.unproved_judge is None else f"{look}; {calibration_words(model.unproved_judge)}"
@@ -329,15 +334,15 @@ def _next_step(skill: str, model: ModelVerdict, reader: Reader, accepted: str) -
         return f"{first}record the version: {reader.command('evaluate', skill)}"
     if baseline is None or not is_new:
         return f"nothing is in the way; rank the models: {reader.command('leaderboard', skill)}"
-    if version == accepted:
+    if version == result.accepted:
         return try_step(skill, reader)
     return accept_step(skill, version, f"{model.verdict} against {baseline.skill_version}", reader)
 
 
 def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
-    """Name a lost field or case to look at, and where its outputs are.
+    """Name a lost field or case and the command that shows its outputs.
 
-    If only the accepted baseline shows the loss, name the comparison with it.
+    If only the accepted baseline shows the loss, name the command that compares with it.
     """
     fields = sorted(
         (one for one in model.fields if (one.difference or 0.0) < 0.0), key=lambda field: field.difference or 0

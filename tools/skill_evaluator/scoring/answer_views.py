@@ -1,28 +1,27 @@
-"""Views of a case for people: its ground truth, the outputs of its replicates, and the changes between two runs.
+"""Views of cases for people: outputs beside the ground truth, and changes between two runs.
 
 Outcomes and scores come from the scorer or the record; views never change a score or a verdict.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any
 
 from skill_evaluator.checks.declared import Check
-from skill_evaluator.comparing.comparison import ComparedLeaf, LeafOutcome
+from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import Comparison, apply_metrics
-from skill_evaluator.metrics.diagnosis.per_field import text_similarity
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import split_reasoning
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answers import TOO_COSTLY, CheckScore, CheckScores, with_checks
 from skill_evaluator.stats import by_key
-from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, key_path, nearest_path
+from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, nearest_path
 
 _MAX_MARKED_CHARS = 200_000  # longer outputs are not compared value by value
 _MAX_VALUES = 2_000  # values of ground truth and output together
@@ -32,13 +31,20 @@ _MAX_COMPARED_CHARS = 50_000  # comparing longer outputs could take minutes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The outcome of one planned call: `scored`, `unparseable`, or the reason for a missing output."""
+    """The output of one planned call; `outcome` is `scored`, `unparseable`, or the kind of failure.
+
+    `metrics` has the recorded scores; if it is None, a view computes them. `unmarked` is the reason why a view does not
+    compare the output with the ground truth.
+    """
 
     index: int
     outcome: str
     replicate: Replicate | None = None
     parsed: Parsed | None = None
     too_costly: bool = False
+    metrics: Mapping[str, float | None] | None = None
+    checks: CheckScores = field(default_factory=dict)
+    unmarked: str | None = None
 
     @property
     def text(self) -> str | None:
@@ -47,7 +53,7 @@ class Answer:
 
     @property
     def beside(self) -> dict[str, str]:
-        """The reasoning and the arguments of tool calls; empty if there are none."""
+        """The texts beside the output: the reasoning and the arguments of tool calls. It is empty if there are none."""
         if self.replicate is None or (made := self.replicate.completion) is None:
             return {}
         texts = {"reasoning": made.reasoning or split_reasoning(made.text)[0].strip(), "tool_call": made.tool_call}
@@ -60,7 +66,7 @@ class Answer:
 
     @property
     def reason(self) -> str | None:
-        """The reason why the output was not scored, as counted in records. It is None if it was scored."""
+        """The reason why the output was not scored, as counted in records. It is None for a scored output."""
         if self.too_costly:
             return TOO_COSTLY
         failure = self.replicate.failure if self.replicate else None
@@ -74,9 +80,10 @@ def read_answers(
     outcome_of: Callable[[int, str], str] = lambda index, text: SCORED,
     max_chars: int | None = None,
 ) -> list[Answer]:
-    """Determine the outcome of each call of a case, and parse its output unless it was too costly to score.
+    """Return the outcome of each call of a case, with the parsed output unless it was too costly to score.
 
-    `outcome_of` returns the recorded outcome of a text. Texts longer than `max_chars` are not parsed.
+    `outcome_of` returns the recorded outcome of a text, given the replicate's index and the text. Texts longer than
+    `max_chars` are not parsed.
     """
     answers = []
     for index, replicate in enumerate(replicates):
@@ -96,48 +103,31 @@ def read_answers(
 
 
 def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> list[list[Answer]]:
-    """Group equal answers, largest group first."""
     return sorted(by_key((same(answer), answer) for answer in answers).values(), key=len, reverse=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
-    """One value of an output compared with the ground truth; `similarity` is for two free texts."""
-
-    row: ComparedLeaf
-    outcome: LeafOutcome | Literal["unscored"]
-    similarity: float | None = None
-
-    @property
-    def at(self) -> str:
-        """The path with array indexes of the ground truth, or of the output (`[→2]`) if the value is extra."""
-        row = self.row
-        return key_path(row.truth_at) if row.truth_at is not None else key_path(row.output_at or ()).replace("[", "[→")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """Equal outputs of a case, compared with the ground truth once.
+    """All equal outputs of a case, compared with the ground truth once.
 
     `answer` is the first output, `texts` are the distinct texts. Leaves and schema errors are empty if the output was
-    not parsed, or if `unmarked` has a reason not to compare it.
+    not parsed or not compared.
     """
 
     answer: Answer
     replicates: tuple[int, ...]
     texts: tuple[str, ...]
     metrics: Mapping[str, float | None]
-    leaves: tuple[Leaf, ...] = ()
+    leaves: tuple[ComparedLeaf, ...] = ()
     schema_errors: tuple[str, ...] = ()
     checks: tuple[tuple[Check, CheckScore], ...] = ()
-    unmarked: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldValue:
-    """A value of a field in some replicates, and its comparison with the ground truth."""
+    """A value of a field compared with the ground truth, and the replicates that have it."""
 
-    leaf: Leaf
+    leaf: ComparedLeaf
     replicates: tuple[int, ...]
 
 
@@ -145,89 +135,72 @@ class FieldValue:
 class CaseView:
     """A case and its distinct outputs, most frequent first.
 
-    `others` counts the distinct outputs that are not shown, `others_replicates` their replicates.
+    `hidden_outputs` counts the distinct outputs that are not shown, `hidden_replicates` their replicates.
     """
 
     case: Case
     answers: tuple[Answer, ...]
     outputs: tuple[DistinctOutput, ...]
-    others: int = 0
-    others_replicates: int = 0
+    hidden_outputs: int = 0
+    hidden_replicates: int = 0
 
     @property
     def fields(self) -> dict[str, list[FieldValue]]:
-        """The distinct values of each field by its path with indexes."""
+        """The distinct values of each field, by its path with indexes."""
         fields: dict[str, dict[Hashable, FieldValue]] = {}
         for output in self.outputs:
             for leaf in output.leaves:
-                values = fields.setdefault(leaf.at, {})
-                key = leaf.outcome, canonical_json(leaf.row.output)
+                values = fields.setdefault(leaf.location, {})
+                key = leaf.outcome, canonical_json(leaf.output)
                 replicates = values[key].replicates if key in values else ()
                 values[key] = FieldValue(leaf=leaf, replicates=tuple(sorted({*replicates, *output.replicates})))
         return {path: list(values.values()) for path, values in fields.items()}
 
 
-ScoresOf = Callable[[Answer], tuple[Mapping[str, float | None] | None, CheckScores]]
-
-
-def case_view(
-    component: Component,
-    case: Case,
-    answers: Sequence[Answer],
-    scores_of: ScoresOf,
-    unmarked_reason: Callable[[Answer], str | None] = lambda _: None,
-    max_outputs: int | None = None,
-) -> CaseView:
-    """Group equal outputs of a case, and compare the `max_outputs` most frequent with the ground truth.
-
-    `scores_of` returns the scores of an output, or None to compute them, and its check scores.
-    """
+def case_view(component: Component, case: Case, answers: Sequence[Answer], max_outputs: int | None = None) -> CaseView:
+    """Return the distinct outputs of a case; the `max_outputs` most frequent are compared with the ground truth."""
 
     def content(answer: Answer) -> Hashable:
-        checks = [score for _, score in sorted(scores_of(answer)[1].items())]  # checks examine the text
+        checks = [score for _, score in sorted(answer.checks.items())]  # checks examine the text
         if answer.scored:
             return canonical_json(component.plan.with_numbers(answer.scored.value)), *checks
         return (answer.outcome, answer.reason, answer.text, *checks)
 
     ranked = _grouped(answers, content)
-    outputs = []
-    for group in ranked[:max_outputs]:
-        reason = unmarked_reason(group[0]) if group[0].outcome == SCORED else None
-        output = _compared(component, case, group, scores_of, None if reason else group[0].scored)
-        outputs.append(replace(output, unmarked=reason))
+    outputs = [_distinct_output(component, case, group) for group in ranked[:max_outputs]]
     hidden = ranked[len(outputs) :]
     hidden_replicates = sum(map(len, hidden))
     return CaseView(
-        case=case, answers=(*answers,), outputs=(*outputs,), others=len(hidden), others_replicates=hidden_replicates
+        case=case,
+        answers=(*answers,),
+        outputs=(*outputs,),
+        hidden_outputs=len(hidden),
+        hidden_replicates=hidden_replicates,
     )
 
 
-def _compared(
-    component: Component, case: Case, group: Sequence[Answer], scores_of: ScoresOf, parsed: Parsed | None
-) -> DistinctOutput:
-    answer = group[0]
-    scores, checks = scores_of(answer)
-    output = DistinctOutput(
+def _distinct_output(component: Component, case: Case, group: Sequence[Answer]) -> DistinctOutput:
+    answer, leaves, errors = group[0], list[ComparedLeaf](), list[str]()
+    metrics, checks = answer.metrics, answer.checks
+    if answer.scored is not None and answer.unmarked is None:
+        comparison = Comparison(case.truth, answer.scored.value, component.plan, component.contract.conforms)
+        if metrics is None:
+            scores = apply_metrics(component.metrics, comparison, labelled=case.labelled)
+            metrics = with_checks(scores, case, checks)
+        leaves = comparison.rows if case.labelled else [replace(leaf, outcome="unscored") for leaf in comparison.rows]
+        errors = component.contract.errors(answer.scored.value)
+    elif metrics is None:
+        answered = answer.text is not None
+        scores = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
+        metrics = with_checks(scores, case, checks)
+    return DistinctOutput(
         answer=answer,
         replicates=tuple(member.index for member in group),
         texts=tuple(dict.fromkeys(member.text for member in group if member.text is not None)),
-        metrics=scores or {},
+        metrics=metrics,
+        leaves=tuple(leaves),
+        schema_errors=tuple(errors),
         checks=tuple((check, checks[check.id]) for check in case.checks if check.id in checks),
-    )
-    if parsed is None:
-        answered = answer.text is not None
-        metrics = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
-        return output if scores is not None else replace(output, metrics=with_checks(metrics, case, checks))
-    comparison = Comparison(case.truth, parsed.value, component.plan, component.contract.conforms)
-    return replace(
-        output,
-        metrics=scores
-        or with_checks(apply_metrics(component.metrics, comparison, labelled=case.labelled), case, checks),
-        leaves=tuple(
-            Leaf(row=row, outcome=row.outcome if case.labelled else "unscored", similarity=text_similarity(row))
-            for row in comparison.rows
-        ),
-        schema_errors=tuple(component.contract.errors(parsed.value)),
     )
 
 
@@ -239,26 +212,27 @@ def recorded_case_view(
     changed: str | None,
     max_outputs: int = MAX_OUTPUTS,
 ) -> CaseView:
-    """Build the view of a case with its recorded scores. `changed` is a reason not to compare the outputs."""
+    """Return the view of a case with its recorded scores. `changed` is a reason not to compare its outputs, or None."""
     outcomes = dict(enumerate(recorded.outcomes))
+    metrics = {name: dict(enumerate(scores)) for name, scores in recorded.replicates.items()}
     digests = {check.id: check.digest for check in case.checks}
-    recorded_checks = {
-        name: check.scores for name, check in recorded.checks.items() if digests.get(name) == check.digest
+    checks = {
+        name: dict(enumerate(check.scores))
+        for name, check in recorded.checks.items()
+        if digests.get(name) == check.digest
     }
-    answers = read_answers(
-        component, case, replicates, lambda index, _: outcomes.get(index, NOT_RUN), max_chars=_MAX_MARKED_CHARS
-    )
-
-    def recorded_scores(answer: Answer) -> tuple[dict[str, float | None], dict[str, CheckScore]]:
-        scores = {name: dict(enumerate(values)).get(answer.index) for name, values in recorded.replicates.items()}
-        checks = {
-            name: CheckScore(dict(enumerate(scores)).get(answer.index)) for name, scores in recorded_checks.items()
-        }
-        return scores, checks
-
-    return case_view(
-        component, case, answers, recorded_scores, lambda answer: changed or _unmarked_reason(case, answer), max_outputs
-    )
+    answers = [
+        replace(
+            answer,
+            metrics={name: scores.get(answer.index) for name, scores in metrics.items()},
+            checks={name: CheckScore(scores.get(answer.index)) for name, scores in checks.items()},
+            unmarked=(changed or _unmarked_reason(case, answer)) if answer.outcome == SCORED else None,
+        )
+        for answer in read_answers(
+            component, case, replicates, lambda index, _: outcomes.get(index, NOT_RUN), max_chars=_MAX_MARKED_CHARS
+        )
+    ]
+    return case_view(component, case, answers, max_outputs)
 
 
 def _unmarked_reason(case: Case, answer: Answer) -> str | None:
@@ -272,18 +246,18 @@ def _unmarked_reason(case: Case, answer: Answer) -> str | None:
 
 
 def only_field(views: Sequence[CaseView], component: Component, path: str) -> list[CaseView]:
-    """Reduce the views to one field or check; raise RunError if no output has this path."""
+    """Return the views with only one field or check. Raise RunError if neither plan nor outputs have this path."""
     paths = {*component.plan.leaves}
     for view in views:
         paths |= {check_path(check.id) for check in view.case.checks}
-        paths |= {leaf.row.path for output in view.outputs for leaf in output.leaves}
+        paths |= {leaf.path for output in view.outputs for leaf in output.leaves}
     if path not in paths:
         raise RunError(f"unknown field '{path}' of '{component.name}' for --field {nearest_path(path, paths)}")
     return [replace(view, outputs=tuple(_only(output, path) for output in view.outputs)) for view in views]
 
 
 def _only(output: DistinctOutput, path: str) -> DistinctOutput:
-    leaves = tuple(leaf for leaf in output.leaves if leaf.row.path == path)
+    leaves = tuple(leaf for leaf in output.leaves if leaf.path == path)
     checks = tuple(pair for pair in output.checks if check_path(pair[0].id) == path)
     return replace(output, leaves=leaves, checks=checks, schema_errors=())
 
@@ -302,7 +276,7 @@ class CommonAnswer:
 class AnswerChange:
     """A case whose most frequent output changed, with the primary metric's strict mean before and after.
 
-    `values` is empty if either output has no value or is too long to compare.
+    `values` lists the changed values; it is empty if either output has no value or is too long to compare.
     """
 
     case_id: str
@@ -315,7 +289,10 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAnswers:
-    """The changed outputs of a model since its baseline. `absent` is the reason if there are no outputs to compare."""
+    """The changed outputs of a model since its baseline, over `compared` cases.
+
+    `absent` is the reason if there are no outputs to compare.
+    """
 
     model_id: str
     baseline: str
@@ -330,7 +307,10 @@ Answers = Mapping[Call, Replicate]
 def answer_changes(
     component: Component, cases: Sequence[Case], baseline: Record, candidate: Record, answers: tuple[Answers, Answers]
 ) -> Iterator[AnswerChange]:
-    """Yield the changed outputs of cases that are equal in both runs; `answers` has baseline and candidate outputs."""
+    """Yield the changed outputs of cases with the same inputs in both runs.
+
+    `answers` has the outputs by call, of the baseline and of the candidate.
+    """
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     case_of = attrgetter("case_id")

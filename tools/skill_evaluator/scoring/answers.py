@@ -1,13 +1,13 @@
 """Score one text: parse it, validate it with the schema, compare it with the ground truth, and run its checks.
 
-`CaseScore` and `Scorecard` summarize the scores of a run.
+`CaseScore` and `Scorecard` hold the scores of a run.
 """
 
 import math
 import os
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -19,23 +19,20 @@ from skill_evaluator.comparing.comparators import COMPARATORS
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import File
-from skill_evaluator.metrics import METRICS
+from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.metrics.accuracy.checks import share_passed
-from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths, array_lengths
-from skill_evaluator.metrics.agreement.field_stability import field_stability_by_path
-from skill_evaluator.metrics.base import AgreementMetric, CaseAnswers, Comparison, apply_metrics
-from skill_evaluator.metrics.diagnosis.contract_errors import (
-    NO_DRIFT,
+from skill_evaluator.metrics.agreement import ArrayLengths, array_lengths, field_stability_by_path
+from skill_evaluator.metrics.base import AgreementMetric, CaseOutputs, Comparison, apply_metrics
+from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, field_values, per_field
+from skill_evaluator.metrics.schema_errors import (
     ContractError,
-    NameDrift,
     contract_errors,
-    name_drift,
+    extra_keys,
+    missing_keys,
     only_extra_keys,
     top_names,
 )
-from skill_evaluator.metrics.diagnosis.field_profile import FieldValues, Stability, field_values
-from skill_evaluator.metrics.diagnosis.per_field import FieldCounts, FieldScores, FieldTotal, FilledCounts, per_field
-from skill_evaluator.parsing import ANY_VALUE, Expected, Parsed
+from skill_evaluator.parsing import Expected, Parsed
 from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, PASSED_FROM, SCORED, UNPARSEABLE
@@ -44,25 +41,24 @@ from skill_evaluator.text import count_leaves, digest
 
 
 class CheckScore(NamedTuple):
-    """The result of a check for one output: a score in [0, 1] and a reason. The score is None if not measured yet."""
+    """The result of a check for one output: a score in [0, 1] and a reason. A score of None is not measured yet."""
 
     score: float | None
     reason: str | None = None
 
 
-CheckScores = Mapping[str, CheckScore]
-"""Check results by check id."""
+CheckScores = Mapping[str, CheckScore]  # key: check id
 
 
-def check_text(case: Case, text: str, expected: Expected = ANY_VALUE) -> dict[str, CheckScore]:
-    """Run the checks of a case on a text; checks that need a process or a judge get no score."""
-    text = split_reasoning(text)[1]
+def check_text(case: Case, text: str, expected: Expected) -> dict[str, CheckScore]:
+    """Return the results of a case's checks on a text by check id. Checks by a program or judge have no score yet."""
+    text, scores = split_reasoning(text)[1], {}
     has_paths = any(check.pointer is not None for check in case.checks)
     parsed = parse_output(text, "json", (), expected) if has_paths else Parsed()
-    passed = {check.id: passes(check, text, parsed) for check in case.checks}
-    return {
-        check_id: CheckScore(None if is_passed is None else float(is_passed)) for check_id, is_passed in passed.items()
-    }
+    for check in case.checks:
+        is_passed = passes(check, text, parsed)
+        scores[check.id] = CheckScore(None if is_passed is None else float(is_passed))
+    return scores
 
 
 def takes_programs(case: Case) -> bool:
@@ -71,7 +67,10 @@ def takes_programs(case: Case) -> bool:
 
 
 def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until: float) -> dict[str, CheckScore]:
-    """Run the python checks that have no score yet; after the time `until`, the remaining ones fail."""
+    """Run the python checks that have no score yet, and return all results by check id.
+
+    `answer` is the parsed value. Checks that would start after the time `until` (monotonic clock) score 0.
+    """
     context = {
         "answer": answer,
         "inputs": {name: str(value) if isinstance(value, File) else value for name, value in case.inputs.items()},
@@ -89,47 +88,47 @@ def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until:
 
 
 def all_failed(case: Case) -> dict[str, CheckScore]:
-    """Return failed scores for all checks, for an output that was refused, truncated or too large."""
+    """Return a score of 0 for each check, for an output that was refused, truncated or too large."""
     return {check.id: CheckScore(0.0) for check in case.checks}
 
 
 def weighed(case: Case, scores: CheckScores) -> list[tuple[float, float | None]]:
-    """Return the weight and score of each check."""
+    """Return (weight, score) of each check that has a result."""
     return [(check.weight, scores[check.id].score) for check in case.checks if check.id in scores]
 
 
 def with_checks(metrics: Mapping[str, float | None], case: Case, scores: CheckScores) -> dict[str, float | None]:
-    """Add the share of passed checks to the metrics, if that is measured."""
+    """Return the metrics with the share of passed checks, if it is one of them."""
     passed = {CHECKS_METRIC: share_passed(weighed(case, scores))} if CHECKS_METRIC in metrics else {}
     return {**metrics, **passed}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedCase:
-    """One check over the planned outputs of a case; a score is None if it was not measured."""
+    """One check of a case, with its score per planned replicate. A score of None was not measured."""
 
     check: Check
     scores: tuple[float | None, ...]
 
     @property
     def passed(self) -> Counter[Hashable]:
-        """The number of outputs that passed, and that failed."""
+        """The numbers of outputs that passed (key True) and failed (key False)."""
         return Counter(score >= PASSED_FROM for score in self.scores if score is not None)
 
     @property
-    def total(self) -> FieldTotal:
-        """The counts of the check as a field: a passed output is right, a failed output wrong."""
-        return FieldTotal(counts=FieldCounts(right=self.passed[True], wrong=self.passed[False]))
+    def total(self) -> FieldCounts:
+        """The check as a field: outputs that passed are right, outputs that failed are wrong."""
+        return FieldCounts(right=self.passed[True], wrong=self.passed[False])
 
     @property
     def stability(self) -> float | None:
-        """The share of the more frequent result. It is None for fewer than two outputs."""
+        """The share of outputs with the more frequent result. It is None for fewer than two outputs."""
         n = self.passed.total()
         return max(self.passed.values()) / n if n > 1 else None
 
     @property
     def standing(self) -> Stability:
-        """The stability of the check: always passed, never passed, or flaky."""
+        """The stability of the check: always passed, never passed, flaky, or unscored for fewer than two outputs."""
         if self.passed.total() < 2:
             return "unscored"
         return "flaky" if len(self.passed) > 1 else "stable_right" if self.passed[True] else "stable_wrong"
@@ -137,7 +136,6 @@ class CheckedCase:
 
 TOO_COSTLY = "too_costly_to_score"
 TOO_COSTLY_TO_COMPARE = "too_costly_to_compare"  # outputs of a case with each other
-NO_FIELDS = FieldScores()
 _SHORT = 2_000  # bounds characters × schemas tried per value
 _MAX_VALUE_CHARS = 100
 _MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own memory
@@ -145,12 +143,16 @@ _MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContract:
-    """The schema conformance of one output: strict, ignoring extra keys, with errors and key drift."""
+    """The validity of one output under the schema, its errors, and its missing and extra top-level keys.
+
+    `holds_but_for_extra_keys` ignores errors on keys that the schema does not allow.
+    """
 
     holds: bool = True
     holds_but_for_extra_keys: bool = True
     errors: tuple[ContractError, ...] = ()
-    drift: NameDrift = NO_DRIFT
+    missing_keys: frozenset[str] = frozenset()
+    extra_keys: frozenset[str] = frozenset()
 
 
 CONTRACT_KEPT = OutputContract()
@@ -158,12 +160,16 @@ CONTRACT_KEPT = OutputContract()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """The scores of one distinct text; `canonical` is its parsed output as canonical JSON, if it was parsed."""
+    """The scores of one distinct text of a case.
+
+    `canonical` is the canonical JSON of its parsed value, `problem` the reason if it was not scored. `several` is true
+    if the text has several candidates for the output.
+    """
 
     outcome: str
     metrics: Mapping[str, float | None]
     contract: OutputContract = CONTRACT_KEPT
-    fields: FieldScores = NO_FIELDS
+    fields: Mapping[str, FieldCounts] = field(default_factory=dict)
     canonical: str | None = None
     problem: str | None = None
     checks: CheckScores = field(default_factory=dict)
@@ -172,9 +178,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """The agreement of a case's outputs by metric, field and array, and the values of each field.
+    """The agreement of a case's outputs: by metric, the stability of each field, and the lengths of each array.
 
-    `metrics` is None if computing them is too costly. Long texts in `values` are replaced by a digest.
+    `metrics` is None if computing them is too costly. `values` counts the values of each field, long texts as digests.
     """
 
     metrics: Mapping[str, float | None] | None
@@ -185,12 +191,12 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseScore:
-    """One case: outcome and metrics per replicate, fields and agreement over its replicates.
+    """The scores of one case: per replicate, and over its replicates.
 
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None if it was not
     measured. `undefined` are the metrics that have no value for this case for any output. `exact` counts outputs equal
-    to the ground truth (None: no ground truth). `contracts` are the schema results of distinct parsed texts with their
-    counts. `fields` and `filled` are set for labelled cases only, except for checks. `parts` are digests of the inputs.
+    to the ground truth (None: no ground truth). `contracts` has (schema result, count) of the distinct parsed texts.
+    `fields` are set for labelled cases only, except for checks. `parts` are digests of the inputs.
     """
 
     case_id: str
@@ -198,11 +204,10 @@ class CaseScore:
     outcomes: tuple[str, ...]
     metrics: Mapping[str, tuple[float | None, ...]]
     reproducibility: Mapping[str, float | None]
-    fields: Mapping[str, FieldTotal] = field(default_factory=dict)
+    fields: Mapping[str, FieldCounts] = field(default_factory=dict)
     stability: Mapping[str, float] = field(default_factory=dict)
     profile: Mapping[str, Stability] = field(default_factory=dict)
     values: FieldValues = field(default_factory=dict)
-    filled: Mapping[str, FilledCounts] = field(default_factory=dict)
     arrays: Mapping[str, ArrayLengths] = field(default_factory=dict)
     exact: int | None = None
     contracts: tuple[tuple[OutputContract, int], ...] = ()
@@ -212,7 +217,7 @@ class CaseScore:
 
     @property
     def answered(self) -> int:
-        """The number of replicates with an output of the model, including bad ones."""
+        """The number of replicates with an output of the model: scored, unparseable, refused or truncated."""
         return sum(outcome in ANSWERED for outcome in self.outcomes)
 
     @property
@@ -226,7 +231,7 @@ class Scorecard:
     """The scores of all cases of a run, and the usage of its calls.
 
     `reasons` counts failures by reason; `faults` locates them. `answers` is the digest of all outputs. `usages`,
-    `latencies_s` (NaN if unknown), `served` and `case_ids` have one entry per completion, in the same order.
+    `latencies_s`, `served` and `case_ids` have one entry per completion, in the same order.
     """
 
     cases: tuple[CaseScore, ...]
@@ -235,7 +240,7 @@ class Scorecard:
     faults: tuple[FailedCalls, ...] = ()
     case_ids: tuple[str, ...] = ()
     usages: tuple[Usage, ...] = ()
-    latencies_s: Sequence[float] = ()
+    latencies_s: tuple[float | None, ...] = ()
     served: tuple[str | None, ...] = ()
     retries: int = 0
     answers: str = ""
@@ -257,22 +262,21 @@ class Scorecard:
         return dict(sorted(counts.items()))
 
 
-def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
-    """Compare the outputs of a case with each other. If `metrics` is None, compute only values that need no pairs."""
-    values = field_values(answers)
+def agreement_of(answers: CaseOutputs, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
+    """Return the agreement of a case's outputs. If `metrics` is None, omit what requires comparing pairs of outputs."""
+    values = {
+        path: Counter({_shortened(value): count for value, count in counts.items()})
+        for path, counts in field_values(answers).items()
+    }
     return Agreement(
         metrics=None if metrics is None else {name: metric.score(answers) for name, metric in metrics.items()},
         stability=field_stability_by_path(answers),
-        values={
-            path: Counter({_shortened(value): count for value, count in counts.items()})
-            for path, counts in values.items()
-        },
+        values=values,
         arrays=array_lengths(answers),
     )
 
 
 def _shortened(value: Hashable) -> Hashable:
-    """Replace a set of values by one text, and a long text by its digest, to save memory."""
     if isinstance(value, frozenset):
         value = repr(sorted(value, key=repr))
     return digest(value) if isinstance(value, str) and len(value) > _MAX_VALUE_CHARS else value
@@ -285,19 +289,22 @@ def unparseable(
     problem: str | None = None,
     checks: CheckScores | None = None,
 ) -> Scored:
-    """Build the scores of an output that is not compared. If `checks` is None, it fails all checks."""
+    """Return the scores of an output that is not compared, with its outcome and the `problem` as reason.
+
+    If `checks` is None, the output fails all checks.
+    """
     scores = all_failed(case) if checks is None else checks
     metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
     return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
 
 
 class AnswerScorer:
-    """Scorer of texts as outputs of a component's cases, in this process."""
+    """Scores texts as outputs of a component's cases, in this process."""
 
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
-        """Prepare the scorer; no check program starts after the time `until` on the monotonic clock."""
+        """Prepare the scorer. Check programs that would start after `until` (monotonic clock) fail."""
         self.component = component
-        self._until = until
+        self.until = until
         self._programs: ThreadPoolExecutor | None = None
         self.cases = {case.id: case for case in cases}
         self._truths: dict[str, MemoizedValue] = {}
@@ -308,11 +315,10 @@ class AnswerScorer:
         self.may_last = not is_shipped  # a plugin's metric or comparator may never end
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
-        """Begin to score a text as the output of a case. Return a future if a program or worker is needed."""
+        """Begin to score a text as the output of a case. Return a future if it needs a program or a worker."""
         return self._then_programs(case_id, text, self.score(case_id, text))
 
     def _then_programs(self, case_id: str, text: str, scoring: Scored | Future[Scored]) -> Scored | Future[Scored]:
-        """Add the scores of checks that run programs, in a thread pool."""
         case = self.cases[case_id]
         if not takes_programs(case):
             return scoring
@@ -320,24 +326,24 @@ class AnswerScorer:
         def scored() -> Scored:
             scored_text = scoring.result() if isinstance(scoring, Future) else scoring
             answer = parse_case_output(self.component, case, text).value
-            checks = run_programs(case, text, answer, scored_text.checks, self._until)
+            checks = run_programs(case, text, answer, scored_text.checks, self.until)
             return replace(scored_text, checks=checks, metrics=with_checks(scored_text.metrics, case, checks))
 
         self._programs = self._programs or ThreadPoolExecutor(os.cpu_count())
         return self._programs.submit(scored)
 
     def close(self) -> None:
-        """Start no further programs, and wait for the running ones."""
+        """Start no further check programs, and wait for the running ones."""
         if self._programs is not None:
             self._programs.shutdown(cancel_futures=True)
 
     def is_short(self, text: str) -> bool:
-        """Return whether validating the text takes less than 0.1 s in the worst case."""
+        """Return whether a text can be validated in less than 0.1 s in the worst case."""
         return not self.may_last and len(text) * self.component.contract.effort <= _SHORT
 
-    def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
-        """Begin to compare the outputs of a case with each other."""
-        return agreement_of(answers, self.component.agreement)
+    def begin_agreement(self, answers: CaseOutputs) -> Agreement | Future[Agreement]:
+        """Begin to compare the outputs of a case with each other. Return a future if it needs a worker."""
+        return agreement_of(answers, REPRODUCIBILITY)
 
     def score(self, case_id: str, text: str) -> Scored:
         """Return the scores of a text as the output of a case."""
@@ -356,14 +362,14 @@ class AnswerScorer:
             outcome=SCORED,
             metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
             contract=contract,
-            fields=per_field(comparison.rows) if case.labelled else NO_FIELDS,
+            fields=per_field(comparison.rows) if case.labelled else {},
             canonical=comparison.output_key,
             checks=checks,
             several=parsed.several,
         )
 
     def undefined(self, case_id: str) -> frozenset[str]:
-        """Return the metrics that are undefined for a case, whatever the output.
+        """Return the metrics that are undefined for any output of a case.
 
         For example, `jaccard` is undefined if the ground truth has no array. Raise FixtureError if the ground truth is
         too costly to score.
@@ -379,10 +385,9 @@ class AnswerScorer:
         return self._undefined[case_id]
 
     def _contract(self, output: Any) -> OutputContract:
-        drift = name_drift(output, self._names)
+        missing, extra = missing_keys(output, self._names), extra_keys(output, self._names)
         if self.component.contract.conforms(output):
-            return CONTRACT_KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
-        # listing errors is slower than checking conformance
+            return OutputContract(missing_keys=missing, extra_keys=extra) if missing or extra else CONTRACT_KEPT
         max_errors = self.component.limits.schema_errors
         violations = self.component.contract.violations(output, max_errors)
         return OutputContract(
@@ -390,7 +395,8 @@ class AnswerScorer:
             holds_but_for_extra_keys=only_extra_keys(violations),
             # one error may name any number of extra keys
             errors=contract_errors(violations, self.component.plan)[:max_errors],
-            drift=drift,
+            missing_keys=missing,
+            extra_keys=extra,
         )
 
     def _comparison(self, case_id: str, output: Any, holds: bool) -> Comparison:

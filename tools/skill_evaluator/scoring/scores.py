@@ -79,8 +79,8 @@ class LeafRow:
 class OutputScores:
     """The scores of one output.
 
-    `scores` has every metric by name: a number in [0, 1], or None if it was not measured. `valid` is None without a
-    schema. `found` says how a raw text holds the output, and `problem` the reason if there is none.
+    `scores` has every metric by name: a number in [0, 1], or None if it was not measured. `valid` is None if there is
+    no schema. `found` is the form in which a raw text holds the output, and `problem` the reason if there is none.
     """
 
     scores: Mapping[str, float | None]

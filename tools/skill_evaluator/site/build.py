@@ -3,12 +3,11 @@
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.audit.report.page import site_audit
+from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import with_progress
 from skill_evaluator.display.addresses import component_address, run_address
@@ -46,13 +45,19 @@ from skill_evaluator.records.record import Row
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.repository import Repository
 from skill_evaluator.site.cases import case_list, write_cases, write_runs
-from skill_evaluator.site.compare import ComparedComponent, write_comparisons
 from skill_evaluator.site.component import component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import ComponentState, component_state
-from skill_evaluator.site.versions import version_changes, write_changes, write_overview, write_verdicts
+from skill_evaluator.site.versions import (
+    ComparedComponent,
+    version_changes,
+    write_changes,
+    write_comparisons,
+    write_overview,
+    write_verdicts,
+)
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import RecordedComponent
@@ -63,17 +68,12 @@ _REMEDY = "repair the named file, or restore it from git (git checkout -- FILE),
 _ASSETS = ("site.css", "tables.js")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentEntries:
-    """The entries of a component on the overview and on the page of changes."""
-
-    state: ComponentState
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    changes: list[dict[str, Any]] = field(default_factory=list)
+_Entries = tuple[ComponentState, list[dict[str, Any]], list[dict[str, Any]]]
+"""The state of a component, its rows of the overview, and its versions on the page of changes."""
 
 
-def write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
-    """Write the page of each reported audit. Return the grades of the newest audit that can be read, by model."""
+def _write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
+    """Write the page of each reported audit. Return the grades by model of the newest audit, {} if there is none."""
     results: dict[str, AuditResult] = {}
     for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
         name = path.parent.name
@@ -104,14 +104,14 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
     """Options of `site build`."""
 
     out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
-    recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
+    recorded: tuple[str, ...] = rare("A branch with more records; repeatable.", (), metavar="REF")
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
     outputs: bool = flag("Include documents, ground truths and outputs.")
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Write the site. Raise ComponentError if there is no component."""
+    """Write the pages of a site and remove those of earlier builds. Raise ComponentError if no component exists."""
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:
@@ -126,8 +126,8 @@ def build_site(build: SiteBuild) -> SiteFolder:
     pages = Pages(site)
     for asset in _ASSETS:
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
-    grades = write_audits(pages, build.audits)
-    components: list[ComponentEntries] = []
+    grades = _write_audits(pages, build.audits)
+    states, rows, changes = list[ComponentState](), list[dict[str, Any]](), list[dict[str, Any]]()
     for name in with_progress(names, len(names), "pages of components"):
         result = result_or_error(name, partial(_write_component, pages, build, name, settings, grades))
         if isinstance(result, StorageError):  # the site itself cannot be written
@@ -135,16 +135,18 @@ def build_site(build: SiteBuild) -> SiteFolder:
         if isinstance(result, SkillEvaluatorError):
             if not isinstance(result, NotEvaluatedError):
                 site.note(name, result)
-            result = _unmeasured_entries(name, str(result), alarm=not isinstance(result, NotEvaluatedError))
-        components.append(result)
+            alarm = not isinstance(result, NotEvaluatedError)
+            result = ComponentState(component=name, reason=str(result), alarm=alarm), [], []
+        states.append(result[0])
+        rows += result[1]
+        changes += result[2]
     write_judges(pages, build.judgements, build.config, settings)
     retiring_models: list[str] = []
     with suppress(ConfigError):  # a site needs no models.yaml
         retiring_models = retiring(load_models(build.config, settings.limits))
     problems = [{"name": name, "reason": str(error)} for name, error in site.problems.items() if name not in names]
-    rows = [row for one in components for row in one.rows]
-    write_overview(pages, [one.state for one in components], rows, problems, retiring_models)
-    write_changes(pages, [change for one in components for change in one.changes], [one.state for one in components])
+    write_overview(pages, states, rows, problems, retiring_models)
+    write_changes(pages, changes, states)
     site.finish()
     bugs = sum(isinstance(problem, InternalError) for problem in site.problems.values())
     if unread := len(site.problems) - bugs:
@@ -154,30 +156,25 @@ def build_site(build: SiteBuild) -> SiteFolder:
     return site
 
 
-def _read_component(build: SiteBuild, settings: Settings, name: str) -> RecordedComponent:
-    component = load_component(build.components, name, settings.limits)
-    archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
-    return RecordedComponent(component=component, archive=archive, settings=settings)
-
-
 def _write_component(
     pages: "Pages", build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
-) -> ComponentEntries:
-    """Write the pages of a component, and return its entries on other pages."""
-    recorded = _read_component(build, settings, name)
-    component, standing, runs = recorded.component, recorded.standing(), _run_rows(recorded)
-    if standing is None:
+) -> _Entries:
+    component = load_component(build.components, name, settings.limits)
+    archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
+    recorded = RecordedComponent(component=component, archive=archive, settings=settings)
+    status, runs = recorded.status(), _run_rows(recorded)
+    if status is None:
         reason, alarm = _reason_unmeasured(recorded, runs, build.fixtures)
-        return _unmeasured_entries(name, reason, alarm=alarm)
+        return ComponentState(component=name, reason=reason, alarm=alarm), [], []
     names = None if settings.site.publishes_documents(name) else PublicNames(component)
-    remarks = [] if names is None else names.remarks(standing)
-    standing = standing if names is None else names.standing(standing)
+    remarks = [] if names is None else names.remarks(status)
+    status = status if names is None else names.status(status)
     comparisons = recorded.comparisons() if names is None else names.comparisons(recorded.comparisons())
-    state = component_state(name, standing, comparisons, runs)
+    state = component_state(name, status, comparisons, runs)
     compared = ComparedComponent(
         recorded=recorded,
         rows=runs,
-        standing=standing,
+        status=status,
         comparisons=comparisons,
         state=state,
         fixtures=build.fixtures,
@@ -187,14 +184,14 @@ def _write_component(
     write_verdicts(pages, compared)
     answered, cases = write_cases(pages, compared, names)
     write_runs(pages, answered, cases, state)
-    page = component_page(component.version, standing, runs)
+    page = component_page(component.version, status, runs)
     pages.write(
         component_address(name),
         "component.html",
         component=name,
         state=state,
         page={**page, "remarks": [*page["remarks"], *remarks]},
-        cases=case_list(name, standing.newest),
+        cases=case_list(name, status.newest),
         runs=[
             {"model": run.entry.model_id, "version": run.entry.version, "address": run_address(name, run.id)}
             for run in answered
@@ -203,15 +200,11 @@ def _write_component(
         private=names is not None,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return ComponentEntries(
-        state=state,
-        rows=overview_rows(name, standing, runs, grades),
-        changes=list(version_changes(name, standing)),
-    )
+    return state, overview_rows(name, status, runs, grades), list(version_changes(compared))
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
-    """Return the reason why no run is complete, and whether it is that too few outputs could be read."""
+    """Return why no run is complete, and True if the reason is that too few outputs could be read."""
     component = recorded.component
     try:
         find_cases(component, fixtures)
@@ -223,12 +216,8 @@ def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixture
     return "no run of it is complete" if recorded.archive.entries else never, False
 
 
-def _unmeasured_entries(name: str, reason: str, *, alarm: bool) -> ComponentEntries:
-    return ComponentEntries(state=ComponentState(component=name, reason=reason, alarm=alarm))
-
-
 def _run_rows(recorded: RecordedComponent) -> list[Row]:
-    """Return the rows of an archive's runs: those of the leaderboard, then of runs recorded elsewhere."""
+    """Return the rows of the runs on the leaderboard, then those of runs that are recorded on other branches."""
     component, archive = recorded.component, recorded.archive
     run_ids = {entry.run_id for entry in archive.entries}  # the archive skips versions that are not semver
     board = load_leaderboard(component.leaderboard_path, component.name, component.formerly)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.checks.declared import Check
+from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.display import WHOLE, arrow, number
 from skill_evaluator.display.addresses import case_address, field_anchor, run_address
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
@@ -22,26 +23,17 @@ from skill_evaluator.files import read_bytes
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.prompts import File
 from skill_evaluator.records.archive import RecordedRun
-from skill_evaluator.records.record import (
-    PASSED_FROM,
-    CaseRecord,
-    FieldCount,
-    Record,
-    Row,
-    check_path,
-    remedy,
-    served_text,
-)
+from skill_evaluator.records.record import PASSED_FROM, CaseRecord, Record, Row, check_path, remedy, served_text
 from skill_evaluator.records.selection import newest_of_versions
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
-from skill_evaluator.site.compare import ComparedComponent
+from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, CaseView, DistinctOutput, recorded_case_view
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import ComponentState
+from skill_evaluator.site.versions import ComparedComponent
 from skill_evaluator.site.writing import SiteFolder, first_rows
 from skill_evaluator.text import counted, listed, marked_differences, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
@@ -56,15 +48,12 @@ _MAX_NAME = 200
 _MAX_SHOWN_VALUES = 100  # values that differ come first
 _MAX_ERRORS = 20
 _MAX_TEXTS = 2  # texts that parse to the same output
-_MAX_REPLICATES = 50
-_MAX_FIELDS = 100
 _MAX_RUN, _MAX_RUNS = 200_000, 500_000  # characters of one run and of all runs on a page
 _MAX_CASES = 600  # a row of the list of cases has one case with one model
 _MAX_LINKS = 500
 _MAX_FIELDS_WITH_CASES = 40
 _MAX_CASES_OF_A_FIELD = 12
 _VERSIONS = 2  # the newest versions of each model whose outputs are shown
-_NOT_READ = FieldCount(right=0, n=0)
 # The page of a run.
 _MAX_OUTPUTS = 50  # distinct outputs of a case
 _MAX_RUN_ROWS = 300
@@ -76,10 +65,11 @@ _JUDGED_BY = ("schema", "contract", "datasets")
 
 
 def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
-    """Return the cases with each model's score and field stability, the worst first, and the cases of each field.
+    """Return the values for the list of cases on the page of a component, by name.
 
-    `sound` has the cases that are right in every output, `rest` those for which the table has no room. `left` is the
-    number of cases without a link.
+    `rows` has the cases with the score and stabilities of each model, the worst first; `sound` the cases that are right
+    in every output; `rest` those for which the table has no room; `left` the number without a link; `by_field` the
+    cases of each field.
     """
     rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
@@ -88,9 +78,12 @@ def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
             case = {"id": case_record.case_id, "address": case_address(component, case_record.case_id), "models": {}}
             models = rows.setdefault(case_record.case_id, case)["models"]
             models[model_id] = [score and score.strict_mean, Counter(case_record.profile.values())]
-    ordered = sorted(rows.values(), key=lambda row: (_lowest_score(row), row["id"]))
-    sound = [row for row in ordered if _is_sound(row)]
-    worst = [row for row in ordered if not _is_sound(row)]
+    for row in rows.values():
+        row["lowest"] = min(2.0 if score is None else score for score, _ in row["models"].values())
+        row["sound"] = all(is_flawless(profile) for _, profile in row["models"].values())
+    ordered = sorted(rows.values(), key=lambda row: (row["lowest"], row["id"]))
+    sound = [row for row in ordered if row["sound"]]
+    worst = [row for row in ordered if not row["sound"]]
     shown, _ = first_rows(worst, _MAX_CASES // len(newest))
     rest, rest_left = first_rows(worst[len(shown) :], _MAX_LINKS)
     sound, sound_left = first_rows(sound, _MAX_LINKS)
@@ -104,18 +97,8 @@ def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
     }
 
 
-def _is_sound(row: Mapping[str, Any]) -> bool:
-    """Return whether a case is right in every output of every model."""
-    return all(is_flawless(profile) for _, profile in row["models"].values())
-
-
-def _lowest_score(row: Mapping[str, Any]) -> float:
-    """Return the lowest score of a case over all models, or 2 if it has no score."""
-    return min(2.0 if score is None else score for score, _ in row["models"].values())
-
-
 def _cases_by_field(component: str, newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
-    """Yield each field that is wrong or flaky in a case, with these cases by model."""
+    """Yield each field that is wrong or flaky in a case, with the names of these cases for each model."""
     fields: dict[str, list[dict[str, Any]]] = {}
     for model_id, record in newest.items():
         for stability, title in (("stable_wrong", "wrong"), ("flaky", "flaky fields")):
@@ -136,7 +119,7 @@ def write_cases(
 ) -> tuple[list["ShownRun"], Mapping[str, Case]]:
     """Write the page of each case. Return the runs whose outputs are on this machine, and the cases by id.
 
-    If `names` is not None, documents and outputs are private: pages have only these names, and no run is returned.
+    If `names` is not None, documents and outputs are private: pages show only these names, and no run is returned.
     """
     component = compared.recorded.component
     runs = list(_shown_runs(compared.recorded, compared.rows, names))
@@ -155,6 +138,7 @@ def write_cases(
         gone = f"Case '{case_id}' is no longer among the fixtures." if names is None and case is None else None
         here = [run for run in runs if case_id in run.case_ids]
         parts = [_fit_outputs(run.part(case_id, case), min(_MAX_RUN, _MAX_RUNS // len(here))) for run in here]
+        lost = [part for part in parts if part["stability"]["stable_wrong"] or part["stability"]["flaky"]]
         pages.write(
             case_address(component.name, case_id),
             "case.html",
@@ -165,7 +149,7 @@ def write_cases(
             notice=notice or gone,
             neighbours=[None if other is None else case_address(component.name, other) for other in neighbours],
             runs=parts,
-            opened=_expanded_model(parts),
+            opened=next(iter([*lost, *parts]))["record"].model_id,
             changes=_changes_of_case(case_id, parts, comparison),
             files=[] if case is None else list(_copied_files(pages.site, case)),
             addresses={run.id: run_address(component.name, run.id) for run in here if run in answered},
@@ -175,7 +159,7 @@ def write_cases(
 
 
 def _shown_runs(recorded: RecordedComponent, rows: Sequence[Row], names: PublicNames | None) -> Iterator["ShownRun"]:
-    """Yield the runs of the newest versions of each model, the newest first."""
+    """Yield the runs of the newest versions, model by model, each model's newest first."""
     case_ids = {row.run_id: frozenset(case.case_id for case in row.per_case) for row in rows}
     for versions in newest_of_versions(recorded.archive.entries).values():
         for entry in reversed(versions[-_VERSIONS:]):
@@ -193,7 +177,7 @@ def _copied_files(site: SiteFolder, case: Case) -> Iterator[tuple[str, str, str,
 
 
 def _document_and_truth(case: Case | None) -> dict[str, Any]:
-    """Return the document and the ground truth of a case as the page shows them; None if they are private."""
+    """Return the `document`, its `title` and the ground `truth` for the page; None if they are private."""
     if case is None:
         return {"document": None, "title": "", "truth": None}
     truth = case.truth if isinstance(case.truth, str) else json.dumps(case.truth, indent=2, ensure_ascii=False)
@@ -207,22 +191,23 @@ def _document_and_truth(case: Case | None) -> dict[str, Any]:
 def _changes_of_case(
     case_id: str, parts: Sequence[Mapping[str, Any]], comparison: ComparisonResult | None
 ) -> list[str]:
-    """Describe for each model the change of a case since its version before, the largest loss first."""
+    """Return a sentence for each model on the change of a case since its version before, the largest loss first."""
     changes = []
     for newest, before in pairwise(parts):
-        scores = before["score"], newest["score"]
-        if newest["model"] != before["model"] or newest["digest"] != before["digest"] or None in scores:
+        record, earlier, scores = newest["record"], before["record"], (before["score"], newest["score"])
+        same_case = newest["case"].digest == before["case"].digest
+        if record.model_id != earlier.model_id or not same_case or None in scores:
             continue
-        model = None if comparison is None else comparison.on_run(newest["run"])
+        model = None if comparison is None else comparison.on_run(record.run_id)
         difference = newest["score"] - before["score"]
         verdict = "worse" if difference < 0 else "better" if difference > 0 else "as before"
-        change = f"{verdict} with {newest['model']} since {version_words(before['version'])}: {arrow(*scores)}"
+        change = f"{verdict} with {record.model_id} since {version_words(earlier.skill_version)}: {arrow(*scores)}"
         changes.append((difference, change + (_significance(case_id, model) if difference else "")))
     return [change for _, change in sorted(changes)]
 
 
 def _significance(case_id: str, model: ModelVerdict | None) -> str:
-    """Describe how certain the change of a case is. Return "" if the version is not compared."""
+    """Return the end of the sentence on a changed case: its significance, or "" if the version is not compared."""
     if model is None or model.baseline is None:
         return ""
     if any(change.case_id == case_id for change in (*model.cases.broke, *model.cases.fixed)):
@@ -230,50 +215,22 @@ def _significance(case_id: str, model: ModelVerdict | None) -> str:
     return " in every output" if case_id in model.cases.every_answer_worse else ", within noise"
 
 
-def _expanded_model(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the model whose runs are expanded: the first with a field that is wrong or flaky."""
-    lost = [part for part in parts if part["stability"]["stable_wrong"] or part["stability"]["flaky"]]
-    return str([*lost, *parts][0]["model"])
-
-
 def _fit_outputs(part: dict[str, Any], room: int) -> dict[str, Any]:
-    """Drop the last outputs of a run until it takes at most `room` characters."""
-    while part["outputs"] and _html_size(part) > room:
+    while part["outputs"] and len(escape(json.dumps(part["outputs"], ensure_ascii=False))) > room:
         others = "Not every output has room here; the run folder has all of them."
         part = {**part, "outputs": part["outputs"][:-1], "others": others}
     return part
 
 
-def _html_size(part: Mapping[str, Any]) -> int:
-    """Estimate the characters of a part of a page: every quote of the JSON counts as an escape."""
-    return len(escape(json.dumps(part, ensure_ascii=False)))
-
-
 def _case_scores(record: Record, case_record: CaseRecord) -> dict[str, Any]:
-    """Return the scores of a case in a run, as its record has them."""
     score = case_record.accuracy.get(record.primary_metric)
     return {
-        "run": record.run_id,
-        "model": record.model_id,
-        "version": record.skill_version,
-        "digest": case_record.digest,
-        "metric": record.primary_metric,
+        "record": record,
+        "case": case_record,
         "score": None if score is None else score.strict_mean,
-        "metrics": list(case_record.replicates),
-        "replicates": [
-            [outcome, *(values[at] if at < len(values) else None for values in case_record.replicates.values())]
-            for at, outcome in enumerate(case_record.outcomes[:_MAX_REPLICATES])
-        ],
-        "planned": len(case_record.outcomes),
         "spread": _score_counts(record, case_record),
         "stability": Counter(case_record.profile.values()),
         "checks": case_record.pass_text(record.primary_metric) if case_record.checks else None,
-        "fields": [
-            {"field": path or WHOLE, "stability": stability, "right": counts.right, "n": counts.n}
-            for path, stability in list(case_record.profile.items())[:_MAX_FIELDS]
-            for counts in [case_record.fields.get(path, _NOT_READ)]
-        ],
-        "more_fields": max(0, len(case_record.profile) - _MAX_FIELDS),
         "notice": None,
         "remarks": [],
         "settings": [],
@@ -283,7 +240,6 @@ def _case_scores(record: Record, case_record: CaseRecord) -> dict[str, Any]:
 
 
 def _case_outputs(record: Record, view: CaseView) -> dict[str, Any]:
-    """Return the distinct outputs of a case in a run, and the settings of its requests."""
     settings = {} if record.settings is None else record.settings.model_dump(mode="json")
     served = served_text(record.served_model)
     facts = {"served model": served, "run": record.run_id, "seed": record.seed, **settings}
@@ -293,20 +249,18 @@ def _case_outputs(record: Record, view: CaseView) -> dict[str, Any]:
         if value not in (None, [], {})
     }
     others = (
-        f"{counted(view.others, 'more distinct output')}, by {counted(view.others_replicates, 'replicate')}: "
+        f"{counted(view.hidden_outputs, 'more distinct output')}, by {counted(view.hidden_replicates, 'replicate')}: "
         "the run folder has all of them."
     )
     return {
         "settings": [(name, abridged(text, 4 * _MAX_VALUE)) for name, text in texts.items()],
         "outputs": [_output_entry(record, output) for output in view.outputs],
-        "others": others if view.others else "",
-        "fields": [],
-        "more_fields": 0,
+        "others": others if view.hidden_outputs else "",
     }
 
 
 def _score_counts(record: Record, case_record: CaseRecord) -> str:
-    """Count each score, or the outcome of a call without a score, the commonest first."""
+    """Format the number of replicates with each score, or outcome if there is no score, the most frequent first."""
     scores = case_record.replicates.get(record.primary_metric, [])
     times = Counter(
         number(score) if score is not None else outcome
@@ -316,7 +270,7 @@ def _score_counts(record: Record, case_record: CaseRecord) -> str:
 
 
 def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
-    """Return a distinct output: its values and ground truth, differences first, and its texts."""
+    """Return the values that a page shows of a distinct output; values that differ are apart from the others."""
     answer = output.answer
     failure = answer.replicate.failure if answer.replicate else None
     longest = max(_MAX_VALUE, _MAX_VALUES // max(1, len(output.leaves)))
@@ -333,8 +287,7 @@ def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "remedy": remedy(answer.reason, record.model_id) if answer.reason else None,
         "found": FOUND_AS.get(answer.parsed.form) if answer.parsed else None,
         "score": output.metrics.get(record.primary_metric),
-        "metrics": dict(output.metrics),
-        "unmarked": output.unmarked,
+        "unmarked": output.answer.unmarked,
         "differing": differing,
         "alike": [value for value in values if value not in differing],
         "counts": Counter([*(leaf.outcome for leaf in output.leaves), *(one["outcome"] for one in checks)]),
@@ -357,15 +310,15 @@ def _check_row(check: Check, score: float) -> dict[str, Any]:
     }
 
 
-def _value_row(leaf: Leaf, longest: int) -> dict[str, Any]:
-    """Return a value and its ground truth; differing characters are marked if the two have a word in common."""
-    texts = value_pair(leaf.row.truth, leaf.row.output, longest)
+def _value_row(leaf: ComparedLeaf, longest: int) -> dict[str, Any]:
+    """Return a value beside its ground truth; differing characters are marked if the two texts share a word."""
+    texts = value_pair(leaf.truth, leaf.output, longest)
     parts = marked_differences(*texts) if leaf.outcome == "wrong" else ([], [])
     if not any(not own and any(map(str.isalnum, part)) for part, own in parts[0]):
         parts = [(texts[0], False)], [(texts[1], False)]
     return {
-        "at": abridged(leaf.at, _MAX_NAME) or WHOLE,
-        "field": leaf.row.path or WHOLE,
+        "at": abridged(leaf.location, _MAX_NAME) or WHOLE,
+        "field": leaf.path or WHOLE,
         "outcome": leaf.outcome,
         "truth": parts[0],
         "output": parts[1],
@@ -374,7 +327,7 @@ def _value_row(leaf: Leaf, longest: int) -> dict[str, Any]:
 
 
 def _cut_text(text: str, limit: int) -> dict[str, Any]:
-    """Return the beginning of a text with every character visible, the length of the text, and whether it was cut."""
+    """Return the beginning of a text as `text`, the whole `length`, and whether it was `cut`."""
     whole = visible(text[:limit], keep="\n\t")
     shown = whole[: 2 * limit]
     while len(escape(shown).encode("utf-8", "backslashreplace")) > 3 * limit:
@@ -421,7 +374,7 @@ class ShownRun:
 
     @cached_property
     def _remarks(self) -> list[str]:
-        """The changes since the record of the run was made."""
+        """Sentences on what was changed since the run was recorded: the scorer's files, the record or the outputs."""
         digests = self.recorded.component.digests
         changed = [name for name in _JUDGED_BY if self.record.digests.get(name) != digests.get(name)]
         remarks = []
@@ -434,7 +387,7 @@ class ShownRun:
         return remarks
 
     def part(self, case_id: str, case: Case | None, limit: int = MAX_OUTPUTS) -> dict[str, Any]:
-        """Return the scores of a case, with at most `limit` distinct outputs if they are on this machine."""
+        """Return the scores of a case in this run, with at most `limit` distinct outputs if they are stored."""
         record, case_record = self.record, self._case_records[case_id]
         part = _case_scores(record, case_record)
         if case is None:
@@ -453,7 +406,7 @@ class ShownRun:
 
 
 def write_runs(pages: Pages, runs: Sequence[ShownRun], cases: Mapping[str, Case], state: ComponentState) -> None:
-    """Write the page of each run; `cases` has the documents by case id."""
+    """Write the page of each run; `cases` has the cases by id."""
     newest = {run.entry.model_id: run for run in reversed(runs)}
     for run in runs:
         later = newest[run.entry.model_id]
@@ -468,16 +421,17 @@ def write_runs(pages: Pages, runs: Sequence[ShownRun], cases: Mapping[str, Case]
 
 
 def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
-    """Return the rows of a run, and notices on outputs that are missing."""
     record, notices = run.record, dict[str, list[str]]()
     rows: list[dict[str, Any]] = []
     for case_id in sorted(run.case_ids):
         part = run.part(case_id, cases.get(case_id), _MAX_OUTPUTS)
-        rows += [_output_row(run, case_id, part["planned"], output) for output in part["outputs"]]
+        rows += [_output_row(run, case_id, len(part["case"].outcomes), output) for output in part["outputs"]]
         gone = [] if case_id in cases else ["no longer among the fixtures."]
         for notice in filter(None, (*gone, part["notice"], part["others"], *part["remarks"])):
             notices.setdefault(notice, []).append(case_id)
-    rows.sort(key=_by_failure_and_score)
+    rows.sort(  # outputs that are not scored first, then the lowest scores
+        key=lambda row: (row["outcome"] == "scored", row["sort"], -len(row["differing"]), row["case"], -row["times"])
+    )
     score = record.accuracy.get(record.primary_metric)
     shown, more = first_rows(rows, _MAX_RUN_ROWS)
     room = _MAX_RUN_TEXTS // max(1, len(shown))
@@ -511,6 +465,7 @@ def _output_row(run: ShownRun, case_id: str, planned: int, output: Mapping[str, 
         "case": case_id,
         "address": f"{case_address(run.recorded.component.name, case_id)}#run-{run.id}",
         **{name: output[name] for name in ("replicates", "times", "outcome", "reason", "score")},
+        "sort": 2.0 if output["score"] is None else output["score"],
         "planned": planned,
         "differing": differing[:_MAX_DIFFERING],
         "fields": sorted({value["field"] for value in output["differing"]}),
@@ -519,9 +474,3 @@ def _output_row(run: ShownRun, case_id: str, planned: int, output: Mapping[str, 
         "text": text["text"],
         "length": text["length"],
     }
-
-
-def _by_failure_and_score(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the sort key of a row: outputs that are not scored first, then the lowest scores."""
-    score = 2.0 if row["score"] is None else row["score"]
-    return row["outcome"] == "scored", score, -len(row["differing"]), row["case"], -row["times"]

@@ -10,22 +10,22 @@ from skill_evaluator.display.addresses import field_anchor
 from skill_evaluator.display.chart_style import COLOURS, PageChart, drawn_from, page_svg, series_legend
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.records.archive import precedence
-from skill_evaluator.records.record import Record, Row
-from skill_evaluator.records.summaries import values_of_arrays
+from skill_evaluator.records.record import Record, Row, RowAccuracy
+from skill_evaluator.records.summaries import FieldSummary, values_of_arrays
 from skill_evaluator.reports.summary import since_accepted_words
 from skill_evaluator.site.writing import cut_name, first_rows
 from skill_evaluator.stats import rounded
 from skill_evaluator.text import counted, version_words
 from skill_evaluator.verdicts.decide.results import per_1000
 from skill_evaluator.verdicts.history.component import ComponentStatus
-from skill_evaluator.verdicts.history.series import History, Point
-from skill_evaluator.verdicts.planning.advice import RankedModel
+from skill_evaluator.verdicts.history.series import History
+from skill_evaluator.verdicts.planning.ranking import RankedModel, Score
 
-_OF_A_FIELD = {"compare", "accuracy", "stability", "n", "right", "wrong", "missing", "extra", "profile"}
+AGREEMENT = "pairwise_exact_match"
+_DRAWN = 15  # versions in the small line of the overview
 _MAX_CATEGORIES = 12  # the record has all
 _MAX_ROWS = {"trend": 150, "arrays": 60, "items": 60, "confusions": 20, "failures": 40}
 _MAX_FIELD_ROWS = 400  # a row has one field with one model
-
 _VERDICT_SHAPES = {
     "regressed": "triangle-down",
     "improved": "triangle-up",
@@ -40,143 +40,122 @@ _FIT = {"type": "fit-x", "contains": "padding"}
 _MAX_NAME = 100  # characters; vl-convert aborts the process for texts of very many
 
 
-def component_page(version: str, standing: ComponentStatus, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the values for the template of a component's page; `rows` are the rows of its leaderboard."""
-    history = standing.history
+def component_page(version: str, status: ComponentStatus, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the values for the template of a component's page, by name; `rows` are the runs of its leaderboard."""
+    history, newest, ranking = status.history, status.newest, status.ranking
     points = list(_trend_points(history, rows))
     long: dict[str, Iterable[Any]] = {
         "trend": sorted(points, key=lambda point: point["timestamp"], reverse=True),
-        "fields": _field_rows(standing),
-        "arrays": _array_rows(standing),
-        "items": _item_rows(standing),
-        "confusions": _confusion_matrices(standing),
-        "failures": _failure_rows(standing),
+        "fields": _fields_by_path(newest).items(),
+        "arrays": ((name, path, array) for name, record in newest.items() for path, array in record.per_array.items()),
+        "items": _item_rows(newest),
+        "confusions": _confusion_matrices(newest),
+        "failures": (
+            (name, kind, rounded(per_1000(count, record.planned), 1))
+            for name, record in newest.items()
+            for kind, count in record.failures.items()
+            if count
+        ),
     }
-    versions, models = sorted({point["version"] for point in points}, key=precedence), list(standing.newest)
-    limits = {**_MAX_ROWS, "fields": _MAX_FIELD_ROWS // len(models)}
+    limits = {**_MAX_ROWS, "fields": _MAX_FIELD_ROWS // len(newest)}
     parts = {name: first_rows(values, limits[name]) for name, values in long.items()}
-    newest = {point["run"] for point in parts["trend"][0]}
-    trend = [point for point in points if point["run"] in newest]
-    figures = [
-        {**of_run, **_percentiles(standing.newest[model_id])}
-        for model_id, of_run in newest_figures(standing, rows).items()
-    ]
+    runs = {point["run"] for point in parts["trend"][0]}
+    trend = [point for point in points if point["run"] in runs]
+    versions = sorted({point["version"] for point in points}, key=precedence)
     return {
         "disk_version": version,
         "metric": history.metric,
         "agreement": AGREEMENT,
-        "models": models,
+        "models": list(newest),
         "versions": versions,
-        "ranking": _ranking_table(standing),
-        "newest": figures,
-        **{name: kept for name, (kept, _) in parts.items()},
+        "ranking": ranking,
+        "others": sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric}),
+        "scores": {model.model_id: _ranked_score(status, model) for model in ranking.models},
+        "moved": {model.model_id: verdict_of(model.model_id, status) for model in ranking.models},
+        "newest": [
+            {**figures, "calls": newest[model_id].calls} for model_id, figures in newest_figures(status, rows).items()
+        ],
+        **{name: shown for name, (shown, _) in parts.items()},
         "trend": trend,
-        "map": _field_map(parts["fields"][0], models),
+        "map": _field_map(parts["fields"][0]),
         "left": {name: left for name, (_, left) in parts.items()},
-        "ship": standing.ranking.advice.words,
-        "chart": _trend_chart(trend, versions, models, history.metric) if len(versions) > 1 else None,
+        "chart": _trend_chart(trend, versions, list(newest), history.metric) if len(versions) > 1 else None,
         "remarks": list(_history_remarks(history)),
     }
 
 
-def _ranking_table(standing: ComponentStatus) -> dict[str, Any]:
-    """Return the ranked models with their scores, and the names of the other metrics."""
-    ranking = standing.ranking
-    others = sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric})
-    models = []
-    for model in ranking.models:
-        models.append(
-            {
-                **model.model_dump(mode="json"),
-                **_ranked_score(standing, model),
-                "moved": verdict_of(model.model_id, standing),
-                "others": [model.accuracy[name].strict_mean if name in model.accuracy else None for name in others],
-            }
-        )
-    facts = ranking.model_dump(mode="json", include={"n_cases", "alpha", "tolerance", "left_out"})
-    return {**facts, "models": models, "others": others}
-
-
-def _ranked_score(standing: ComponentStatus, model: RankedModel) -> dict[str, float | None]:
-    """Return the accuracy, with its confidence interval, and reproducibility of a model over all runs of a version."""
-    score, reproducibility = model.accuracy.get(standing.ranking.metric), model.reproducibility.get(AGREEMENT)
-    low, high = ends(score.ci95, score.n_cases) if score else (None, None)
+def _fields_by_path(newest: Mapping[str, Record]) -> dict[str, dict[str, FieldSummary]]:
+    """Return the summary of each field as `{path: {model id: summary}}`."""
+    paths = dict.fromkeys(path for record in newest.values() for path in record.per_field)
     return {
-        "accuracy": score.strict_mean if score else None,
-        "low": low,
-        "high": high,
-        "reproducibility": reproducibility,
+        path: {name: record.per_field[path] for name, record in newest.items() if path in record.per_field}
+        for path in paths
     }
 
 
-def _field_map(fields: Sequence[Sequence[Mapping[str, Any]]], models: Sequence[str]) -> list[dict[str, Any]]:
-    """Count the cases by stability for each field and model, the field that is wrong or flaky most often first."""
+def _ranked_score(status: ComponentStatus, model: RankedModel) -> dict[str, float | None]:
+    score = model.accuracy.get(status.ranking.metric)
+    return {
+        **_score_figures(score, score.n_cases if score else 0),
+        "reproducibility": model.reproducibility.get(AGREEMENT),
+    }
+
+
+def _score_figures(score: Score | RowAccuracy | None, cases: int) -> dict[str, float | None]:
+    """Return a strict mean as `accuracy`, and its confidence interval as `low` and `high`; each may be None."""
+    low, high = ends(score.ci95 if score else None, cases)
+    return {"accuracy": score.strict_mean if score else None, "low": low, "high": high}
+
+
+def _field_map(fields: Iterable[tuple[str, Mapping[str, FieldSummary]]]) -> list[dict[str, Any]]:
+    """Return a row for each field with the counts of cases by stability and model, the worst field first."""
     rows = []
-    for of_field in fields:
-        profiles = {row["model"]: row["profile"] for row in of_field if row.get("profile")}
-        every = [profiles[model] for model in models if model in profiles]
-        lost = sum(profile.get(name, 0) for profile in every for name in ("stable_wrong", "flaky"))
-        path = of_field[0]["path"]
-        row = {"field": of_field[0]["field"], "anchor": field_anchor(path), "path": path, "lost": lost}
-        rows.append({**row, "profiles": profiles, "right": bool(every) and all(map(is_flawless, every))})
+    for path, by_model in fields:
+        profiles = {name: field.profile.model_dump() for name, field in by_model.items() if field.profile}
+        lost = sum(profile["stable_wrong"] + profile["flaky"] for profile in profiles.values())
+        right = bool(profiles) and all(map(is_flawless, profiles.values()))
+        row = {"field": path or WHOLE, "anchor": field_anchor(path), "lost": lost, "right": right}
+        rows.append({**row, "profiles": profiles})
     return sorted(rows, key=lambda row: (row["right"], -row["lost"]))
 
 
 def is_flawless(profile: Mapping[str, int]) -> bool:
-    """Return True if every counted case is right in every output."""
-    return bool(profile.get("stable_right")) and all(
-        not many for name, many in profile.items() if name != "stable_right"
-    )
+    """Return whether every case of a profile is right in every output, and there is one."""
+    return bool(profile.get("stable_right")) and sum(profile.values()) == profile["stable_right"]
 
 
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Yield each judged version, then each run that was not finished; a line ends where versions are incomparable."""
+    """Yield the figures of each judged version, then of each run that was not finished.
+
+    A `segment` ends where two versions cannot be compared.
+    """
     by_run = {row.run_id: row for row in rows}
     for model in history.models:
         stretch = 0
         for point in model.points:
-            stretch += point.step is not None and point.step.verdict == "incomparable"
-            row = by_run.get(point.run_id)
-            if row is not None:
-                yield {
-                    **run_figures(row),
-                    "complete": row.complete,
-                    "segment": f"{model.model_id} {stretch}",
-                    **_point_verdict(point),
-                }
+            step, row = point.step, by_run.get(point.run_id)
+            stretch += step is not None and step.verdict == "incomparable"
+            if row is None:
+                continue
+            verdict, against = "first", ""
+            if step is not None:
+                verdict, against = step.verdict, f" against {version_words(step.before)}"
+            yield {
+                **run_figures(row),
+                "complete": row.complete,
+                "segment": f"{model.model_id} {stretch}",
+                "verdict": verdict,
+                "before": step and step.before,
+                "runs": point.runs,
+                "pooled": point.strict_mean,
+                "words": f"{version_words(point.version)}: {number(point.strict_mean)}, {verdict}{against}",
+            }
     for row in rows:
         if not row.complete and row.scenario is None:
             state = "not finished, " if row.usable is None else "too few outputs could be read: "
             tooltip = f"{row.model_id} {row.skill_version}: {state}{row.scored} of {counted(row.planned, 'call')}"
             nothing = {"complete": False, "segment": None, "verdict": None, "before": None, "runs": 1}
             yield {**run_figures(row), **nothing, "words": tooltip}
-
-
-def _point_change(point: Point) -> dict[str, Any]:
-    """Return the score of the version before, and the difference to it; both None if there is none."""
-    before, difference = (point.step.before, point.step.difference) if point.step else (None, None)
-    return {"before": before, "difference": difference}
-
-
-def _point_verdict(point: Point) -> dict[str, Any]:
-    verdict, against = ("first", "") if point.step is None else (point.step.verdict, f" against {point.step.before}")
-    return {
-        **_point_change(point),
-        "verdict": verdict,
-        "reasons": [] if point.step is None else point.step.reasons,
-        "runs": point.runs,
-        "pooled": point.strict_mean,
-        "words": f"{version_words(point.version)}: {number(point.strict_mean)}, {verdict}{version_words(against)}",
-    }
-
-
-def _percentiles(record: Record) -> dict[str, Any]:
-    """Return percentiles of the seconds of a call and of the USD for 1,000 outputs. Each is None if not recorded."""
-    calls = record.calls
-    latency = calls.latency_s.model_dump() if calls and calls.latency_s else None
-    cost = calls.cost_usd.model_dump() if calls and calls.cost_usd else None
-    thousand = cost and {name: 1000 * usd for name, usd in cost.items()}
-    return {"seconds": latency, "dollars": thousand}
 
 
 def _history_remarks(history: History) -> Iterator[str]:
@@ -187,96 +166,61 @@ def _history_remarks(history: History) -> Iterator[str]:
         yield from (f"{model.model_id}: {remark}" for remark in model.remarks)
 
 
-def _field_rows(standing: ComponentStatus) -> Iterator[list[dict[str, Any]]]:
-    """Yield the rows of each field, one a model."""
-    for path in dict.fromkeys(path for record in standing.newest.values() for path in record.per_field):
-        yield [
-            {
-                "field": path or WHOLE,
-                "path": path,
-                "model": model_id,
-                **field.model_dump(mode="json", include=_OF_A_FIELD),
-            }
-            for model_id, record in standing.newest.items()
-            if (field := record.per_field.get(path)) is not None
-        ]
-
-
-def _array_rows(standing: ComponentStatus) -> Iterator[dict[str, Any]]:
-    for model_id, record in standing.newest.items():
-        for path, array in record.per_array.items():
-            yield {"array": path, "model": model_id, **array.model_dump(mode="json")}
-
-
-def _item_rows(standing: ComponentStatus) -> Iterator[dict[str, Any]]:
-    """Yield the counts of right, wrong, missing and extra values in the items of each array, one row a model."""
-    by_model = {model_id: values_of_arrays(record.per_field) for model_id, record in standing.newest.items()}
+def _item_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
+    """Yield for each array and model the number of right, wrong, missing and extra values in its items."""
+    by_model = {model_id: values_of_arrays(record.per_field) for model_id, record in newest.items()}
     for path in dict.fromkeys(path for arrays in by_model.values() for path in arrays):
         for model_id, arrays in by_model.items():
             if path in arrays and arrays[path]["n"]:
                 yield {"array": path or WHOLE, "model": model_id, **arrays[path]}
 
 
-def _failure_rows(standing: ComponentStatus) -> Iterator[dict[str, Any]]:
-    for model_id, record in standing.newest.items():
-        for kind, count in record.failures.items():
-            if count:
-                yield {"model": model_id, "kind": kind, "count": rounded(per_1000(count, record.planned), 1)}
-
-
-def _confusion_matrices(standing: ComponentStatus) -> Iterator[dict[str, Any]]:
-    """Yield the confusion matrix of each category: a row a truth, the commonest first, and cells as the record has."""
-    for model_id, record in standing.newest.items():
+def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
+    """Yield the confusion matrix of each category field: truths are rows, outputs columns, the most frequent first."""
+    for model_id, record in newest.items():
         for path, field in record.per_field.items():
-            if not field.confusion:
+            counts = field.confusion
+            if not counts:
                 continue
-            truths = sorted(field.confusion, key=lambda truth: -sum(field.confusion[truth].values()))  # type: ignore[index]
-            outputs = dict.fromkeys([*truths, *(output for row in field.confusion.values() for output in row)])
-            shown = truths[:_MAX_CATEGORIES], list(outputs)[:_MAX_CATEGORIES]
+            truths = sorted(counts, key=lambda truth: -sum(counts[truth].values()))
+            outputs = list(dict.fromkeys([*truths, *(output for row in counts.values() for output in row)]))
             yield {
-                "field": path or WHOLE,
-                "model": model_id,
-                "truths": shown[0],
-                "outputs": shown[1],
-                "cells": [[field.confusion[truth].get(output, 0) for output in shown[1]] for truth in shown[0]],
-                "left": len(outputs) - len(shown[1]),
+                "title": f"{path or WHOLE}, {model_id}",
+                "counts": counts,
+                "truths": truths[:_MAX_CATEGORIES],
+                "outputs": outputs[:_MAX_CATEGORIES],
+                "left": len(outputs) - _MAX_CATEGORIES,
                 "macro_f1": field.macro_f1,
             }
 
 
-AGREEMENT = "pairwise_exact_match"
-_DRAWN = 15  # versions in the small line of the overview
-
-
 def overview_rows(
-    name: str, standing: ComponentStatus, rows: Sequence[Row], grades: Mapping[str, str | None]
+    name: str, status: ComponentStatus, rows: Sequence[Row], grades: Mapping[str, str | None]
 ) -> list[dict[str, Any]]:
-    """Return a row for each model: the figures of its newest complete run of its highest version."""
-    points = {model.model_id: model.points[-_DRAWN:] for model in standing.history.models}
-    scores = {model.model_id: _ranked_score(standing, model) for model in standing.ranking.models}
+    """Return a row of the overview for each model, with the figures of its newest run of its highest version."""
+    points = {model.model_id: model.points[-_DRAWN:] for model in status.history.models}
+    scores = {model.model_id: _ranked_score(status, model) for model in status.ranking.models}
     return [
         {
             "component": name,
             **figures,
             **scores.get(model_id, {}),
-            **verdict_of(model_id, standing),
+            **verdict_of(model_id, status),
             "scores": [point.strict_mean for point in points[model_id]],
             "grade": grades.get(model_id),
         }
-        for model_id, figures in newest_figures(standing, rows).items()
+        for model_id, figures in newest_figures(status, rows).items()
     ]
 
 
-def newest_figures(standing: ComponentStatus, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Return the figures of each model's newest complete run of its highest version."""
+def newest_figures(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """Return the figures of each model's newest complete run of its highest version, by model id."""
     by_run = {row.run_id: row for row in rows}
-    return {model_id: run_figures(by_run[record.run_id]) for model_id, record in standing.newest.items()}
+    return {model_id: run_figures(by_run[record.run_id]) for model_id, record in status.newest.items()}
 
 
 def run_figures(row: Row) -> dict[str, Any]:
-    """Return the figures of a run as a whole, by the names that the pages use."""
-    accuracy = row.accuracy.get(row.primary_metric)
-    low, high = ends(accuracy.ci95 if accuracy else None, row.n_cases)
+    """Return the figures of a run by the names that templates use; costs are in USD for 1,000 outputs."""
     outputs = round(row.coverage * row.planned)
     return {
         "run": row.run_id,
@@ -284,9 +228,7 @@ def run_figures(row: Row) -> dict[str, Any]:
         "version": row.skill_version,
         "timestamp": row.timestamp,
         "metric": row.primary_metric,
-        "accuracy": accuracy.strict_mean if accuracy else None,
-        "low": low,
-        "high": high,
+        **_score_figures(row.accuracy.get(row.primary_metric), row.n_cases),
         "reproducibility": row.reproducibility.get(AGREEMENT),
         "coverage": row.coverage,
         "usd": per_1000(row.cost_usd, outputs),
@@ -296,22 +238,22 @@ def run_figures(row: Row) -> dict[str, Any]:
     }
 
 
-def verdict_of(model_id: str, standing: ComponentStatus) -> dict[str, Any]:
-    """Return the verdict on a model's highest version and the change, as `leaderboard` or else `history` has them.
+def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
+    """Return the `verdict` on a model's highest version, its baseline `before` and the score `difference`.
 
-    A version that repairs the one before is *improved* only if it is better than the accepted version, too. Otherwise
-    verdict and change are those since the accepted version. `also` has the verdict since the version before or the
-    accepted version, whichever is not shown first, if the two differ.
+    A version that repairs the one before is *improved* only if it is also better than the accepted version; otherwise
+    the verdict is that since the accepted version. `also` is the verdict since the other one of these two baselines, or
+    None if the two verdicts agree. All values are None for a first version.
     """
-    ranked = next((model for model in standing.ranking.models if model.model_id == model_id), None)
-    point = next(model.points[-1] for model in standing.history.models if model.model_id == model_id)
-    verdict = ranked.verdict if ranked is not None else point.step.verdict if point.step is not None else None
-    last = {**_point_change(point), "verdict": verdict, "also": None}
-    if point.step is None or (since := point.step.since_accepted) is None:
+    ranked = next((model for model in status.ranking.models if model.model_id == model_id), None)
+    step = next(model.points[-1].step for model in status.history.models if model.model_id == model_id)
+    verdict = ranked.verdict if ranked is not None else step and step.verdict
+    last = {"verdict": verdict, "before": step and step.before, "difference": step and step.difference, "also": None}
+    if step is None or (since := step.since_accepted) is None:
         return last
-    same = standing.history.metric == since.metric
+    same = status.history.metric == since.metric
     whole = {"verdict": since.verdict, "before": since.version, "difference": since.difference if same else None}
-    fell = same and verdict == "regressed" == since.verdict and since.difference < (point.step.difference or 0.0)
+    fell = same and verdict == "regressed" == since.verdict and since.difference < (step.difference or 0.0)
     stands, also = (whole, last) if verdict == "improved" or fell else (last, whole)
     differs = stands["verdict"] != also["verdict"] and stands["before"] != also["before"]
     return {**stands, "also": also if differs else None}
@@ -320,13 +262,13 @@ def verdict_of(model_id: str, standing: ComponentStatus) -> dict[str, Any]:
 def _trend_chart(
     points: Sequence[Mapping[str, Any]], versions: Sequence[str], models: Sequence[str], metric: str
 ) -> PageChart:
-    """Draw each model over the versions: lines end where versions cannot be compared, unfinished runs are hollow."""
+    """Draw the scores of each model over the versions; unfinished runs are hollow."""
     texts = ("model", "segment", "words")
     rows = [{**point, **{name: _short_name(point[name]) for name in texts}} for point in points]
     rows = [{**row, "version": version_words(row["version"])} for row in rows]
     verdicts = list(dict.fromkeys(row["verdict"] for row in rows if row["verdict"]))
     lowest = min(value for row in rows for value in (row["accuracy"], row["low"], 1.0) if value is not None)
-    scale = alt.Scale(domain=[0 if lowest < 0.5 else 0.5, 1])  # so that no step looks larger than it is
+    scale = alt.Scale(domain=[0 if lowest < 0.5 else 0.5, 1])  # a cut axis would make a step look larger than it is
     title = f"strict mean of {_short_name(metric)}"
     x = alt.X(
         "version:N",

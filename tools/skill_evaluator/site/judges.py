@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display.addresses import judge_run_address
 from skill_evaluator.display.pages import Block
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
@@ -20,8 +19,7 @@ from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode
 from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
-from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts
-from skill_evaluator.reports.judging import share
+from skill_evaluator.reports.judge_results import decision_words, judged_blocks, judged_doubts, share
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted
@@ -43,7 +41,7 @@ _MODES: Mapping[str, str] = {
 _MOODS = {"ship": "improved", "block": "regressed"}
 
 
-def read_recorded(folder: Path) -> JudgeRunResults | None:
+def _read_results(folder: Path) -> JudgeRunResults | None:
     """Read the results of a judge run. Return None if it has no results. Raise JudgeError if they are invalid."""
     mode, path = read_judge_run(folder).mode, folder / RESULTS
     if mode not in _KINDS or not path.exists():
@@ -61,7 +59,7 @@ def read_recorded(folder: Path) -> JudgeRunResults | None:
 
 
 def write_judges(pages: Pages, judgements: Path, config: Path, settings: Settings) -> None:
-    """Write the list of the newest judge runs and a page for each, and one for the calibration in the settings."""
+    """Write the list of the newest judge runs, a page for each, and a page for the calibration of the settings."""
     site = pages.site
     # names begin with the time
     folders = sorted((path.parent for path in judgements.glob(f"*/{JUDGING}")), reverse=True)
@@ -89,7 +87,7 @@ def write_judges(pages: Pages, judgements: Path, config: Path, settings: Setting
 
 
 def _write_calibration(pages: Pages, config: Path, settings: Settings) -> tuple[str, str | None] | None:
-    """Write the page of the calibration in the settings. Return its outcome, or None if there is none to read."""
+    """Write the page of the calibration in the settings. Return its outcome and colour, or None if there is none."""
     try:
         calibration = read_calibration(config, settings)
     except JudgeError as problem:
@@ -104,12 +102,12 @@ def _write_calibration(pages: Pages, config: Path, settings: Settings) -> tuple[
 
 
 def _write_judge_run(pages: Pages, folder: Path) -> dict[str, Any] | None:
-    """Write the page of a judge run. Return its row in the list of all, or None if it has no results."""
+    """Write the page of a judge run. Return its row of the list, or None if it has no results."""
     refuse_page_name(folder.name, JudgeError)
-    results = read_recorded(folder)
+    results = _read_results(folder)
     if results is None or results.judging is None:
         return None
-    address = judge_run_address(folder.name)
+    address = f"judges/{folder.name}.html"
     row = {**_judge_run_row(results.judging, results), "id": folder.name, "address": address}
     blocks: Iterable[Block] = (
         calibration_page(results).blocks
@@ -121,7 +119,6 @@ def _write_judge_run(pages: Pages, folder: Path) -> dict[str, Any] | None:
 
 
 def _judge_run_row(head: JudgeRunHead, results: JudgeRunResults) -> dict[str, Any]:
-    """Return the row of a judge run in the list of all."""
     outcome, mood = _outcome_and_verdict(results)
     records = [judge.record if isinstance(judge, JudgeResult) else judge.judge for judge in results.judges]
     if any(record is not None and record.stopped for record in records):
@@ -141,21 +138,21 @@ def _judge_run_row(head: JudgeRunHead, results: JudgeRunResults) -> dict[str, An
 
 
 def _outcome_and_verdict(results: JudgeRunResults) -> tuple[str, str | None]:
-    """Return the outcome of a judge run in a few words, and the verdict whose colour it has."""
+    """Return the outcome of a judge run in a few words, and the verdict whose colour it has, or None."""
     if isinstance(results, JudgeCalibration):
         return calibration_words(results)
     if isinstance(results, RegressionResults):
-        decision = results.ship_decision
-        mood = "regressed" if results.alerting else _MOODS.get(decision or "", "inconclusive")
-        return f"{decision or 'no decision'}{', and a rate alerts' * results.alerting}", mood
+        mood = "regressed" if results.alerting else _MOODS.get(results.ship_decision or "", "inconclusive")
+        return decision_words(results), mood
     if isinstance(results, ScoreResults):
-        return f"from 0 to 1: {'; '.join(f'{one.judge.model_id} {share(one.summary)}' for one in results.judges)}", None
+        scores = "; ".join(f"{one.judge.model_id} {share(one.summary)}" for one in results.judges)
+        return f"mean score from 0 to 1: {scores}", None
     wins = [f"{one.judge.model_id} {share(one.criteria[-1].wins)}" for one in results.judges if one.criteria]
     return f"output 1 wins: {'; '.join(wins)}", None
 
 
 def _queue_status(site: SiteFolder, config: Path) -> list[str] | None:
-    """Return the status of the review queue with numbered reviewers and no notes. Return None if it is empty."""
+    """Return lines on the review queue in which reviewers are numbered. Return None if the queue is empty."""
     queue = queue_in(config)
     try:
         items = queue.items()

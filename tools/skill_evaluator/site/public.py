@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from skill_evaluator.checks.declared import check_of
 from skill_evaluator.comparing.declarations import schema_places
 from skill_evaluator.library.components import Component
-from skill_evaluator.metrics.diagnosis.per_field import label
+from skill_evaluator.metrics.fields import label
 from skill_evaluator.records.record import CaseRecord, Record, check_path
 from skill_evaluator.records.summaries import FieldSummary
 from skill_evaluator.text import counted
@@ -45,25 +45,25 @@ class PublicNames:
         }
         self._choices = component.schema is None  # labels of a multiple-choice question are its options
 
-    def standing(self, standing: ComponentStatus) -> ComponentStatus:
-        """Return the standing without private names."""
-        history = standing.history
+    def status(self, status: ComponentStatus) -> ComponentStatus:
+        """Return the status of a component without private names."""
+        history = status.history
         models = [one.model_copy(update={"points": [*map(self._public_point, one.points)]}) for one in history.models]
         return replace(
-            standing,
-            newest={model_id: self.record(record) for model_id, record in standing.newest.items()},
+            status,
+            newest={model_id: self.record(record) for model_id, record in status.newest.items()},
             history=history.model_copy(update={"models": models}),
         )
 
-    def remarks(self, standing: ComponentStatus) -> list[str]:
-        """Return a remark with the number of fields of the newest records that are not shown."""
-        every = {path for record in standing.newest.values() for path in record.per_field}
+    def remarks(self, status: ComponentStatus) -> list[str]:
+        """Return a remark with the number of fields that are not shown, or an empty list if all are shown."""
+        every = {path for record in status.newest.values() for path in record.per_field}
         hidden = len(every - self._paths)
         hint = "The name may be text of an answer."
         return [f"Not shown: {counted(hidden, 'field')} that the schema does not name. {hint}"] if hidden else []
 
     def record(self, record: Record) -> Record:
-        """Return a record with only the fields and labels that the schema names."""
+        """Return a record that has only the fields and labels that the schema names."""
         return record.model_copy(
             update={
                 "per_field": {
@@ -90,7 +90,7 @@ class PublicNames:
         return case.model_copy(update={**by_path, "checks": checks})
 
     def _public_field(self, path: str, field: FieldSummary) -> FieldSummary:
-        """Merge undeclared labels of a field's confusion matrix. Remove it if no truth is a declared label."""
+        """Merge undeclared labels of a field's confusion matrix; remove the matrix if no truth is a declared label."""
         if field.confusion is None or self._choices:
             return field
         named = self._labels.get(path, set()) | {label(None)}
@@ -126,7 +126,6 @@ class PublicNames:
         )
 
     def _public_reasons(self, verdict: ModelVerdict | Step) -> dict[str, Any]:
-        """Return the reasons and falls of a verdict, with undeclared fields described instead of named."""
         unnamed = {
             path: _UNNAMED[path.startswith(check_path(""))] for path, _ in verdict.falls if path not in self._paths
         }

@@ -13,7 +13,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
-from skill_evaluator.display import amount, number, signed
+from skill_evaluator.display import WHOLE, amount, number, signed
 from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections_of
 from skill_evaluator.display.safe_text import visible
@@ -37,7 +37,7 @@ class Pages:
         self.site = site
 
     def write(self, address: str, template: str, *, max_text: int = MAX_TEXT, **shown: Any) -> None:
-        """Render a page; texts are cut to `max_text` characters."""
+        """Render a template with the values `shown` and write the page; texts are cut to `max_text` characters."""
         page = {
             "place": address,
             "root": "../" * address.count("/"),
@@ -50,7 +50,7 @@ class Pages:
 
     @cached_property
     def templates(self) -> jinja2.Environment:
-        """The environment of the templates."""
+        """The jinja2 environment of the templates."""
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_HERE / "templates"),
             autoescape=True,
@@ -59,7 +59,7 @@ class Pages:
             undefined=jinja2.StrictUndefined,
             finalize=jinja2.pass_context(_printable),
         )
-        environment.globals |= {"MARKS": MARKS, "counted": counted}
+        environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "counted": counted}
         environment.filters |= {
             "amount": amount,
             "columns": html_columns,
@@ -93,19 +93,19 @@ def _uncut(text: str) -> Markup:
 
 
 def _link(address: str, root: str = "") -> Markup:
-    """Return the link to a page of the site from a page whose path to the root is `root`."""
+    """Return the link to a page; `root` is the path from the page with the link to the root of the site."""
     return escape(root + address.removeprefix("./"))
 
 
 def _prose(text: str) -> Markup:
-    """Return a sentence in which text between backticks is code."""
+    """Return a sentence as HTML in which text between backticks is code."""
     parts = re.split("`", visible(text, keep="\n\t"))
     marked = (Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
     return Markup("").join(marked)
 
 
 def _drawn_charts(block: Chart) -> Sequence[Any]:
-    """Return each drawing of a chart with its title, note and SVG."""
+    """Return each drawing of a chart with its SVG, title and note."""
     return [
         (drawing, page_chart(drawing.draw(), f"{block.name}{at}", narrowed=block.name != "heat"))
         for at, drawing in enumerate(block.drawings)

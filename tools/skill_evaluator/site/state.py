@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from skill_evaluator.display import WHOLE, probability, signed
 from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
 from skill_evaluator.display.pages import Line, LinePart
 from skill_evaluator.display.sheets import Cell
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.summary import Reader, conclude, fall_words, interval_words, measure_step, try_step
+from skill_evaluator.reports.summary import Reader, fall_words, measure_step, next_step, sure_words, try_step
 from skill_evaluator.site.component import verdict_of
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, new_cases_words
@@ -26,21 +25,12 @@ _LARGE_DROP = 0.1  # a field that fell further is named even if the verdict is i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PastRegression:
-    """An earlier version that regressed; the description names the version that fixed it."""
-
-    version: str
-    address: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentState:
-    """The state of a component. If it was never measured, `version` is "" and `reason` says why.
+    """The newest version of a component. If it was never measured, `version` is "" and `reason` names the reason.
 
-    `alarm`: the newest version regressed or could not be measured. `verdicts` pairs each verdict on it with the words
-    on its baseline. `where` names the largest loss, `sure` the evidence and `next` the next step, all of one model and
-    one baseline. `calm`: nothing was lost.
+    `alarm`: it regressed or could not be measured. `calm`: nothing was lost. `verdicts` pairs each verdict with text on
+    its baseline. `where` names the largest loss, `sure` its evidence, and `next` the next step, all for one model and
+    baseline. `past` has a line for each earlier version that regressed.
     """
 
     component: str
@@ -54,36 +44,36 @@ class ComponentState:
     sure: str = ""
     next: Line = field(default_factory=Line)
     unmeasured: Sequence[str] = ()
-    past: Sequence[PastRegression] = ()
+    past: Sequence[Line] = ()
 
     @property
     def address(self) -> str:
-        """The page of the component."""
+        """The address of the component's page."""
         return component_address(self.component)
 
     @property
     def verdict_address(self) -> str:
-        """The page of the verdict on the newest version."""
+        """The address of the verdict on the newest version."""
         return verdict_address(self.component, self.version)
 
 
 def component_state(
-    name: str, standing: ComponentStatus, comparisons: Comparisons, rows: Sequence[Row]
+    name: str, status: ComponentStatus, comparisons: Comparisons, rows: Sequence[Row]
 ) -> ComponentState:
-    """Return the state of a measured component; `rows` are all its runs."""
-    newest, metric = standing.history.newest, standing.history.metric
-    verdicts = list(_verdicts_since(standing))
-    unmeasured, failed = _unmeasured_runs(standing, rows)
+    """Return the state of a measured component; `rows` are all its runs, complete or not."""
+    newest = status.history.newest
+    verdicts = list(_verdicts_since(status))
+    unmeasured, failed = _unmeasured_runs(status, rows)
     regressed = any(verdict == "regressed" for verdict, _ in verdicts)
     result = comparisons.versions.get(newest)
-    model = None if result is None else _deciding_model(result, standing)
+    model = None if result is None else _deciding_model(result, status)
     if result is None or model is None:
         where = Line("there is no lower version to compare it with")
-        sure = can_show(min(record.n_cases for record in standing.newest.values()))
+        sure = can_show(min(record.n_cases for record in status.newest.values()))
         following, calm = Line(try_step(name, Reader())), True
     else:
-        where, sure, following = where_line(name, model), certainty(model, metric), next_line(result, model)
-        if standing.history.unmeasured:
+        where, sure, following = _where_line(name, model), certainty(model), _next_line(result, model)
+        if status.history.unmeasured:
             following = Line(measure_step(name, Reader()))
         calm = model.verdict in SOUND and _largest_fall(model) > -_LARGE_DROP
     return ComponentState(
@@ -91,20 +81,19 @@ def component_state(
         version=newest,
         alarm=regressed or failed,
         calm=calm and not regressed,
-        ship=ship_words(standing),
+        ship=_ship_words(status),
         verdicts=verdicts,
         where=where,
         sure=sure,
         next=following,
         unmeasured=unmeasured,
-        past=list(_past_regressions(name, standing.history)),
+        past=list(_past_regressions(name, status.history)),
     )
 
 
-def ship_words(standing: ComponentStatus) -> str:
-    """Return the version and model to ship, in words."""
-    advice, newest = standing.ranking.advice, standing.history.newest
-    models = [advice.model_id] if advice.model_id else list(standing.newest)
+def _ship_words(status: ComponentStatus) -> str:
+    advice, newest = status.ranking.advice, status.history.newest
+    models = [advice.model_id] if advice.model_id else list(status.newest)
     model = f" with {models[0]}" if len(models) == 1 else ""
     unnamed = "" if model else " (no model stands out)"
     if advice.version in (None, newest):
@@ -112,8 +101,8 @@ def ship_words(standing: ComponentStatus) -> str:
     return f"ship {version_words(advice.version or '')}{model} instead{unnamed}"
 
 
-def _deciding_model(result: ComparisonResult, standing: ComponentStatus) -> ModelVerdict | None:
-    """Return the model whose figures are shown: the model that lost most, else the model to ship. None if none."""
+def _deciding_model(result: ComparisonResult, status: ComponentStatus) -> ModelVerdict | None:
+    """Return the model to show: the one that lost most, else the one to ship. Return None if none is compared."""
     models = [model for model in result.models if model.baseline is not None]
     if not models:
         return None
@@ -123,15 +112,15 @@ def _deciding_model(result: ComparisonResult, standing: ComponentStatus) -> Mode
         return worst
     if _largest_fall(fell) <= -_LARGE_DROP:
         return fell
-    return next((model for model in models if model.model_id == standing.ranking.advice.model_id), worst)
+    return next((model for model in models if model.model_id == status.ranking.advice.model_id), worst)
 
 
-def _verdicts_since(standing: ComponentStatus) -> Iterator[tuple[str, str]]:
-    """Yield each verdict on the newest version with words on its baseline and models, the latest baseline first."""
-    models = list(standing.history.newest_steps)
+def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
+    """Yield each verdict on the newest version and a text on its baseline and models, the latest baseline first."""
+    models = list(status.history.newest_steps)
     by_verdict: dict[tuple[str, str | None], list[str]] = {}
     for model in models:
-        current = verdict_of(model, standing)
+        current = verdict_of(model, status)
         for verdict in filter(None, (current, current["also"])):
             by_verdict.setdefault((verdict["verdict"] or "first", verdict["before"]), []).append(model)
     rank = ["first", *WORST_FIRST]
@@ -142,10 +131,10 @@ def _verdicts_since(standing: ComponentStatus) -> Iterator[tuple[str, str]]:
         yield verdict, since + ("" if len(named) == len(models) else f" with {listed(named, _MAX_NAMED)}")
 
 
-def _unmeasured_runs(standing: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
-    """Return the reasons why runs of the newest version do not count, and True if outputs could not be read."""
-    newest = precedence(standing.history.newest)
-    measured = {(record.model_id, record.skill_version) for record in standing.newest.values()}
+def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
+    """Return sentences on runs of the newest version that do not count, and whether outputs could not be read."""
+    newest = precedence(status.history.newest)
+    measured = {(record.model_id, record.skill_version) for record in status.newest.values()}
     lacking = {
         (row.model_id, row.skill_version): row
         for row in rows
@@ -167,8 +156,8 @@ def _largest_fall(model: ModelVerdict) -> float:
     return 0.0 if fell is None else fell.difference or 0.0
 
 
-def where_line(name: str, model: ModelVerdict) -> Line:
-    """Name the field and the cases in which a model lost most since its baseline, with links to their outputs."""
+def _where_line(name: str, model: ModelVerdict) -> Line:
+    """Return a line with links to the field that fell most and the cases that are worse than the baseline."""
     assert model.baseline is not None  # noqa: S101  (callers choose compared models)
     against = f" with {model.model_id} since {version_words(model.baseline.skill_version)}"
     if model.verdict == "incomparable":
@@ -185,49 +174,21 @@ def where_line(name: str, model: ModelVerdict) -> Line:
 
 
 def links(pages: Sequence[tuple[str, str]], limit: int) -> list[LinePart]:
-    """List the first `limit` pages, each with its name and address, and count the others."""
+    """Return the first `limit` of some (name, address) pairs as links, and the number of further pages."""
     parts: list[LinePart] = []
     for name, address in pages[:limit]:
         parts += [", ", Cell(name, link=address)]
     return parts[1:] + ([f" and {len(pages) - limit} more"] if len(pages) > limit else [])
 
 
-def certainty(model: ModelVerdict, metric: str) -> str:
-    """Return the change that decides a verdict, with its confidence interval, adjusted p-value and number of cases."""
-    since = model.only_since_accepted
-    primary = next((measure for measure in model.metrics if measure.metric == metric), None)
-    fell = [measure for measure in (*model.metrics, *model.fields) if measure.verdict == "regressed" or measure.harmed]
-    measure = primary if primary in fell else next(iter(fell), primary)
-    if since is not None:
-        change = change_words(since.metric, since.difference, since.ci95, since.q, model.n_cases)
-        return f"since {version_words(since.version)}: {change}"
-    if measure is None or measure.difference is None:
-        return "no figure can be compared"
-    return change_words(
-        measure.metric or WHOLE, measure.difference, measure.ci95, measure.q, measure.n_cases, model.verdict
-    )
+def certainty(model: ModelVerdict) -> str:
+    """Format the change that decides a verdict with its evidence, and the bound for new cases if nothing was lost."""
+    change = sure_words(model, is_named=False) or "no figure can be compared"
+    return f"{change}; {new_cases_words(model.n_cases)}" if model.verdict in SOUND else change
 
 
-def change_words(
-    metric: str,
-    difference: float | None,
-    ci95: tuple[float, float] | None,
-    q: float | None,
-    cases: int,
-    verdict: str = "",
-) -> str:
-    """Format a change with its confidence interval, adjusted p-value and number of cases.
-
-    If the verdict is improved or unchanged, the words also say how many new cases may get worse.
-    """
-    spread = interval_words(ci95, cases)
-    chance = "" if q is None else f"adjusted p-value {probability(q)}"
-    change = ", ".join(filter(None, [f"{metric} {signed(difference)}", spread, chance, counted(cases, "case")]))
-    return f"{change}; {new_cases_words(cases)}" if verdict in SOUND else change
-
-
-def next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
-    """Return the next step for a model as a sentence with a command or a link."""
+def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
+    """Return the next step for a model as a line with a command or with links to pages."""
     name, version = result.skill, model.candidate.skill_version
     comparison = Cell("the comparison", link=compare_address(name, version))
     if model.has_loss_to_see:
@@ -240,17 +201,12 @@ def next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
         else:
             return Line("look at ", comparison)
         return Line("look at ", lost, " and ", comparison)
-    step = conclude(judged_alone(result, model), Reader(outputs={})).next
+    step = next_step(result, model, Reader(outputs={}))
     return Line(step) if "`" in step else Line(step, "; see ", comparison)
 
 
-def judged_alone(result: ComparisonResult, model: ModelVerdict) -> ComparisonResult:
-    """Return a comparison with one of its models."""
-    return result.model_copy(update={"models": [model], "verdict": model.verdict})
-
-
-def _past_regressions(name: str, history: History) -> Iterator[PastRegression]:
-    """Yield the regressed versions among the newest, highest first, each with the version that fixed it."""
+def _past_regressions(name: str, history: History) -> Iterator[Line]:
+    """Yield a line for each regressed version among the newest, highest first, with the version that fixed it."""
     fell: dict[tuple[str, str], list[tuple[str, str]]] = {}
     dates: dict[str, str] = {}
     for model in history.models:
@@ -268,5 +224,5 @@ def _past_regressions(name: str, history: History) -> Iterator[PastRegression]:
         fixes = {fixed for _, fixed in models}
         end = "no later version is better" if "" in fixes else f"fixed in {version_words(max(fixes, key=precedence))}"
         named = listed([model for model, _ in models], _MAX_NAMED)
-        description = f"had regressed since {version_words(before)} with {named} ({dates[version]}); {end}"
-        yield PastRegression(version=version, address=verdict_address(name, version), description=description)
+        link = Cell(version_words(version), link=verdict_address(name, version))
+        yield Line(link, f" had regressed since {version_words(before)} with {named} ({dates[version]}); {end}")

@@ -26,13 +26,13 @@ _Row = TypeVar("_Row")
 
 
 class SiteFolder:
-    """The files of one build; `written` and `removed` count the changed files.
+    """The folder of one build; `written` and `removed` count the changed files.
 
-    `problems` has the reason why a file could not be read, by name; the build continues without it.
+    `problems` maps the part of the library that could not be read to the error; the build continues without it.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Take an empty or new folder, or a folder with a site; raise StorageError for any other."""
+        """Use a new or empty folder, or the folder of an earlier build. Raise StorageError for any other."""
         self._folder = folder
         self._names = {MARKER}
         self.written = 0
@@ -46,7 +46,7 @@ class SiteFolder:
         replace_text(marker, "")
 
     def note(self, name: str, problem: Exception) -> None:
-        """Record and print the reason why a part of the library is not on the pages."""
+        """Record the error of a part of the library that is not on the pages, and print it to stderr."""
         self.problems[name] = problem
         print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MAX_PROBLEM)}", file=sys.stderr)
 
@@ -80,7 +80,7 @@ def refuse_page_name(name: str, error: type[SkillEvaluatorError]) -> None:
 
 
 def first_rows(rows: Iterable[_Row], limit: int) -> tuple[list[_Row], int]:
-    """Return the first rows of a table, and the number of rows for which a page of at most 1 MB has no room.
+    """Return the first `limit` rows, and the number of the other rows, for which a page of 1 MB has no room.
 
     >>> first_rows("abc", 2)
     (['a', 'b'], 1)

@@ -1,7 +1,4 @@
-"""The dimensions of a regression, and the rules that turn its impacts into a severity and a ship decision.
-
-Code applies these rules, not a model, and they are all in this module.
-"""
+"""The dimensions of a regression, and the rules by which code, not a model, decides whether a version ships."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,8 +54,7 @@ def dimensions_of(
     """Return the named dimensions (repeated, or separated by commas), or those of a preset.
 
     An unknown name defines a new dimension. Factuality and the `blocking` dimensions block, and correctness in the
-    preset `code`; `blocking` names without a dimension are ignored. Raise ConfigError for an unknown preset and for a
-    repeated or unprintable name.
+    preset `code`. Raise ConfigError for an unknown preset and for a repeated or unprintable name.
 
     >>> [dimension.name for dimension in dimensions_of(["factuality, Format Adherence"])]
     ['factuality', 'format_adherence']
@@ -81,7 +77,7 @@ def dimensions_of(
 
 
 def dimension_name(text: str) -> str:
-    """Return the name of a dimension in the form of records.
+    """Return the name of a dimension in lower case, with underscores between its words.
 
     >>> dimension_name(" Format-Adherence ")
     'format_adherence'
@@ -101,7 +97,7 @@ def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipRules:
-    """The decision on one regression of low impact, and whether a person must always approve (`high_stakes`)."""
+    """`one_low`: the decision on one regression of low impact; `high_stakes`: whether a person must always approve."""
 
     one_low: Literal["ship", "review_required"] = "review_required"
     high_stakes: bool = False
@@ -118,7 +114,7 @@ def severity_of(impacts: Iterable[Impact]) -> RegressionSeverity:
 
 
 def decide(worse: Mapping[str, Impact], dimensions: Sequence[Dimension], rules: ShipRules) -> tuple[ShipDecision, str]:
-    """Return the decision on these regressions and its reason, by the first rule that applies.
+    """Return the decision and its reason; `worse` has the impact of each regression by dimension.
 
     >>> decide({"tone": "low"}, [], ShipRules())
     ('review_required', 'one regression of low impact: tone')

@@ -27,6 +27,7 @@ def _without_surrogates(text: object) -> object:
 
 Winner = Annotated[Literal[1, 2, "tie"], BeforeValidator(_refuse_booleans)]
 Order = Annotated[Literal[1, 2], BeforeValidator(_refuse_booleans)]
+ORDERS: tuple[Order, Order] = (1, 2)  # the number of the output that is shown first
 Index = Annotated[int, Field(ge=0, strict=True)]
 Level = Annotated[int, Field(ge=1, le=10, strict=True)]
 JudgeText = Annotated[str, BeforeValidator(_without_surrogates)]
@@ -58,6 +59,9 @@ class StoredScore(StrictModel):
     confidence: Share | None = None
 
 
+StoredLine = StoredVerdict | StoredScore
+
+
 class JudgeRecord(FrozenModel):
     """A judge and its calls; amounts are null if unknown. `hit_rate`: the share of cached input tokens."""
 
@@ -84,7 +88,7 @@ class NoUsableOutput(FrozenModel):
 def no_usable_output(
     unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Describe a judge without a usable output, with an example. Return None if an `expected` output counts."""
+    """Describe outputs of which none counts, with an example. Return None if at least one of `expected` counts."""
     if sum(unscored.values()) < expected or not expected:
         return None
     return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])
@@ -96,7 +100,7 @@ def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
 
 
 def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None) -> JudgeRecord:
-    """Build the record of a judge and its calls."""
+    """Return the record of a judge, with the amounts of all its calls."""
     completions = [replicate.completion for replicate in answers.values() if replicate.completion is not None]
     usage = [completion.usage for completion in completions]
     inputs = total_or_none(one.input_tokens for one in usage)

@@ -1,7 +1,4 @@
-"""The local server of the review page: static files and JSON.
-
-It does not show why an item is queued: a reviewer who knows that a judge would block looks for a reason to block.
-"""
+"""The local server of the review page. It does not show why an item is queued, which would bias the reviewer."""
 
 import json
 from http import HTTPStatus
@@ -12,15 +9,14 @@ from urllib.parse import parse_qs
 from skill_evaluator.display import loopback
 from skill_evaluator.errors import JudgeError, StorageError
 from skill_evaluator.judges.review import queue as reviews
-from skill_evaluator.judges.review.items import ReviewItem
-from skill_evaluator.judges.review.queue import ReviewLabel, ReviewQueue
+from skill_evaluator.judges.review.queue import ReviewItem, ReviewLabel, ReviewQueue
 from skill_evaluator.text import marked_differences
 
 _FILES = {"": ("index.html", "html"), "review.css": ("review.css", "css"), "review.js": ("review.js", "javascript")}
 
 
 def item_screen(item: ReviewItem, reviewer: str, label: ReviewLabel | None = None) -> dict[str, Any]:
-    """Return the page's data for an item, with the answers and the note of the reviewer's earlier label."""
+    """Return the data of an item's page, with the answers and the note of the reviewer's earlier label."""
     first = reviews.first_shown(item, reviewer)
     outputs = item.outputs if first == 1 else item.outputs[::-1]
     return {
@@ -45,8 +41,6 @@ class ReviewServer(loopback.LoopbackServer):
 
 
 class _ReviewHandler(loopback.PageHandler):
-    """One connection of a browser."""
-
     server: ReviewServer
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -79,7 +73,7 @@ class _ReviewHandler(loopback.PageHandler):
     def _value(self, path: str, reviewer: str) -> dict[str, Any]:
         queue = self.server.queue
         if (self.command, path) == ("POST", "labels"):
-            queue.label(loopback.sent(self, ReviewLabel, "label"))
+            queue.label(loopback.read_body(self, ReviewLabel, "label"))
             return {}
         if self.command != "GET" or not (path == "queue" or path.startswith("items/")):
             raise loopback.RefusedError(HTTPStatus.NOT_FOUND, "page not found")

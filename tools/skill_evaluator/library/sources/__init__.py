@@ -29,7 +29,7 @@ from skill_evaluator.library.sources.tree import (
     folder_tree,
 )
 from skill_evaluator.repository import within
-from skill_evaluator.text import comparable_version, digest, nearest
+from skill_evaluator.text import digest, nearest
 
 _AS_PROGRAM = "name the program that renders it: `program:` in the front matter of a component"
 NOT_READ: Mapping[str, str] = {
@@ -123,18 +123,16 @@ def numbered(
     '0.3.0+0123abcd'
     """
     # the oldest run of a version wins
-    by_version = {version: row_digests for version, row_digests in recorded if semver.Version.is_valid(version)}
-    versions = sorted(by_version, key=_order)
-    if matching := [version for version in versions if _is_same(digests, by_version[version])]:
+    of_versions = {version: digests_of_row for version, digests_of_row in recorded if semver.Version.is_valid(version)}
+    versions = sorted(of_versions, key=semver.Version.parse)
+    matching = [version for version in versions if _is_same(digests, of_versions[version])]
+    if matching:
         return matching[-1]
-    lower = [version for version in versions if below is None or _order(version) < _order(below)]
-    highest = _order(lower[-1]) if lower else semver.Version(0)
+    upper = None if below is None else semver.Version.parse(below)
+    lower = [version for version in versions if upper is None or semver.Version.parse(version) < upper]
+    highest = semver.Version.parse(lower[-1]) if lower else semver.Version(0)
     raised = highest.bump_minor() if below is None else highest.bump_patch()
     return f"{raised}+{digests['prompt'].removeprefix('sha256:')[:8]}"
-
-
-def _order(version: str) -> semver.Version:
-    return semver.Version.parse(comparable_version(version))
 
 
 def _is_same(digests: Mapping[str, str], recorded: Mapping[str, str]) -> bool:

@@ -1,0 +1,219 @@
+"""Reproducibility: metrics that compare the outputs of one case with each other, without a ground truth."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from math import fsum
+from operator import mul
+
+from skill_evaluator.comparing.array_items import MemoizedValue
+from skill_evaluator.comparing.comparison import compare_values, counted_weight
+from skill_evaluator.metrics.base import CaseOutputs
+from skill_evaluator.metrics.fields import field_values
+
+CountedOutput = tuple[MemoizedValue, int]  # an output and its count
+_SAMPLED_PAIRS = 2_000
+_MAX_OUTPUTS_FOR_ALL_PAIRS = 63  # pairs of more distinct outputs are sampled
+
+
+def pairwise_exact_match(outputs: CaseOutputs) -> float | None:
+    """Return the share of the N(N−1)/2 pairs of a case's outputs that are equal JSON values.
+
+    Range 0 to 1, 1 is best; an unparseable output equals no other; undefined for fewer than two outputs.
+
+    >>> outputs = CaseOutputs()
+    >>> for text in ("1", "1", "2"): outputs.add(text, text)
+    >>> round(pairwise_exact_match(outputs), 3)
+    0.333
+    """
+    return outputs.equal_pairs / outputs.pairs if outputs.pairs else None
+
+
+def distinct_outputs(outputs: CaseOutputs) -> float | None:
+    """Return the number of distinct parsed outputs of a case. Each unparseable output counts as distinct.
+
+    Range 1 to N, 1 is best; undefined for fewer than two outputs.
+
+    >>> outputs = CaseOutputs()
+    >>> for text in ("1", "1", "2"): outputs.add(text, text)
+    >>> distinct_outputs(outputs)
+    2.0
+    """
+    return float(len(outputs.groups) + outputs.unparsed) if outputs.n > 1 else None
+
+
+def tarr_at_n(outputs: CaseOutputs) -> float | None:
+    """Return 1 if the raw texts of all N outputs are the same, else 0.
+
+    Range {0, 1}, 1 is best; undefined for fewer than two outputs. Averaged over cases it is the total agreement rate of
+    Atil et al. 2024, https://arxiv.org/abs/2408.04667 (TARr@N).
+
+    >>> outputs = CaseOutputs()
+    >>> for text in ("1", "1.0"): outputs.add(text, "1")
+    >>> tarr_at_n(outputs), tara_at_n(outputs)
+    (0.0, 1.0)
+    """
+    return float(len(outputs.raw) == 1) if outputs.n > 1 else None
+
+
+def tara_at_n(outputs: CaseOutputs) -> float | None:
+    """Return 1 if all N outputs were parsed to equal JSON values, else 0.
+
+    Range {0, 1}, 1 is best; undefined for fewer than two outputs.
+
+    >>> outputs = CaseOutputs()
+    >>> for text in ("1", "no number"): outputs.add(text, "1" if text == "1" else None)
+    >>> tara_at_n(outputs)
+    0.0
+    """
+    return float(len(outputs.groups) == 1 and not outputs.unparsed) if outputs.n > 1 else None
+
+
+def pairwise_field_f1(outputs: CaseOutputs) -> float | None:
+    """Return the mean of `field_level_f1` over the N(N−1)/2 pairs of a case's outputs.
+
+    One output of a pair serves as the ground truth of the other; the result is symmetric. Range 0 to 1, 1 is best; a
+    pair with an unparseable output scores 0; undefined for fewer than two outputs, or if no field of any output counts.
+    With more than 63 distinct outputs, about 2,000 pairs are sampled: every output is in the same number of pairs, and
+    the sample is always the same.
+
+    >>> outputs = CaseOutputs()
+    >>> for text in ('{"a":1,"b":0}', '{"a":2,"b":0}'): outputs.add(text, text)
+    >>> pairwise_field_f1(outputs)
+    0.5
+    """
+    values = [(MemoizedValue(json.loads(text), outputs.plan), count) for text, count in sorted(outputs.groups.items())]
+    counts = outputs.plan.counts or any(counted_weight(compare_values(side, side))[1] for side, _ in values)
+    if not outputs.pairs or not counts:
+        return None
+    agreed = float(outputs.equal_pairs)
+    if len(values) > 1:
+        pairs = list(combinations(values, 2) if len(values) <= _MAX_OUTPUTS_FOR_ALL_PAIRS else _sampled_pairs(values))
+        times = [first_count * second_count for (_, first_count), (_, second_count) in pairs]
+        weights = [counted_weight(compare_values(first, second)) for (first, _), (second, _) in pairs]
+        shares = [2 * matched / (first + second) if first + second else 1.0 for matched, first, second in weights]
+        different = outputs.groups.total() * (outputs.groups.total() - 1) // 2 - outputs.equal_pairs
+        agreed += different * fsum(map(mul, times, shares)) / sum(times)
+    return min(1.0, agreed / outputs.pairs)
+
+
+def _sampled_pairs(values: list[CountedOutput]) -> Iterator[tuple[CountedOutput, CountedOutput]]:
+    """Yield pairs in which every value occurs equally often. The same values always give the same pairs."""
+    order = random.Random(0).sample(values, len(values))  # noqa: S311 (no secret)
+    for distance in range(1, max(2, _SAMPLED_PAIRS // len(order) + 1)):
+        yield from zip(order, order[distance:] + order[:distance], strict=True)
+
+
+def field_stability_by_path(outputs: CaseOutputs) -> dict[str, float]:
+    """Return the share of outputs with the most frequent value, by leaf path.
+
+    Values are compared by canonical form (an array path by its multiset of values; tolerances do not apply). Absent is
+    a value; an unparseable output shares no value. Range 1/N (0 if no output was parsed) to 1, 1 is best; empty for
+    fewer than two outputs.
+
+    >>> outputs = CaseOutputs()
+    >>> for text in ('{"a":1}', '{"a":1}', '{"a":2}'): outputs.add(text, text)
+    >>> round(field_stability_by_path(outputs)["a"], 3)
+    0.667
+    """
+    if outputs.n < 2:
+        return {}
+    return {path: max(counts.values(), default=0) / outputs.n for path, counts in field_values(outputs).items()}
+
+
+def field_stability(outputs: CaseOutputs) -> float | None:
+    """Return the mean over the fields of the share of outputs with the most frequent value.
+
+    Range 0 to 1, 1 is best; undefined for fewer than two outputs or without fields.
+
+    >>> outputs = CaseOutputs()
+    >>> for text in ('{"a":1,"b":1}', '{"a":1,"b":2}'): outputs.add(text, text)
+    >>> field_stability(outputs)
+    0.75
+    """
+    shares = field_stability_by_path(outputs)
+    return sum(shares.values()) / len(shares) if shares else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayLengths:
+    """The lengths of one array over a case's outputs: the share of the most frequent length, and the extremes.
+
+    The extremes are None if no output was parsed.
+    """
+
+    stability: float
+    shortest: int | None
+    longest: int | None
+
+
+def array_lengths(outputs: CaseOutputs) -> dict[str, ArrayLengths]:
+    """Return the lengths of each array by its path: the share of the most frequent one, the shortest and the longest.
+
+    An absent array has length 0; arrays inside array items are pooled by path; an unparseable output shares no length.
+    `stability` ranges from 1/N (0 if nothing was parsed) to 1, 1 is best. Return an empty mapping for fewer than two
+    outputs.
+
+    >>> outputs = CaseOutputs()
+    >>> for text in ('{"a":[1,2]}', '{"a":[2,3]}', '{"a":[1]}', '{}'): outputs.add(text, text)
+    >>> array_lengths(outputs)["a"]
+    ArrayLengths(stability=0.5, shortest=0, longest=2)
+    """
+    if outputs.n < 2:
+        return {}
+    tallied = {path: Counter[int]() for path in outputs.plan.arrays} | outputs.tally().lengths
+    parsed = outputs.groups.total()
+    arrays = {}
+    for path, lengths in tallied.items():
+        absent = parsed - lengths.total()
+        counts = lengths + Counter({0: absent}) if absent else lengths
+        arrays[path] = ArrayLengths(
+            stability=max(counts.values(), default=0) / outputs.n,
+            shortest=min(counts, default=None),
+            longest=max(counts, default=None),
+        )
+    return arrays
+
+
+def array_length_stability(outputs: CaseOutputs) -> float | None:
+    """Return the mean over the arrays of the share of outputs with the most frequent length.
+
+    Range 0 to 1, 1 is best; undefined for fewer than two outputs, or if neither schema nor outputs have an array.
+
+    >>> outputs = CaseOutputs()
+    >>> for text in ('{"a":[1],"b":[]}', '{"a":[2],"b":[3]}'): outputs.add(text, text)
+    >>> array_length_stability(outputs)
+    0.75
+    """
+    arrays = array_lengths(outputs)
+    return sum(one.stability for one in arrays.values()) / len(arrays) if arrays else None
+
+
+def krippendorff_alpha(units: Iterable[Mapping[Hashable, int]]) -> float | None:
+    """Return nominal α = 1 − observed ÷ expected disagreement. A unit maps each value to its count.
+
+    Only units with two or more values count. With n values, n_c of value c, and n_uc of value c in unit u with m_u
+    values, α = [(n − 1) Σ_u Σ_c n_uc (n_uc − 1) ÷ (m_u − 1) − Σ_c n_c (n_c − 1)] ÷ [n (n − 1) − Σ_c n_c (n_c − 1)].
+    Units may have different numbers of values. Range −1 to 1, 1 is best, 0 is chance. α is undefined if no unit has two
+    values, or if all values are equal, since the expected disagreement is then 0.
+    Krippendorff 2011, https://repository.upenn.edu/asc_papers/43.
+
+    >>> krippendorff_alpha([{"yes": 2}, {"no": 2}])
+    1.0
+    >>> round(krippendorff_alpha([{"yes": 2}, {"no": 1, "yes": 1}]), 3)
+    0.0
+    """
+    totals: Counter[Hashable] = Counter()
+    agreeing = 0.0
+    for unit in units:
+        count_of_unit = sum(unit.values())
+        if count_of_unit > 1:
+            agreeing += sum(count * (count - 1) for count in unit.values()) / (count_of_unit - 1)
+            totals.update(unit)
+    n = totals.total()
+    chance_pairs = sum(count * (count - 1) for count in totals.values())
+    possible = n * (n - 1) - chance_pairs
+    return ((n - 1) * agreeing - chance_pairs) / possible if possible else None

@@ -56,13 +56,6 @@ def test_import_writes_cases_that_evaluate_accepts(tmp_path: Path) -> None:
         assert again.err.endswith("the new rows with --new\n"), content
 
 
-def test_import_reads_the_column_ground_truth_by_default(library: Library) -> None:
-    table = 'text,ground_truth,note\na,"{""title"": ""A"", ""year"": 2024}",x\n'
-    assert "1 with ground truth" in imported(library, "new.csv", table, "--input", "text", "--yes").out
-    assert read(library.root / CASES / "new-1" / "ground_truth.json") == {"title": "A", "year": 2024}
-    assert not (library.root / CASES / "new-1" / "meta.json").exists()
-
-
 def test_import_adds_new_rows_of_a_grown_table(library: Library) -> None:
     rows = [f'"text {number}\n",t,{number}' for number in range(1, 11)]
     for count, new, known in ((2, 2, 0), (3, 1, 2), (10, 7, 3), (10, 0, 10)):  # ten rows have longer numbers
@@ -206,11 +199,6 @@ def test_text_truths_are_imported_without_schema(bare: Library) -> None:
     assert files_of(bare, "x-1") == {"document.md": "Why?", "expected.md": "So.\n"}
     assert not (bare.root / f"components/{SUPPORT}/schema.json").exists()
     assert bare.call("lint").code == 0
-
-
-def test_json_without_objects_or_path_is_refused(bare: Library) -> None:
-    assert imported_json(bare, {"a": 1}, *PATHS).refuses("items.json is not a list of objects")
-    assert imported_json(bare, [{"input": "x"}], *PATHS).refuses("no column 'input.text' in items.json")
 
 
 @given(truths=st.lists(json_values, min_size=1, max_size=4))

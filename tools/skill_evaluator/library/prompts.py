@@ -281,7 +281,6 @@ def _part(value: Any) -> Part:
 
 
 def _joined(parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield the parts with adjacent texts joined."""
     texts: list[str] = []
     for part in parts:
         if isinstance(part, str):

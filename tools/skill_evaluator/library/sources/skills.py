@@ -112,11 +112,7 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
         rows=tuple(cases.rows),
         rows_path=next(iter(evals), within(posixpath.dirname(key), f"evals/{_EVALS}")),
         rows_name="evals",
-        left_out=(
-            *cases.skipped.left_out(),
-            *sent_as_written(sent),
-            *_not_sent(tree, posixpath.dirname(key)),
-        ),
+        left_out=(*cases.skipped.left_out(), *sent_as_written(sent), *_not_sent(tree, posixpath.dirname(key))),
     )
 
 

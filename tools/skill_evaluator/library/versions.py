@@ -299,7 +299,7 @@ def component_with(component: Component, earlier: PastPrompt) -> tuple[Component
 
 
 def find_prompt(component: Component, earlier: PastPrompt) -> CommittedPrompt:
-    """Return the commit with an earlier prompt, found by its digest; a commit with the same version wins.
+    """Return an earlier prompt from the history of its file, found by digest; a commit with its version is preferred.
 
     Raise ComponentError if no local commit has it, and GitError outside a git repository.
     """

@@ -240,7 +240,8 @@ class _Configuration:
         changed = [f"options.{name}" for name in names]
         changed += [key for key in _OTHER_WAYS if test.get(key) or (key != "provider" and test["options"].get(key))]
         if changed:
-            raise ValueError(f"its {changed[0]} changes the prompt or the output; set it in defaultTest")
+            advice = "; set it in defaultTest" if names else ""
+            raise ValueError(f"its {changed[0]} changes the prompt or the output{advice}")
         for key in [*test, *(f"options.{name}" for name in test["options"])]:
             if not _SILENT_IN_TESTS.fullmatch(key):
                 self.leave(f"test {key}", _NOTHING)

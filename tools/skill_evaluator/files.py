@@ -33,6 +33,7 @@ os.umask(_UMASK)
 _SYNC_S = 0.2  # seconds between fsync calls, which take milliseconds each
 _MAX_JSON_LEVELS = 200  # outputs are limited to 64; validators fail at about 250, Python at about 1,000
 _MAX_VALUE_CHARS = 60
+SURROGATE = "a character is written as half of a surrogate pair, such as \\ud83d; write the character itself"
 _SECRET = ("api_key_env", "base_url")  # people paste credentials there by mistake
 _EXPECTED = {
     **dict.fromkeys(("model_type", "dict_type", "dataclass_type"), "a mapping of keys to values is expected"),
@@ -182,7 +183,7 @@ def validated(model: type[ModelT], value: Any, path: Path, error: type[SkillEval
     except ValidationError as problem:
         raise error(first_problem(problem, model, path)) from None
     except UnicodeEncodeError:  # raised by an error message that contains the value
-        raise error(f"half a surrogate pair, which is not valid text, in {path}") from None
+        raise error(f"{path}: {SURROGATE}") from None
 
 
 def first_problem(problem: ValidationError, model: type[BaseModel] | None = None, path: Path | None = None) -> str:

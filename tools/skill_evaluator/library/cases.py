@@ -20,6 +20,7 @@ from skill_evaluator.checks.declared import Check, DeclaredCheck, read_checks
 from skill_evaluator.comparing.declarations import SchemaPath, schema_places
 from skill_evaluator.errors import FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import (
+    SURROGATE,
     FrozenModel,
     SizeLimit,
     StrictModel,
@@ -59,7 +60,6 @@ from skill_evaluator.text import (
 )
 
 QUESTIONS = "questions.jsonl"
-_SURROGATE = "a character is written as half of a surrogate pair, such as \\ud83d; write the character itself"
 _NO_META = ("id", "question", "options", "answer", "not_applicable", "unreviewed")
 
 
@@ -408,7 +408,7 @@ def read_questions(path: Path, component: Component, on_problem: ProblemHandler)
             except ValidationError as problem:
                 problems.append(f"{path}:{number}: {first_problem(problem)}")
             except UnicodeEncodeError:
-                problems.append(f"{path}:{number}: {_SURROGATE}")
+                problems.append(f"{path}:{number}: {SURROGATE}")
             else:
                 if (first_line := lines.setdefault(question.id, number)) != number:
                     problems.append(f"{path}:{number}: id '{question.id}' is also the id of line {first_line}")
@@ -504,7 +504,7 @@ def _ready(case: Case, component: Component, source: Path | str) -> Case:
         raise FixtureError(f"the document of case '{case.id}' in {source} is empty")
     texts[TURNS] = canonical_json([turn.text for turn in case.turns])
     if broken := [name for name, text in texts.items() if any("\ud800" <= mark <= "\udfff" for mark in text)]:
-        raise FixtureError(f"case '{case.id}' in {source}: {broken[0]}: {_SURROGATE}")
+        raise FixtureError(f"case '{case.id}' in {source}: {broken[0]}: {SURROGATE}")
     other_names = component.prompt.names_in("system") | component.prompt.names_in("assistant")
     if files := sorted(name for name in other_names if isinstance(inputs.get(name), File)):
         raise FixtureError(f"case '{case.id}': '{files[0]}' is a file, which only user messages can contain")

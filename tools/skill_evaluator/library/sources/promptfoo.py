@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skill_evaluator.errors import ComponentError, FixtureError
-from skill_evaluator.files import parse_json, validated
+from skill_evaluator.files import SURROGATE, parse_json, validated
 from skill_evaluator.library.prompts import DOCUMENT, Prompt, PromptMessage
 from skill_evaluator.library.reading import as_list, json_value, parse_yaml, yaml_lines
 from skill_evaluator.library.sources.asserts import (
@@ -160,9 +160,7 @@ class _Configuration:
         rows: list[_CaseRow] = []
         schemas: list[Any] = []
         missing: set[str] = set()
-        for number, (path, line, test) in enumerate(self._tests()):
-            if number == _MAX_TESTS:
-                raise too_many
+        for path, line, test in self._tests():
             try:
                 merged = _merged(default, test)
                 self._refuse_other(merged, _mapping(test.get("options")), _mapping(default.get("options")))
@@ -414,7 +412,7 @@ def _parsed(name: str, text: str, path: Path) -> Any:
     parse = parse_json if is_json else partial(parse_yaml, as_written=True)
     value = json_value(parse(text, path, ComponentError))
     if "\\u" in text and re.search(r"[\ud800-\udfff]", json.dumps(value, ensure_ascii=False)):
-        raise ComponentError(f"{path} has a character that is half of a surrogate pair, such as \\ud83d")
+        raise ComponentError(f"{path}: {SURROGATE}")
     return value
 
 

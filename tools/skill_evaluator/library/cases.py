@@ -494,11 +494,11 @@ def _ready(case: Case, component: Component, source: Path | str) -> Case:
     """Check a case and set the inputs that its component uses, with the digests."""
     used, inputs = component.prompt.inputs, case.inputs
     if missing := [name for name in used if name not in inputs]:
-        place = f"'{missing[0]}' in {source if isinstance(source, str) else source / INPUTS}"
+        location = f"'{missing[0]}' in {source if isinstance(source, str) else source / INPUTS}"
         if isinstance(source, Path) and missing[0] == DOCUMENT:
-            place = str(source / "document.md")
+            location = str(source / "document.md")
         hint = nearest(missing[0], inputs) if inputs else ""
-        raise UnfilledError(f"case '{case.id}' has no {listed(missing)}: {place} is missing {hint}".rstrip())
+        raise UnfilledError(f"case '{case.id}' has no {listed(missing)}: {location} is missing {hint}".rstrip())
     texts = {name: text_of(value) for name, value in inputs.items()}
     if not texts.get(DOCUMENT, "x").strip():
         raise FixtureError(f"the document of case '{case.id}' in {source} is empty")

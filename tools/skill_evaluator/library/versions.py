@@ -114,7 +114,8 @@ def read_versions(
 
 def _read_folder(repository: Repository, commit: str, folder: str) -> dict[str, ComponentVersion]:
     depth = len(folder.split("/")) if folder not in ("", ".") else 0
-    blobs: dict[str, dict[str, str]] = {}  # of prompt.md and schema.json, by component and file name
+    # blob ids of prompt.md and schema.json by component and file name
+    blobs: dict[str, dict[str, str]] = {}
     for path, blob in repository.files(commit, folder).items():
         parts = path.split("/")[depth:]
         if len(parts) == 2 and parts[1] in (_PROMPT, _SCHEMA):

@@ -70,7 +70,6 @@ def test_invalid_prompt_is_refused(tmp_path: Path, prompt: str | bytes, message:
         ("# Title\n\n## Prompt\nRead.\n\n### How\n\nWell.\n\n## Notes\n\nNot this.\n", "Read.\n\n### How\n\nWell."),
         ("## Prompt\nRead.\n## Prompt\nNot this.\n", "Read."),
         ("## Prompts\nAll of it.\n", "## Prompts\nAll of it."),
-        ("Say ## Prompt\nand go on.\n", "Say ## Prompt\nand go on."),
     ],
 )
 def test_prompt_is_the_body_or_its_section(tmp_path: Path, body: str, prompt: str) -> None:
@@ -154,7 +153,6 @@ def test_invalid_schema_is_refused(tmp_path: Path, schema: Any, message: str) ->
     [
         {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"},
         {"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}},
-        {"properties": {"$ref": {"type": "string"}}},  # a field of that name
         {"const": {"$ref": "https://example.com/a.json"}},  # data, not a reference
     ],
 )

@@ -25,22 +25,12 @@ def test_model_requires_id_and_provider_alone(tmp_path: Path) -> None:
 
 
 def test_model_reads_every_key(tmp_path: Path) -> None:
+    params = "params: {max_output_tokens: 100, temperature: 0, min_p: 0.1}, price: {input: 0, output: 1.5}"
+    limits = "limits: {max_concurrency: 2, tokens_per_minute: 1000}, base_url: 'http://127.0.0.1:8000/v1'"
     write(
         tmp_path,
         "models.yaml",
-        """
-models:
-  - id: org/small:q4
-    provider: openai
-    api_id: small
-    params: {max_output_tokens: 100, temperature: 0, top_p: 1, min_p: 0.1}
-    profile: sampled
-    structured_output: none
-    base_url: http://127.0.0.1:8000/v1
-    api_key_env: MY_KEY
-    limits: {max_concurrency: 2, requests_per_minute: 60, tokens_per_minute: 1000}
-    price: {input: 0, output: 1.5}
-""",
+        f"models: [{{id: 'a:q4', provider: openai, api_id: small, {params}, {limits}}}]",
     )
     (model,) = load_models(tmp_path)
     assert (model.api_name, model.limits.tokens_per_minute) == ("small", 1000)

@@ -6,7 +6,7 @@ line of `questions.jsonl`. A case without a document is pending if `input-source
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -260,7 +260,8 @@ def read_cases(
     of_rows = component.origin and ConfinedFolder(
         component.origin.root, FixtureError, follow_links=component.limits.follow_links
     )
-    cases = cases_of_table(table, component, on_problem, ids, folders, of_rows or root)
+    selected = replace(table, rows=[row for row in table.rows if row[0] in ids])
+    cases = cases_of_table(selected, component, on_problem, folders, of_rows or root)
     for case_id in sorted(folders.keys() & ids - waiting):
         try:
             cases[case_id] = _read_case(folders[case_id], component, root)
@@ -273,11 +274,10 @@ def cases_of_table(
     table: CaseRows,
     component: Component,
     on_problem: ProblemHandler = refuse,
-    ids: Collection[str] | None = None,
     folders: Mapping[str, Path] = MappingProxyType({}),
     root: ConfinedFolder | None = None,
 ) -> dict[str, Case]:
-    """Make cases from the rows of a table with these ids (None: from all rows), by id.
+    """Make a case from each row of a table, by id.
 
     `on_problem` receives the problem of a row that is invalid or has the id of one of the `folders`. Files that rows
     name are read relative to the table and must be in `root`; without `root` the names are kept as values. Raise
@@ -291,8 +291,6 @@ def cases_of_table(
     sources = {case_id: str(folder) for case_id, folder in folders.items()}
     cases: dict[str, Case] = {}
     for case_id, line, row in table.rows:
-        if ids is not None and case_id not in ids:
-            continue
         location = f"{table.path}:{line}"
         try:
             if not is_file_name(case_id):

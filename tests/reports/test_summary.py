@@ -43,7 +43,7 @@ ACCEPT = (
     "next: accept it as the baseline of later versions: "
     "`skill-evaluator accept receipts 1.1.0 --reason 'unchanged against 1.0.0'`"
 )
-SAME = "how sure: field_level_f1 0.000 on 12 cases (95 % confidence interval -0.008 to +0.008, tolerance 0.05)"
+SAME = "how sure: field_level_f1 0.000 on 12 cases (95 % confidence interval -0.008 to +0.008, no drop beyond the tolerance 0.05)"
 LESS = "how sure: field_level_f1 -0.{} on 12 cases (95 % confidence interval -0.{} to -0.{}, adjusted p-value <0.001)"
 
 

@@ -111,7 +111,7 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Build a site: write its pages and remove those of earlier builds. Raise ComponentError if there is no component."""
+    """Write the pages of a site and remove those of earlier builds. Raise ComponentError if there is no component."""
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:
@@ -204,7 +204,7 @@ def _write_component(
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
-    """Return why no run is complete, and True if the reason is that too few outputs could be read."""
+    """Return the reason that no run is complete, and True if too few outputs could be read."""
     component = recorded.component
     try:
         find_cases(component, fixtures)

@@ -386,7 +386,7 @@ class ShownRun:
         return remarks
 
     def part(self, case_id: str, case: Case | None, limit: int = MAX_OUTPUTS) -> dict[str, Any]:
-        """Return the scores of a case in this run for its page, and at most `limit` distinct outputs if they are here."""
+        """Return the scores of a case in this run for its page, and up to `limit` distinct outputs if they are here."""
         record, case_record = self.record, self._case_records[case_id]
         part = _case_scores(record, case_record)
         if case is None:

@@ -23,7 +23,7 @@ class Contrast(FrozenModel):
 
     `q` is adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out. Otherwise the
     pair is `significant` if q ≤ α ÷ 2, because the scores also select which model is lower. `remedy` would decide an
-    inconclusive pair.
+    inconclusive pair. `fell_most` is the field in which the lower model is worst, with both scores; "" if none is.
     """
 
     higher: str
@@ -36,6 +36,7 @@ class Contrast(FrozenModel):
     as_good: bool = False
     significant: bool = False
     remedy: str | None = None
+    fell_most: str = Field(default="", exclude=True)
 
 
 class PromptEffect(FrozenModel):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations
 
+from skill_evaluator.display import WHOLE, arrow
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record, is_mixed
 from skill_evaluator.stats import ROUNDING, by_key, mean_or_none, rounded, unit_interval
@@ -221,11 +222,23 @@ def _contrasts(
             as_good, is_lower = primary.verdict == "unchanged", (primary.difference or 0.0) < -ROUNDING
             significant = is_lower and q <= rules.alpha / 2 and not as_good
             changed = {"q": round(q, 6), "as_good": as_good, "significant": significant, "remedy": result.remedy}
+            changed["fell_most"] = _fell_most(higher.record, lower.record, rules.primary_tolerance)
             contrast = Contrast.view(primary, higher=higher.name, lower=lower.name, **changed)
         contrasts.append(contrast)
     triples = zip(couples, results, strict=True)
     dominated = by_key((low.name, high.name) for (high, low), result in triples if _dominates(high, low, result))
     return contrasts, dominated
+
+
+def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
+    """Name the field that is lower by most and by more than the tolerance, with both accuracies; "" if none is."""
+    falls = []
+    for path, field in higher.per_field.items():
+        other = lower.per_field.get(path)
+        if other is not None and field.accuracy is not None and other.accuracy is not None:
+            falls.append((other.accuracy - field.accuracy, path, arrow(field.accuracy, other.accuracy)))
+    difference, path, scores = min(falls, default=(0.0, "", ""))
+    return f"{path or WHOLE} {scores}" if difference < -tolerance else ""
 
 
 def _dominates(higher: _Candidate, lower: _Candidate, result: ModelVerdict) -> bool:

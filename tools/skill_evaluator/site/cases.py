@@ -19,7 +19,7 @@ from skill_evaluator.display.addresses import case_address, field_anchor, run_ad
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.files import read_bytes
-from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.cases import Case
 from skill_evaluator.library.prompts import File
 from skill_evaluator.records.archive import RecordedRun
 from skill_evaluator.records.record import PASSED_FROM, CaseRecord, Record, Row, check_path, remedy, served_text
@@ -128,7 +128,7 @@ def write_cases(
     notice = None
     if names is None:
         try:
-            cases = {case.id: case for case in load_cases(component, compared.fixtures)}
+            cases = compared.cases
         except SkillEvaluatorError as problem:
             notice = f"The documents cannot be read: {problem}"
     ids = sorted({case_id for run in runs for case_id in run.case_ids})

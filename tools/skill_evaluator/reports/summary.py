@@ -320,12 +320,14 @@ def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> 
         remedy = model.remedy or next(iter(model.reasons), "more cases would decide it")
         again = reader.command("try" if model.candidate.draft else "evaluate", skill)
         return f"{remedy}; then run {again}" if reader.has_library else remedy
-    if not reader.has_library:
-        return "compare runs that are alike" if model.verdict == "incomparable" else "nothing is in the way"
     if model.verdict == "incomparable":
+        if not reader.has_library:
+            return "compare runs with the same cases, scorer and settings"
         if model.baseline is None:
             return try_step(skill, reader)
         return f"run both versions interleaved: {reader.command('evaluate', skill)}"
+    if not reader.has_library:
+        return "nothing is in the way"
     version, baseline = model.candidate.skill_version, model.baseline
     is_new = baseline is not None and baseline.skill_version != version
     if reader.draft:

@@ -152,7 +152,10 @@ def build_site(build: SiteBuild) -> SiteFolder:
     if unread := len(site.problems) - bugs:
         print(f"{counted(unread, 'part')} could not be read: {_REMEDY}", file=sys.stderr)
     if bugs:
-        print(f"{counted(bugs, 'part')} missing by a bug in skill-evaluator: report the traceback", file=sys.stderr)
+        print(
+            f"{counted(bugs, 'part')} missing because of a bug in skill-evaluator: report the traceback",
+            file=sys.stderr,
+        )
     return site
 
 

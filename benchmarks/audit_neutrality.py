@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import numpy as np
 from skill_evaluator.audit.cube import Cube, Floats
-from skill_evaluator.audit.statistics.neutrality import neutrality_of
+from skill_evaluator.audit.statistics import neutrality_of
 
 MODELS, SCENARIOS, SHIFTS = (2, 3, 4, 5, 8, 13), (6, 8, 10), (0, 5, 10, 20)
 BENCHMARKS, QUESTIONS, REPLICATES = 3, 100, 2

@@ -43,18 +43,33 @@ TABLE = (
 )
 INSIDE = {  # the second level of large rooms, from the ground up
     "verdicts": ("decide", "planning", "history"),
-    "audit": ("request", "results", "cube", "run", "statistics", "findings", "report"),
+    "audit": (
+        "request",
+        "results",
+        "cube",
+        "manifest",
+        "drawing",
+        "gathering",
+        "calls",
+        "statistics",
+        "auditing",
+        "family",
+        "drafting",
+        "wording",
+        "charts",
+        "page",
+        "printing",
+    ),
 }
 ONLY_IMPORTER = {"yaml": "library.reading"}
 SHOWN_BY = {"api", "display", "errors", "reports", "text"}  # the rooms that a command imports, beside its options
 # the files in commands/ that import more; it may only get shorter
-TELL_STORY = {"audit", "collect", "compare", "demo", "evaluate", "evaluating", "history", "judge", "scenarios", "try_"}
+TELL_STORY = {"audit", "ci", "evaluate", "init", "judge", "records"}
 IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are imported late for their sake
     "anthropic",
     "openai",
     "google",
     "xllamacpp",
-    "jsonschema",
     "git",
     "github",
     "numpy",
@@ -82,9 +97,8 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.library.sources",
     "skill_evaluator.ci.fixtures",
     "skill_evaluator.providers.redaction",
-    "skill_evaluator.providers.sdk",
     "skill_evaluator.providers.transport",
-    "skill_evaluator.audit.report",
+    "skill_evaluator.audit",
     "skill_evaluator.display.chart_style",
     "skill_evaluator.api.auditing",
     "skill_evaluator.api.ci",

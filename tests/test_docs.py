@@ -4,7 +4,6 @@ docs/commands.md is what the commands' help says, and docs/python.md has the doc
 `python -m tests.test_docs` writes both.
 """
 
-import ast
 import io
 import re
 from contextlib import redirect_stdout
@@ -21,14 +20,12 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")] + sorted(
     (ROOT / "docs").glob("*.md")
 )
-UNCLEAR = re.compile(r"(Return|Say|Yield|Tell|Give) (what|how|why|which|who|of|by)\b")
 REFERENCE = ROOT / "docs" / "commands.md"
 API_REFERENCE = ROOT / "docs" / "python.md"
 HEAD = """# Commands
 
 What `--help --all` prints. [The tour](tour.md) shows the commands at work.
 """
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def anchors(page: Path) -> set[str]:
@@ -51,16 +48,6 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
 def test_the_glossary_stays_short_enough_to_read() -> None:
     words = re.findall(r"\*\*[^*]+\*\*", (ROOT / "docs" / "glossary.md").read_text())
     assert len(words) == len(set(words)) <= 60, "explain a word that one page needs on that page"
-
-
-def test_a_docstring_says_what_is_returned_by_a_noun() -> None:
-    unclear = [
-        f"{module.name}: {text.splitlines()[0]}"
-        for module in sorted((ROOT / "tools").rglob("*.py"))
-        for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node)) and UNCLEAR.match(text)
-    ]
-    assert not unclear
 
 
 def help_of(*words: str) -> str:

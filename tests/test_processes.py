@@ -63,15 +63,12 @@ def test_the_environment_is_what_is_passed_and_a_home_that_is_gone_afterwards(
 @pytest.mark.parametrize(
     ("code", "limits", "why"),
     [
-        ("while True: pass", {"seconds": 0.5}, "timeout"),
         ("import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)", {"seconds": 0.5}, "timeout"),
         ("import sys\nwhile True: sys.stdout.write('x' * 9999)", {}, "output"),
-        ("import sys\nwhile True: sys.stderr.write('x' * 9999)", {"seconds": 0.5}, "output"),
-        ("import os\nfor _ in range(5): os.fork()\nwhile True: pass", {"seconds": 1}, "timeout"),
         ("import os, time\nif os.fork() == 0: os.fork(); time.sleep(60)", {}, "exited"),
         ("import sys, time; sys.stdin.close(); time.sleep(0.2)", {"stdin": b"x" * 1_000_000}, "exited"),
     ],
-    ids=["endless", "deaf", "floods", "floods stderr", "forks", "daemon", "closes stdin"],
+    ids=["deaf", "floods", "daemon", "closes stdin"],
 )
 @LINUX
 def test_process_group_is_killed_when_a_hostile_program_ends(

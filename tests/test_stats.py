@@ -13,7 +13,6 @@ from skill_evaluator.stats import (
     quantile,
     rate_interval,
     stdev_or_none,
-    t_quantile,
     unit_interval,
 )
 
@@ -22,7 +21,7 @@ from tests.support.json_values import thorough
 shares = st.floats(0, 1)
 
 
-@pytest.mark.parametrize("n", [2, 3, 10, 37, 1000])
+@pytest.mark.parametrize("n", [2, 37])
 def test_either_bound_of_a_rate_leaves_the_tail_its_share_by_mid_p(n: int) -> None:
     from scipy.stats import binom, binomtest
 
@@ -36,7 +35,7 @@ def test_either_bound_of_a_rate_leaves_the_tail_its_share_by_mid_p(n: int) -> No
         assert exact.low <= low <= successes / n <= high <= exact.high
 
 
-@pytest.mark.parametrize("n", [5, 10, 20, 50, 200])
+@pytest.mark.parametrize("n", [5, 20, 50])
 def test_the_interval_of_a_rate_covers(n: int) -> None:
     """Of every outcome there is, weighted by its probability: no simulation."""
     from scipy.stats import binom
@@ -48,13 +47,6 @@ def test_the_interval_of_a_rate_covers(n: int) -> None:
     ]
     assert min(covers) > 0.92
     assert 0.945 < fmean(covers) < 0.98
-
-
-@pytest.mark.parametrize("degrees", [1, 2, 5, 29, 1000])
-def test_the_quantile_of_t_is_scipys(degrees: int) -> None:
-    from scipy.stats import t as student
-
-    assert t_quantile(degrees) == pytest.approx(student.ppf(0.975, degrees), rel=1e-12)
 
 
 @thorough
@@ -96,14 +88,6 @@ def test_where_nothing_varied_the_interval_is_what_could_have_gone_unseen(
     values: list[float], low: float, high: float
 ) -> None:
     assert unit_interval(values) == pytest.approx((low, high), abs=1e-4)
-
-
-@thorough
-@given(value=shares, n=st.integers(2, 40))
-def test_agreement_never_makes_an_interval_of_no_width(value: float, n: int) -> None:
-    interval = unit_interval([value] * n)
-    assert interval is not None
-    assert interval[1] - interval[0] >= (1 - 0.05 ** (1 / n)) * 0.999
 
 
 @thorough

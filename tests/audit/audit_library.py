@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from skill_evaluator.audit.manifest import RUNS
 from skill_evaluator.audit.request import AuditFolders
-from skill_evaluator.audit.run.gathering import GatheredAudit
-from skill_evaluator.audit.run.manifest import RUNS
 
 from tests.support.library import SCHEMA, SKILL, Ended, Library, journal
 
@@ -76,9 +75,3 @@ class AuditLibrary(Library):
         """Every call that any run of any audit has in its journal, as (cell, replicate), in the order written."""
         folders = sorted(self.audits.glob(f"*/{RUNS}/*")) if self.audits.is_dir() else []
         return [(line["case_id"], line["replicate"]) for folder in folders for line in journal(folder)]
-
-
-def missing(gathered: GatheredAudit) -> dict[str, int]:
-    """By model, the calls of the whole audit of which nothing arrived."""
-    wanted = gathered.manifest.calls_per_model
-    return {model_id: wanted - sum(tally.outcomes.values()) for model_id, tally in gathered.tallies.items()}

@@ -1,12 +1,13 @@
 """A finished audit to draw, of drawn answers: each model is weaker than the one before, and moves more."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
+from skill_evaluator.audit.auditing import audit
 from skill_evaluator.audit.cube import ModelCost, Outcomes, cube_of_outcomes
-from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.results import AuditResult
 
 QUESTIONS = 100
@@ -33,4 +34,4 @@ def _audited(models: tuple[str, ...], scenarios: tuple[str, ...], benchmarks: tu
         questions = tuple(f"q{q}" for q in range(QUESTIONS))
         outcomes[name] = Outcomes(questions=questions, scores=right.astype(np.float32))
     spending = {name: ModelCost(usd_per_call=0.0004, latency_s=1.25) for name in models}
-    return audit(cube_of_outcomes(models, scenarios, outcomes, weights={}).with_costs(spending))
+    return audit(replace(cube_of_outcomes(models, scenarios, outcomes, weights={}), spending=spending))

@@ -4,8 +4,8 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from skill_evaluator.audit.auditing import audit
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes, cube_of_outcomes, cube_of_scores, read_cube
-from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.results import AuditResult
 
 PAPER = Path(__file__).parents[1] / "data" / "creditaudit_table2.csv"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from skill_evaluator.audit.run.manifest import AuditedBenchmark, AuditManifest
+from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest
 
 IDS = [f"q-{number:02d}" for number in range(60)]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from skill_evaluator.audit.cube import Outcomes, cube_of_outcomes, cube_of_scores, read_cube, write_cube
-from skill_evaluator.audit.findings.auditing import audit
+from skill_evaluator.audit.auditing import audit
+from skill_evaluator.audit.cube import Outcomes, cube_of_outcomes, cube_of_scores, read_cube, without_gaps, write_cube
 from skill_evaluator.audit.request import Missing
 from skill_evaluator.errors import AuditError
 
@@ -32,10 +32,10 @@ def test_mistake_in_a_table_is_named_with_its_line(tmp_path: Path) -> None:
         (GOOD.replace("75", "good"), "cube.csv:5: 'good' in column exam is not a number"),
         (GOOD.replace("75", "inf"), "cube.csv:5: inf in column exam is outside"),
         (GOOD.replace(",75", ""), "cube.csv:5 has 3 cells; the header has 4"),
-        (GOOD.replace(",75", ","), "lacks cells of b in 1"),
-        (GOOD.replace(",75", ",n/a"), "lacks cells of b in 1"),
-        (GOOD.replace("b,1,70,75\n", ""), "lacks cells of b in 1"),
-        (GOOD.replace("b,1", "b,2"), "lacks cells of a in 2; b in 1"),
+        (GOOD.replace(",75", ","), "lacks scores of b in 1"),
+        (GOOD.replace(",75", ",n/a"), "lacks scores of b in 1"),
+        (GOOD.replace("b,1,70,75\n", ""), "lacks scores of b in 1"),
+        (GOOD.replace("b,1", "b,2"), "lacks scores of a in 2; b in 1"),
         (GOOD.replace("b,1", ",1"), "cube.csv:5 has no model"),
         (GOOD.replace("50,60", "0.5,0.6").replace("52,61", "1,1").replace("70,7", "0.7,0."), "look like shares"),
         (GOOD.replace("75", "7_5"), "'7_5' in column exam is not a number"),
@@ -58,9 +58,10 @@ def test_incomplete_models_or_scenarios_are_left_out_on_request(tmp_path: Path) 
 def test_mean_ignores_missing_replicates_and_unanswered_questions() -> None:
     scores = np.array([[[[1, 0], [1, np.nan]]], [[[1, 1], [np.nan, np.nan]]]], dtype=np.float32)
     outcomes = {"quiz": Outcomes(questions=("q0", "q1"), scores=scores)}
-    with pytest.raises(AuditError, match="lacks outputs of b in x"):
-        cube_of_outcomes(["a", "b"], ["x"], outcomes, weights={})
-    cube = cube_of_outcomes(["a", "b"], ["x"], outcomes, weights={}, missing="questions")
+    incomplete = cube_of_outcomes(["a", "b"], ["x"], outcomes, weights={})
+    with pytest.raises(AuditError, match="lacks scores of b in x"):
+        without_gaps(incomplete, "refuse", "the audit")
+    cube = without_gaps(incomplete, "questions", "the audit")
     assert (cube.questions, cube.scores.ravel().tolist()) == ({"quiz": 1}, [50, 100])
     assert cube.treatment == "excluded quiz/q1: some model has no output for them"
     alone = cube_of_outcomes(["a"], ["x"], {"quiz": Outcomes(questions=("q0", "q1"), scores=scores[:1])}, weights={})
@@ -73,7 +74,7 @@ def test_centered_cube_has_equal_scenario_means_and_the_same_cohort_mean() -> No
 
 
 def test_one_scenario_is_refused_and_one_model_has_no_grade(tmp_path: Path) -> None:
-    with pytest.raises(AuditError, match="one scenario"):
+    with pytest.raises(AuditError, match="at least 2 scenarios"):
         audit(_read(tmp_path, "model,template,quiz\na,0,50\nb,0,60\n"))
     result = audit(_read(tmp_path, "model,template,quiz\na,0,50\na,1,60\na,2,58\n"))
     assert (result.models[0].quadrant, result.thresholds) == (None, None)

@@ -1,4 +1,4 @@
-"""What each kind of check passes, how checks are read, and what is refused."""
+"""Checks by kind, declarations with ids and digests, and invalid declarations."""
 
 import json
 import time
@@ -55,9 +55,7 @@ def passed(declared: Any, text: str) -> bool | None:
         ({"json": {"at": "", "equals": [1]}}, "Here: [1]", "Here: [2]"),
     ],
 )
-def test_what_a_check_passes_and_that_its_twin_passes_the_rest(
-    declared: dict[str, Any], right: str, wrong: str
-) -> None:
+def test_check_and_its_negation_pass_different_texts(declared: dict[str, Any], right: str, wrong: str) -> None:
     assert (passed(declared, right), passed(declared, wrong)) == (True, False)
     inner = declared.get("json", declared)
     kind = next((name for name in inner if name in CHECKS), None)
@@ -70,11 +68,11 @@ def test_what_a_check_passes_and_that_its_twin_passes_the_rest(
 
 @pytest.mark.parametrize("check", [{"equals": 1}, {"not_equals": 1}, {"not_contains": "x"}, {}])
 @pytest.mark.parametrize("answer", ["no JSON at all", '{"total": {"other": 1}}'])
-def test_a_check_of_a_place_fails_where_there_is_none_its_not_included(check: dict[str, Any], answer: str) -> None:
+def test_check_at_an_absent_pointer_fails_even_if_negated(check: dict[str, Any], answer: str) -> None:
     assert passed({"json": {"at": "/total/sum", **check}}, answer) is False
 
 
-def test_what_takes_more_than_the_answer_has_no_result_yet(tmp_path: Path) -> None:
+def test_sentence_for_a_judge_has_no_result_yet() -> None:
     assert passed({"expect": "It apologises."}, "Sorry.") is None
 
 
@@ -103,7 +101,7 @@ def test_what_takes_more_than_the_answer_has_no_result_yet(tmp_path: Path) -> No
         ("contains", "a mapping of keys to values is expected"),
     ],
 )
-def test_what_is_no_check_is_refused_in_one_line(declared: Any, words: str) -> None:
+def test_invalid_check_is_rejected_in_one_line(declared: Any, words: str) -> None:
     with pytest.raises(ComponentError) as refused:
         checks(declared)
     assert words in str(refused.value)
@@ -111,7 +109,7 @@ def test_what_is_no_check_is_refused_in_one_line(declared: Any, words: str) -> N
     assert "\n" not in str(refused.value)
 
 
-def test_an_id_is_made_of_the_text_and_two_alike_are_refused() -> None:
+def test_check_id_is_derived_from_the_text_and_unique() -> None:
     ids = [one.id for one in checks({"contains": "Total amount"}, {"not_regex": r"\d+ EUR"}, {"is_json": True})]
     assert ids == ["contains-total-amount", "not_regex-d-eur", "is_json"]
     (long,) = checks({"expect": "The answer names the customer, apologises once and offers a refund."})
@@ -122,7 +120,7 @@ def test_an_id_is_made_of_the_text_and_two_alike_are_refused() -> None:
     assert [one.id for one in checks({"contains": "a"}, {"contains": "A", "id": "large"})] == ["contains-a", "large"]
 
 
-def test_a_digest_is_of_what_decides_and_of_nothing_else(tmp_path: Path) -> None:
+def test_check_digest_covers_only_what_decides(tmp_path: Path) -> None:
     (plain,) = checks({"contains": "a"})
     (heavier,) = checks({"contains": "a", "id": "other", "weight": 3, "tier": "critical"})
     assert heavier.digest == plain.digest
@@ -141,7 +139,7 @@ def test_a_digest_is_of_what_decides_and_of_nothing_else(tmp_path: Path) -> None
     assert len(digests) == 2
 
 
-def test_a_python_check_is_parsed_and_not_run_when_it_is_read(tmp_path: Path) -> None:
+def test_python_check_is_parsed_but_not_run_when_read(tmp_path: Path) -> None:
     file = tmp_path / "checks.py"
     file.write_text("raise SystemExit\ndef total_is_sum(text, context):\n    return True\n")
     (check,) = checks({"python": "checks.py:total_is_sum"}, folder=tmp_path)
@@ -155,20 +153,20 @@ def test_a_python_check_is_parsed_and_not_run_when_it_is_read(tmp_path: Path) ->
         checks({"python": "absent.py:right"}, folder=tmp_path)
 
 
-def test_a_pattern_that_would_backtrack_for_ever_takes_no_time() -> None:
+def test_regex_does_not_backtrack() -> None:
     began = time.process_time()
     assert passed({"regex": r"^(a+)+$"}, "a" * 200_000 + "!") is False
     assert passed({"regex": r"(x+x+)+y"}, "x" * 200_000) is False
     assert time.process_time() - began < 2
 
 
-def test_half_a_surrogate_pair_is_a_text_like_any_other() -> None:
+def test_check_reads_a_lone_surrogate() -> None:
     assert passed({"regex": "^ok"}, "ok \ud800") is True
     assert passed({"contains": "ok"}, "ok \ud800") is True
 
 
 @given(text=st.text(max_size=60), part=st.text(min_size=1, max_size=5))
-def test_a_check_and_its_twin_never_agree_on_a_text(text: str, part: str) -> None:
+def test_check_and_its_negation_never_agree(text: str, part: str) -> None:
     part = part.encode("utf-8", "ignore").decode() or "x"
     for kind, value in (("contains", part), ("equals", part), ("starts_with", part), ("one_of", [part, "b"])):
         for ignore_case in (False, True):
@@ -177,7 +175,7 @@ def test_a_check_and_its_twin_never_agree_on_a_text(text: str, part: str) -> Non
 
 
 @given(value=st.recursive(st.none() | st.integers() | st.text(max_size=5), st.lists, max_leaves=5))
-def test_any_value_is_found_again_at_its_place(value: Any) -> None:
+def test_check_finds_any_value_at_its_pointer(value: Any) -> None:
     text = json.dumps({"a": {"b~/": [value]}})
     assert passed({"json": {"at": "/a/b~0~1/0", "equals": value}}, text) is True
     assert passed({"json": {"at": "/a/b~0~1/1", "not_equals": value}}, text) is False

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from skill_evaluator.ci.plan import Plan, read_plan
-from skill_evaluator.commands import plan as command
+from skill_evaluator.commands import ci as command
 
 from tests.support.git import GitRepository
 from tests.support.library import SCHEMA

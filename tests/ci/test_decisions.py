@@ -1,4 +1,4 @@
-"""The policy, as a table: what was at base and head, what is recorded → whether a model runs, and why."""
+"""The decision whether a component runs on a model, as a table of base version, new version and recorded version."""
 
 from itertools import product
 
@@ -19,6 +19,7 @@ def version(text: str | None, prompt: str | None = None, schema: str = "s") -> C
     return ComponentVersion(
         name="a",
         folder="components/a",
+        file="components/a/prompt.md",
         version=None if text == UNREADABLE else text,
         line=2,
         problem="version '?' is not semver" if text == UNREADABLE else None,
@@ -76,7 +77,9 @@ def decided(before: str | None, after: str, recorded: str | None, base_known: bo
         (NOTHING, "1.0.0", NOTHING, UNKNOWN, False, "no record of this model, and the base of this push is unknown"),
     ],
 )
-def test_the_policy(before: str | None, after: str, recorded: str | None, base: bool, runs: bool, reason: str) -> None:
+def test_decision_by_bump_and_record(
+    before: str | None, after: str, recorded: str | None, base: bool, runs: bool, reason: str
+) -> None:
     is_run, words = decided(before, after, recorded, base)
     assert is_run is runs
     assert words.startswith(reason)
@@ -94,7 +97,7 @@ def test_schema_that_differs_from_the_recorded_one_requires_a_major(
     assert decide(version("1.0.1"), version(head), recorded, base_known=True)[0] is runs
 
 
-def test_decisions_alike_are_told_once_with_their_models() -> None:
+def test_equal_decisions_are_grouped_with_their_models() -> None:
     decisions = [
         OnModels(skill=skill, models=[model], reason="why" if model != "z" else "why not")
         for skill, model in product("ab", "xzy")
@@ -112,7 +115,7 @@ VERSIONS = st.sampled_from(["0.1.0", "1.0.0", "1.0.1", "1.1.0", "1.1.1", "2.0.0"
 
 
 @given(before=st.none() | VERSIONS, after=VERSIONS, recorded=st.none() | VERSIONS, base_known=st.booleans())
-def test_whatever_was_measured_is_not_measured_again_and_a_reason_is_always_given(
+def test_recorded_version_never_runs_again(
     before: str | None, after: str, recorded: str | None, base_known: bool
 ) -> None:
     runs, reason = decided(before if base_known else None, after, recorded, base_known)

@@ -1,4 +1,4 @@
-"""Jobs: one a component and model, in shards when there are many calls, never too many, each with its part of a cap."""
+"""The jobs of a plan: runs and shards, shared jobs, and the shares of the cost cap and of the rate limits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -152,7 +152,7 @@ def test_longest_run_of_a_job_comes_first(skill: Component) -> None:
     assert job.runs == [run.id for run in reversed(runs)]
 
 
-def test_more_jobs_than_github_takes_are_refused(skill: Component) -> None:
+def test_more_jobs_than_github_accepts_are_refused(skill: Component) -> None:
     runs = grid(skill, cases=60)
     with pytest.raises(PlanError, match=r"300 runs make 300 jobs of at most 1,000 calls.* raise jobs\.max_calls"):
         plan_of(runs, Jobs())
@@ -217,14 +217,14 @@ def test_each_provider_has_an_environment_and_each_key_a_variable(skill: Compone
         ({"provider": "local", "params": {}}, 10.0),
     ],
 )
-def test_duration_of_calls_is_that_of_slow_answers_or_of_the_rate_limit(
+def test_duration_is_that_of_slow_calls_or_of_the_rate_limit(
     skill: Component, model: dict[str, Any], minutes: float
 ) -> None:
     assert wanted(skill, {"id": "m", **model}).minutes(60) == pytest.approx(minutes)
 
 
 @pytest.mark.parametrize(("share", "asked"), [(0.99, 2), (1.0, 0), (1.49, 0), (1.5, 2)])
-def test_cap_that_only_the_new_versions_fit_leaves_baselines_out(skill: Component, share: float, asked: int) -> None:
+def test_baselines_are_dropped_if_the_cap_is_too_low_for_them(skill: Component, share: float, asked: int) -> None:
     beside = PlannedBaseline(skill_version="1.1.0", commit="c" * 40, digests={})
     work = [replace(wanted(skill, name), beside=beside, sizes_beside=wanted(skill).sizes) for name in ("m", "n")]
     alone = sum(run.cost_upper_usd or 0.0 for run in runs_of([wanted(skill, "m"), wanted(skill, "n")], Jobs()))
@@ -254,7 +254,7 @@ def entry(cost: float | None, name: str = "a") -> PlannedRun:
 
 
 @given(costs=st.lists(st.floats(0, 1e4, allow_nan=False), min_size=1, max_size=30), micros=st.integers(0, 10**10))
-def test_the_parts_of_a_cap_never_add_up_to_more(costs: list[float], micros: int) -> None:
+def test_shares_of_a_cap_never_exceed_it(costs: list[float], micros: int) -> None:
     parts = [part.max_cost_usd for part in capped([entry(cost) for cost in costs], micros / 1e6)]
     assert sum(round((part or 0.0) * 1e6) for part in parts) <= micros
     for part, cost in zip(parts, costs, strict=True):
@@ -262,15 +262,12 @@ def test_the_parts_of_a_cap_never_add_up_to_more(costs: list[float], micros: int
         assert 0 <= part <= cost + 1e-9
 
 
-def test_a_cap_above_the_cost_gives_everybody_what_they_can_spend() -> None:
+def test_cap_is_shared_in_proportion_to_the_cost() -> None:
     assert [part.max_cost_usd for part in capped([entry(1.5), entry(0.0), entry(0.5)], 100.0)] == [1.5, 0.0, 0.5]
     assert [part.max_cost_usd for part in capped([entry(1.5), entry(0.5)], 1.0)] == [0.75, 0.25]
 
 
-def test_without_a_cap_no_job_has_one() -> None:
-    assert [part.max_cost_usd for part in capped([entry(1.5), entry(None)], None)] == [None, None]
-
-
-def test_a_cap_that_cannot_be_kept_is_refused() -> None:
+def test_cap_is_refused_without_a_price() -> None:
     with pytest.raises(PlanError, match="the price of 'vendor/m' is unknown"):
         capped([entry(1.0), entry(None)], 5.0)
+    assert [part.max_cost_usd for part in capped([entry(1.5), entry(None)], None)] == [None, None]

@@ -1,4 +1,4 @@
-"""Every planned call is scored, failed or not run; what is complete; and what is said when nothing was collected."""
+"""outcome.json: when it is complete, and the outcome of a plan whose results could not be collected."""
 
 from pathlib import Path
 
@@ -22,19 +22,17 @@ def outcome(*runs: RunOutcome) -> Outcome:
     ("statuses", "complete"),
     [([], True), (["complete", "skipped"], True), (["complete", "incomplete"], False), (["missing"], False)],
 )
-def test_what_was_skipped_for_want_of_a_key_does_not_make_an_outcome_incomplete(
-    statuses: list[Status], complete: bool
-) -> None:
+def test_outcome_with_skipped_runs_is_complete(statuses: list[Status], complete: bool) -> None:
     assert outcome(*map(run, statuses)).complete is complete
 
 
-def test_of_a_plan_that_was_lost_every_run_is_missing_with_all_its_calls() -> None:
+def test_runs_without_results_are_missing_with_all_their_calls() -> None:
     (one,) = missing_outcome(PLAN, "why").runs
     assert (one.skill, one.model_id, one.status, one.reason) == ("a", "vendor/m", "missing", "why")
     assert (one.planned, one.scored, one.failed) == (9, 0, {})
 
 
-def test_an_outcome_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_outcome_is_read_as_it_was_written(tmp_path: Path) -> None:
     made = outcome(run(), run("incomplete", scored=2, refusal=1))
     path = tmp_path / "outcome.json"
     path.write_text(json_text(made.model_dump(mode="json")))

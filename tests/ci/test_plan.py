@@ -49,14 +49,10 @@ def written(tmp_path: Path, value: Any) -> Path:
     return path
 
 
-def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
-    assert read_plan(written(tmp_path, PLAN.model_dump(mode="json"))) == PLAN
-
-
-def test_the_run_of_a_job_is_named_after_the_invocation_the_component_the_model_and_its_shard() -> None:
-    first, second = (entry.run_id(PLAN.invocation) for entry in PLAN.runs)
-    assert first.startswith(f"20240101T000000Z-abc123-{ENTRY.skill}-vendor-m-")
-    assert (first.removesuffix("-1of2"), first[-5:]) == (second.removesuffix("-2of2"), "-1of2")
+def test_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"plan\.json does not exist"):
+        read_plan(tmp_path / "plan.json")
+    assert read_plan(written(tmp_path, {**PLAN.model_dump(mode="json"), "key_of_a_later_version": 1})) == PLAN
 
 
 def test_empty_keys_are_left_out_of_a_plan() -> None:
@@ -70,11 +66,6 @@ def test_empty_keys_are_left_out_of_a_plan() -> None:
     assert of_run <= limited.model_dump(mode="json").keys()
 
 
-def test_keys_of_a_later_evaluator_do_no_harm(tmp_path: Path) -> None:
-    value = {**PLAN.model_dump(mode="json"), "mood": "plain"}
-    assert read_plan(written(tmp_path, value)) == PLAN
-
-
 @pytest.mark.parametrize(
     ("value", "words"),
     [
@@ -84,14 +75,9 @@ def test_keys_of_a_later_evaluator_do_no_harm(tmp_path: Path) -> None:
         ({**PLAN.model_dump(mode="json"), "runs": [{"id": "a"}]}, "a required key is missing at runs"),
     ],
 )
-def test_a_broken_or_newer_plan_is_refused(tmp_path: Path, value: Any, words: str) -> None:
+def test_broken_or_newer_plan_is_refused(tmp_path: Path, value: Any, words: str) -> None:
     with pytest.raises(PlanError, match=words):
         read_plan(written(tmp_path, value))
-
-
-def test_a_plan_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=r"plan\.json does not exist"):
-        read_plan(tmp_path / "plan.json")
 
 
 def test_request_of_a_planned_run_has_its_settings_and_resumes_it(tmp_path: Path) -> None:

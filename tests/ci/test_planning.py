@@ -69,55 +69,6 @@ def test_force_push_with_a_known_base_is_compared_with_it(pushed: PushedLibrary)
     ]
 
 
-@pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
-def test_version_bumps_count_with_every_way_to_merge(pushed: PushedLibrary, how: str) -> None:
-    pushed.git("checkout", "-q", "-b", "topic")
-    pushed.component("a", "1.0.1")
-    pushed.commit()
-    pushed.component("a", "1.1.0")
-    pushed.commit()
-    pushed.git("checkout", "-q", "main")
-    pushed.write("elsewhere.md")
-    base = pushed.commit()
-    if how == "merge":
-        pushed.git("merge", "-q", "--no-ff", "-m", "merge", "topic")
-    elif how == "squash":
-        pushed.git("merge", "-q", "--squash", "topic")
-        pushed.commit()
-    else:
-        pushed.git("rebase", "-q", "main", "topic")
-        pushed.git("checkout", "-q", "-B", "main", "topic")
-    plan = pushed.plan(base)
-    assert jobs(plan) == {"a": ALL}
-    assert reasons(plan)["a"] == "MINOR 1.0.0 → 1.1.0"
-
-
-def test_reverted_bump_is_an_error(pushed: PushedLibrary) -> None:
-    pushed.component("a", "1.1.0")
-    pushed.record("a", "1.1.0")
-    base = pushed.commit()
-    pushed.git("revert", "--no-edit", "HEAD")
-    plan = pushed.plan(base)
-    assert plan.runs == []
-    assert "lowered from 1.1.0 to 1.0.0" in faults(plan)[0][1]
-    pushed.git("reset", "-q", "--hard", base)
-    pushed.component("a", "1.2.0", prompt="Read as in 1.0.0.")
-    pushed.commit()
-    assert jobs(pushed.plan(base)) == {"a": ALL}
-
-
-def test_renamed_component_is_planned_as_new(pushed: PushedLibrary) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    pushed.git("mv", "components/a", "components/z")
-    pushed.git("mv", "fixtures/a", "fixtures/z")
-    (pushed.root / "components/z/leaderboard.json").unlink()
-    pushed.component("z", "1.0.0")
-    pushed.commit()
-    plan = pushed.plan(base)
-    assert jobs(plan) == {"z": ALL}
-    assert reasons(plan) == {"z": "new component at 1.0.0"}
-
-
 def test_renamed_folder_with_the_old_name_is_an_error(pushed: PushedLibrary) -> None:
     base = pushed.git("rev-parse", "HEAD")
     pushed.git("mv", "components/a", "components/z")
@@ -252,6 +203,10 @@ def test_deleted_case_without_a_new_version_is_named(pushed: PushedLibrary) -> N
     assert reasons(plan)["a"] == (
         "cases changed without a new version: 1 file deleted, as fixtures/a/cases/two/document.md"
     )
+    pushed.component("a", "1.1.0")
+    pushed.commit()
+    plan = pushed.plan(base)
+    assert (jobs(plan), plan.skipped) == ({"a": ALL}, [])
 
 
 def test_empty_submodule_with_the_cases_is_named(pushed: PushedLibrary) -> None:
@@ -277,11 +232,6 @@ def test_invalid_component_name_hides_no_other(pushed: PushedLibrary) -> None:
     marked = dict(faults(plan))
     assert marked.keys() == {f"components/{name}/prompt.md:2" for name in names}
     assert all("cannot be a component's name" in words for words in marked.values())
-
-
-def test_valid_component_name_is_planned(pushed: PushedLibrary) -> None:
-    names = ("A.b_c-9", "0", "x" * 100)
-    assert jobs(pushed.push(**dict.fromkeys(names, "1.0.0"))) == dict.fromkeys(names, ALL)
 
 
 @pytest.fixture
@@ -319,7 +269,7 @@ def test_pull_request_that_changes_what_runs_is_refused(path: str, capped: Pushe
     assert plan.faults[0].message.startswith(f"the pull request changes {path}: ")
 
 
-def test_programs_and_python_checks_of_a_pull_request_are_not_run(capped: PushedLibrary) -> None:
+def test_pull_request_runs_no_changed_program_or_python_check(capped: PushedLibrary) -> None:
     capped.write("components/a/run.sh", "true\n")
     capped.write("components/b/evals/checks.py", "def passes(text, context):\n    return True\n")
     capped.commit()
@@ -364,16 +314,6 @@ def test_not_applicable_cases_are_not_planned(pushed: PushedLibrary) -> None:
         (["m"], "2 of 2 cases not applicable: one (declared), two (declared)"),
         (["n"], "1 of 2 cases not applicable: two (declared)"),
     ]
-
-
-def test_deleted_case_of_a_new_version_is_not_named(pushed: PushedLibrary) -> None:
-    pushed.write("fixtures/a/cases/two/document.md", "A second notice.\n")
-    base = pushed.commit()
-    shutil.rmtree(pushed.root / "fixtures" / "a" / "cases" / "two")
-    pushed.component("a", "1.1.0")
-    pushed.commit()
-    plan = pushed.plan(base)
-    assert (jobs(plan), plan.skipped, plan.untouched) == ({"a": ALL}, [], 2)
 
 
 def test_program_is_its_own_model_and_no_job_of_a_named_one(pushed: PushedLibrary) -> None:

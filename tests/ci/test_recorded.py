@@ -1,4 +1,4 @@
-"""What leaderboards say was measured, over the commits they are read at."""
+"""The newest recorded version of each component and model, over the leaderboards of several commits."""
 
 import json
 from collections.abc import Mapping
@@ -38,27 +38,16 @@ def newest(git: GitRepository, *refs: str, folder: str = "components") -> dict[s
     return {skill: {model: one.version for model, one in board.items()} for skill, board in boards.items()}
 
 
-def test_the_highest_complete_version_of_each_model_counts(git: GitRepository) -> None:
-    board(git, row("1.9.0"), row("1.10.0"), row("1.0.0"), row("2.0.0", complete=False), row("0.1.0", "n"))
+def test_highest_complete_version_of_each_model_counts(git: GitRepository) -> None:
+    board(
+        git, row("1.9.0"), row("1.10.0"), row("1.0.0"), row("2.0.0", complete=False), row("0.1.0", "n"), row("newest")
+    )
     board(git, row("3.0.0"), skill="b")
     git.commit()
     assert newest(git) == {"a": {"m": "1.10.0", "n": "0.1.0"}, "b": {"m": "3.0.0"}}
 
 
-def test_a_version_that_is_none_says_nothing(git: GitRepository) -> None:
-    board(git, row("newest"), row("1.0.0"))
-    git.commit()
-    assert newest(git) == {"a": {"m": "1.0.0"}}
-
-
-def test_with_the_version_comes_the_schema_it_was_run_with(git: GitRepository) -> None:
-    board(git, row("1.1.0"), row("1.0.0"))
-    git.commit()
-    boards, _ = recorded_boards(Repository(git.root), ["HEAD"], "components")
-    assert (boards["a"]["m"].version, boards["a"]["m"].digests) == ("1.1.0", {"schema": "schema of 1.1.0"})
-
-
-def test_branches_are_read_together(git: GitRepository) -> None:
+def test_records_of_several_branches_are_joined(git: GitRepository) -> None:
     board(git, row("1.0.0"), row("2.0.0", "n"))
     git.commit()
     git.git("checkout", "-q", "-b", "records")
@@ -70,14 +59,14 @@ def test_branches_are_read_together(git: GitRepository) -> None:
     assert newest(git, "HEAD", "records") == newest(git, "records", "HEAD") == merged
 
 
-def test_a_branch_that_is_not_there_is_left_out(git: GitRepository) -> None:
+def test_missing_branch_is_skipped(git: GitRepository) -> None:
     board(git, row("1.0.0"))
     git.commit()
     assert newest(git, "HEAD", "origin/none", "", "0" * 40, "-x") == {"a": {"m": "1.0.0"}}
 
 
 @pytest.mark.parametrize("folder", [".", "deep/down"])
-def test_only_leaderboards_of_components_are_read(git: GitRepository, folder: str) -> None:
+def test_other_files_named_leaderboard_are_not_read(git: GitRepository, folder: str) -> None:
     path = "" if folder == "." else f"{folder}/"
     board(git, row("1.0.0"), folder=path)
     git.write(f"{path}leaderboard.json", "not one")
@@ -86,7 +75,7 @@ def test_only_leaderboards_of_components_are_read(git: GitRepository, folder: st
     assert newest(git, folder=folder) == {"a": {"m": "1.0.0"}}
 
 
-def test_a_broken_one_is_a_problem_and_hides_no_other(git: GitRepository) -> None:
+def test_broken_leaderboard_is_a_problem_and_hides_no_other(git: GitRepository) -> None:
     board(git, row("1.0.0"))
     lacking = ('{"runs": {}', '{"runs": [{"complete": true}]}', '{"runs": [1]}', '{"runs": 1}')
     for text in ("<<<<<<< HEAD", "", "[]", "{}", *lacking):

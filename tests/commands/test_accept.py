@@ -129,22 +129,15 @@ def test_accept_requires_a_name(creeping: Library) -> None:
     assert accept(creeping, "--reason", "x", env=NOBODY).refuses("name who accepts the version: --by NAME")
 
 
-def test_broken_acceptances_are_refused_and_left_as_they_are(creeping: Library) -> None:
-    broken: tuple[tuple[Any, str], ...] = (
-        ("{", "not JSON"),
-        ({"skill": SKILL, "accepted": [{"version": "1.0.0"}]}, "at accepted[0].by"),
-        ({"skill": SKILL, "schema_version": 9, "accepted": []}, "upgrade skill-evaluator"),
-    )
-    for content, words in broken:
-        creeping.write(FILE, content)
-        before = (creeping.root / FILE).read_bytes()
-        for command in (("accept", SKILL, "--reason", "x", "--by", "me"), ("compare", SKILL)):
-            refused = creeping.call(*command)
-            assert refused.refuses(words), (command, refused)
-            assert FILE in refused.err, command
-        assert (creeping.root / FILE).read_bytes() == before
-        problems = creeping.call("lint", "--format", "json").json["components"][0]["problems"]
-        assert any(FILE in problem and words in problem for problem in problems), content
+def test_invalid_file_of_acceptances_is_refused_and_kept(creeping: Library) -> None:
+    creeping.write(FILE, {"skill": SKILL, "accepted": [{"version": "1.0.0"}]})
+    before = (creeping.root / FILE).read_bytes()
+    for command in (("accept", SKILL, "--reason", "x", "--by", "me"), ("compare", SKILL)):
+        refused = creeping.call(*command)
+        assert refused.refuses(f"at accepted[0].by in components/{SKILL}/evals/accepted.json"), (command, refused)
+    assert (creeping.root / FILE).read_bytes() == before
+    problems = creeping.call("lint", "--format", "json").json["components"][0]["problems"]
+    assert any(FILE in problem and "at accepted[0].by" in problem for problem in problems)
 
 
 def test_lint_names_acceptances_without_a_record(creeping: Library) -> None:

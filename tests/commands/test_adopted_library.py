@@ -50,7 +50,7 @@ def test_components_that_cannot_be_evaluated_are_listed_with_their_reason(adopte
     strict = adopted.call("lint", "--strict")
     assert (strict.code, strict.err) == (2, f"error: {counted}\n")
     adopted.write("components/letter-kind/evals/datasets.json", {"datasets": [{"evaluate": False}]})
-    reason = "'letter-kind' is not evaluated: components/letter-kind/evals/datasets.json says evaluate: false"
+    reason = "'letter-kind' is not evaluated: components/letter-kind/evals/datasets.json has evaluate: false"
     assert adopted.call("evaluate", "letter-kind").err == f"error: {reason}\n"
     planned = adopted.call("ci", "plan", "--format", "json")
     assert (planned.code, planned.json["faults"]) == (0, [])
@@ -103,7 +103,7 @@ def test_adopt_writes_its_proposal_only_with_yes(adopted: Library) -> None:
     assert added == {".gitignore", *written}
     assert {place: content for place, content in adopted.tree().items() if place in before} == before
     assert adopted.call("lint").code == 0
-    assert adopted.call("init", "--adopt", "--yes").out.endswith("nothing is to be written\n")
+    assert adopted.call("init", "--adopt", "--yes").out.endswith("nothing is missing\n")
     for name in READY:
         assert adopted.call("evaluate", name, "--dry-run").code == 0
 

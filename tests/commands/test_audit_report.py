@@ -8,7 +8,7 @@ import pytest
 
 from tests.audit.audit_library import CELLS, AuditLibrary
 from tests.audit.cubes import PAPER, audited_paper
-from tests.support.chat_server import Asked, ChatServer, Reply, varied
+from tests.support.chat_server import ChatServer, Reply, varied
 from tests.support.library import read
 
 WRITTEN = {"report.md", "report.json", "cube.csv", "outcomes.csv"}
@@ -51,22 +51,6 @@ def test_audit_becomes_a_page_with_charts_and_a_cube(served: AuditLibrary) -> No
     assert plain.json["models"][0]["usd_per_1000_right"] > 0
 
 
-def test_missing_output_is_refused_or_left_out_as_requested(served: AuditLibrary, server: ChatServer) -> None:
-    def failing(asked: Asked) -> Reply:
-        system, user = (message["content"] for message in asked.body["messages"])
-        lost = asked.body["model"] == "two" and system.startswith("Be grand") and user.startswith("eta")
-        return Reply(status=400, text="no") if lost else varied(asked)
-
-    server.reply = failing
-    assert served.audit().code in (0, 4)
-    refused = served.call("audit", "report")
-    assert refused.refuses("lacks outputs of two in grand")
-    assert "--missing questions, scenarios or models" in refused.err
-    left = served.call("audit", "report", "--missing", "questions", "--format", "json")
-    assert left.code == 0
-    assert left.json["treatment"] == "excluded second/eta: some model has no output for them"
-
-
 def test_model_without_outputs_makes_the_report_incomplete(served: AuditLibrary, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(status=401, text="no") if asked.body["model"] == "two" else varied(asked)
     assert served.audit().code == 4
@@ -88,23 +72,23 @@ def test_options_change_weights_and_grades(tmp_path: Path) -> None:
         assert (done.code, done.json["treatment"]) == (0, treatment)
     done = library.call("audit", "report", "--cube", str(PAPER), "--weight", "gpqa=2", "--format", "json")
     assert [one["weight"] for one in done.json["used"]] == [0.5, 0.25, 0.25]
+    library.write("gaps.csv", "model,template,quiz\na,0,50\na,1,52\nb,0,70\nb,1,\n")
+    assert library.call("audit", "report", "--cube", "gaps.csv").refuses("gaps.csv lacks scores of b in 1")
+    done = library.call("audit", "report", "--cube", "gaps.csv", "--missing", "models", "--format", "json")
+    assert (done.code, done.json["cohort"]) == (0, ["a"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_invalid_input_is_one_line_of_error(tmp_path: Path) -> None:
+    library = AuditLibrary(tmp_path)
+    for arguments, message in (
         ((), "audits contains no audit; create one with audit run"),
         (("--cube", "nowhere.csv"), "nowhere.csv does not exist"),
         (("--cube", str(PAPER), "somewhere"), "cannot be combined with an audit's folder"),
-        (("--questions", "5", "--audits", "none"), "none contains no audit"),
         (("--cube", str(PAPER), "--without", "77"), "--without: unknown scenario '77'"),
         (("--cube", str(PAPER), "--weight", "third=1"), "unknown benchmark 'third'"),
         (("--cube", str(PAPER), "--weight", "gpqa=0"), "is not NAME=W"),
-        (("--cube", str(PAPER), "--weight", "=1"), "is not NAME=W"),
-    ],
-)
-def test_invalid_input_is_one_line_of_error(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
-    assert AuditLibrary(tmp_path).call("audit", "report", *arguments).refuses(said)
+    ):
+        assert library.call("audit", "report", *arguments).refuses(message), arguments
 
 
 def test_page_has_no_charts_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

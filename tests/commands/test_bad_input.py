@@ -93,7 +93,7 @@ def test_unfilled_placeholder_is_refused_unless_it_is_literal(library: Library) 
     GitRepository(library.root).commit()
     for command, code in ((("lint",), 2), (("ci", "plan"), 0), (("evaluate", SKILL, "--dry-run"), 2)):
         ended = library.call(*command)
-        said = f"{_COMPONENT}/prompt.md:5: the model would see these unfilled: {{document}} (line 5); write"
+        said = f"{_COMPONENT}/prompt.md:5: these placeholders would be sent unfilled: {{document}} (line 5); write"
         assert (ended.code, said in ended.out + ended.err) == (code, True), (command, ended)
     assert "Nothing to evaluate" in library.call("ci", "plan").out
     written("placeholders: literal\n")

@@ -29,9 +29,8 @@ def library(tmp_path: Path, server: BatchServer) -> JudgingLibrary:
     return library
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_judge_scores_in_one_batch_at_half_the_price(library: JudgingLibrary, server: BatchServer, vendor: str) -> None:
-    done = library.judge("score", "--judge", f"{vendor}-model", "--batch", "--format", "json", env=KEYS)
+def test_judge_scores_in_one_batch_at_half_the_price(library: JudgingLibrary, server: BatchServer) -> None:
+    done = library.judge("score", *JUDGE, "--batch", "--format", "json", env=KEYS)
     assert done.code == 0, done
     (judge,) = done.json["judges"]
     assert judge["summary"]["value"] == 0.75

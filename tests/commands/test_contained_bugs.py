@@ -51,15 +51,15 @@ def test_evaluate_finishes_the_other_components(two_components: Library, monkeyp
     assert second.split()[:3] == [OTHER, REPLAY["id"], "1.0.0"]
 
 
-@pytest.mark.parametrize(("command", "form"), [("leaderboard", "text"), ("site", "text"), ("leaderboard", "json")])
+@pytest.mark.parametrize("command", ["leaderboard", "site"])
 def test_leaderboard_and_site_show_the_other_components(
-    command: str, form: str, two_components: Library, monkeypatch: pytest.MonkeyPatch
+    command: str, two_components: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in (SKILL, OTHER):
         run = a_run("1.0.0", 1, {case_id: [1.0] for case_id in CASES}, skill=name)
         keep_in(two_components.root / "components" / name, run)
     break_for(monkeypatch, RecordedComponent, "ranking_of", SKILL)
-    words = ["site", "build"] if command == "site" else ["leaderboard", "--format", form]
+    words = ["site", "build"] if command == "site" else ["leaderboard"]
     ended = two_components.call(*words, env={"LAB_KEY": KEY})
     assert has_one_traceback(ended)
     assert f"internal error in {SKILL}: TypeError: no such [redacted]" in ended.err
@@ -67,8 +67,6 @@ def test_leaderboard_and_site_show_the_other_components(
         assert ended.err.endswith("1 part missing because of a bug in skill-evaluator: report the traceback\n")
         lines = states(two_components.root / "site")
         assert {name: line.a is not None for name, line in lines.items()} == {SKILL: False, OTHER: True}
-    elif form == "json":
-        assert [ranking["skill"] for ranking in ended.json] == [OTHER]
     else:
         assert f"{OTHER} 1.0.0: field_level_f1 of 1 model on the same 3 cases" in ended.out
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.cli import main
-from skill_evaluator.commands.demo import _NEXT
+from skill_evaluator.commands.init import _NEXT_OF_DEMO
 from skill_evaluator.errors import EXIT_OK, EXIT_REGRESSED, EXIT_USER_ERROR
 
 Shown = Callable[..., tuple[int, Any]]
@@ -56,8 +56,9 @@ def test_demo_refuses_a_folder_that_is_not_empty(tmp_path: Path, capsys: pytest.
 
 def test_commands_printed_by_demo_run(shown: Shown) -> None:
     run = "20260102T090000Z-000002-receipts-example-large"
-    lines = _NEXT.format(folder="demo", skill="receipts", replicates=4, run=run).replace("\\\n", "").splitlines()
-    assert max(map(len, _NEXT.format(folder="demo", skill="receipts", replicates=4, run=run).splitlines())) <= 80
+    text = _NEXT_OF_DEMO.format(folder="demo", skill="receipts", replicates=4, run=run)
+    lines = text.replace("\\\n", "").splitlines()
+    assert max(map(len, text.splitlines())) <= 80
     for line in lines:
         if line.startswith("  skill-evaluator"):
             assert shown(*line.split()[1:])[0] in (EXIT_OK, EXIT_REGRESSED), line

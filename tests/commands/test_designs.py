@@ -1,7 +1,6 @@
 """`--with-baseline`, `--rerun-baseline`: what is asked, in what order, under which limits, and what is recorded."""
 
 import shutil
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import GitRepository, git
-from tests.support.library import CASES, SCHEMA, SKILL, Library, ended, journal, read, wait_until
+from tests.support.library import CASES, SCHEMA, SKILL, Library, journal, read
 
 OLD, NEW = "Extract title and year.", "Extract the title and the year."
 PLANNED = 3 * len(CASES)  # two replicates of the new version, one of the baseline
@@ -121,15 +120,6 @@ def test_interleaved_baseline_has_a_record_and_no_row(bumped: Library) -> None:
     assert bumped.call("compare", SKILL, "--candidate", baseline["run_id"]).refuses("no complete run of 'served'")
 
 
-def test_worse_version_regresses_and_a_bad_day_for_both_does_not(bumped: Library, asking: Asking) -> None:
-    asking.wrong = lambda prompt, asked: prompt == NEW
-    done = bumped.evaluate_here("--with-baseline", "--replicates", "6", "--format", "json")
-    assert (done.code, done.json["comparison"]["verdict"]) == (3, "regressed")
-    asking.wrong = lambda prompt, asked: True  # a bad day for both is no regression
-    again = bumped.evaluate_here("--with-baseline", "--replicates", "6", "--format", "json")
-    assert (again.code, again.json["comparison"]["models"][0]["metrics"][0]["difference"]) == (0, 0.0)
-
-
 def test_call_limit_covers_both_versions_and_no_call_is_repeated(
     bumped: Library, server: ChatServer, asking: Asking
 ) -> None:
@@ -179,33 +169,6 @@ def test_failed_candidate_leaves_its_baseline_unrecorded(bumped: Library, asking
     server.reply = asking
     assert bumped.evaluate_here("--resume").code == 0
     assert [record["skill_version"] for record in _pair(bumped)] == ["1.1.0", "1.0.0"]
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_killed_interleaved_runs_resume_and_repeat_no_call(
-    number: int, bumped: Library, server: ChatServer, asking: Asking
-) -> None:
-    asking.delay_s = 0.2
-    before = set(bumped.results.iterdir())
-
-    def kept() -> list[tuple[str, str, int]]:
-        folders = set(bumped.results.iterdir()) - before
-        return [(folder.name, line["case_id"], line["replicate"]) for folder in folders for line in journal(folder)]
-
-    with bumped.start("--with-baseline", "--replicates", "4") as process:
-        wait_until(lambda: len(kept()) >= 4)
-        process.send_signal(number)
-        ended(process)
-    answered = kept()
-    asking.delay_s = 0.0
-    asked = len(asking.seen)
-    assert len(answered) < 18
-    assert bumped.evaluate_here("--resume").code == 0
-    assert len(asking.seen) - asked == 18 - len(answered)
-    assert len(set(kept())) == len(kept()) == 18
-    candidate, baseline = _pair(bumped)
-    assert (candidate["scored"], baseline["scored"], candidate["beside"]) == (12, 6, baseline["run_id"])
 
 
 def test_baseline_prompt_is_found_by_its_digest(bumped: Library, asking: Asking) -> None:
@@ -301,16 +264,13 @@ def _with_another_schema(library: Library) -> None:
     library.write(f"components/{SKILL}/schema.json", {**SCHEMA, "title": "Notice"})
 
 
-NOT_ASKED = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("change", "why"),
     [
         (_without_git, "the prompt of 'notice-extraction' 1.0.0 must be read from git"),
         (_with_another_schema, "had a different schema from"),
     ],
 )
-
-
-@NOT_ASKED
 def test_recorded_baseline_is_used_when_its_prompt_is_not_available(
     by_default: Library, asking: Asking, change: Callable[[Library], None], why: str
 ) -> None:
@@ -328,9 +288,7 @@ def test_limit_that_excludes_the_baseline_is_reported_before_the_first_call(
     by_default: Library, server: ChatServer, asking: Asking
 ) -> None:
     done = by_default.evaluate_here("--max-calls", "8")
-    words = (
-        "is called without its baseline: --max-calls, 8, is enough for the new version (at most 6), not for both (9)"
-    )
+    words = "without its baseline: --max-calls 8 covers the new version (at most 6 calls), but not both versions (9)"
     assert (done.code, words in done.err.splitlines()[0]) == (0, True)
     assert {prompt for prompt, _ in asking.seen} == {NEW}
     by_default.served_by(server.url, price={"input": 1000.0, "output": 5000.0})

@@ -1,4 +1,4 @@
-"""`doctor`: where each model has its key, whether it answers, and what is wrong with the set-up.
+"""`doctor`: the location of each key, the calls, and the problems of the set-up.
 
 A stand-in `gh` on PATH answers for GitHub: it prints what a test gives for a path of the API.
 """
@@ -13,7 +13,6 @@ import pytest
 from tests.support.chat_server import ChatServer, Reply
 from tests.support.git import GitRepository, git
 from tests.support.library import REPLAY, Ended, Library
-from tests.workflows.act import WORKFLOWS
 
 REPOSITORY = "team/prompts"
 ROOT = f"repos/{REPOSITORY}"
@@ -159,13 +158,6 @@ def test_key_may_be_a_secret_of_repository_or_organisation(doctor: Doctor) -> No
         "gemini": "repository",
     }
     assert "repository: GEMINI_API_KEY or GOOGLE_API_KEY set" in doctor(answers).out
-
-
-def test_workflow_without_a_line_for_a_key_is_a_problem(doctor: Doctor) -> None:
-    text = (WORKFLOWS / "evaluate.yml").read_text().replace("OPENAI_API_KEY", "OTHER_API_KEY")
-    doctor.library.write(".github/workflows/evaluate.yml", text)
-    (problem,) = doctor(GOOD, "--format", "json").json["problems"]
-    assert "lacks lines that models.yaml requires; add to the job `evaluate`: OPENAI_API_KEY: ${{ contains" in problem
 
 
 def test_doctor_names_each_placeholder_with_its_file_and_line(doctor: Doctor) -> None:

@@ -51,7 +51,7 @@ def test_draft_is_compared_with_its_version_before_the_edit(library: Library) ->
     write(library, "1.2.0", "Extract title and year, please.", RIGHT)
     done = evaluate(library, "--draft")
     assert (done.code, library.leaderboard.read_bytes()) == (0, before)
-    assert "improved against 1.2.0 on these 8 cases; up to 31 of 100 new cases may get worse" in done.out
+    assert "improved against 1.2.0 on these 8 cases; of 100 new cases, up to 31 may still be worse" in done.out
     assert "1.2.0 → 1.2.0 (draft)" in done.out
     assert "0.500 → 1.000" in done.out
     assert "next: raise the version in prompt.md" in done.out

@@ -9,7 +9,7 @@ from skill_evaluator.records.record import Record, read_record
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import GitRepository
-from tests.support.library import SKILL, Ended, Library, read
+from tests.support.library import Ended, Library, read
 from tests.support.records import keep
 
 
@@ -100,54 +100,5 @@ def test_drifted_model_is_reported_and_starts_a_new_series(recorded: Library, ve
     assert (model["baseline_runs"], _page(recorded, 3).code) == (1, 0)  # not pooled with the run before it moved
 
 
-def _patch(library: Library, version: str, prompt: str) -> None:
-    library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: {version}\n---\n{prompt}\n")
-    GitRepository(library.root).commit()
-
-
-def test_patched_prompt_starts_a_new_series(recorded: Library, vendor: Vendor) -> None:
-    _patch(recorded, "1.0.1", "Extract both.")
-    vendor.year = 1999  # it may be the prompt, so nobody is alarmed
-    (chosen,) = recorded.call("ci", "plan", "--drift", "--format", "json").json["chosen"]
-    assert chosen["reason"] == "PATCH since the recorded 1.0.0"
-    first = _drift_run(recorded, day=2)
-    assert (first.skill_version, first.drift, _page(recorded, 2).code) == ("1.0.1", None, 0)
-    again, model = _asked_again(recorded, day=3)
-    assert again.drift is not None
-    assert (again.drift.since, again.drift.moved, model["baseline_runs"]) == (first.run_id, [], 1)
-
-
 def test_drift_and_base_are_refused_together(recorded: Library) -> None:
     assert recorded.call("ci", "plan", "--drift", "--base", "HEAD").refuses("--drift runs the recorded versions")
-
-
-def test_aa_pools_equal_runs_and_starts_a_series_after_drift(recorded: Library, vendor: Vendor) -> None:
-    first = recorded.records()[0]
-    alike = recorded.evaluate_here("--rerun-baseline", "--format", "json")
-    assert (alike.code, alike.err.count("drifted with")) == (0, 0)
-    (spread,) = alike.json["spreads"]
-    assert len(spread["scores"]) == 2
-    vendor.year = 1999
-    moved = recorded.evaluate_here("--rerun-baseline", "--format", "json")
-    assert moved.code == 0
-    assert "warning: served drifted with an unchanged prompt: exact_match 1.000 → 0.000" in moved.err
-    newest, second, _ = sorted(recorded.records(), key=lambda one: one["timestamp"] + one["run_id"], reverse=True)
-    assert second["drift"] == {"since": first["run_id"], "moved": []}
-    assert newest["drift"]["since"] == second["run_id"]
-    (spread,) = moved.json["spreads"]
-    assert set(spread["scores"]) == {newest["run_id"]}
-    since = recorded.evaluate_here("--rerun-baseline", "--format", "json")
-    assert (len(since.json["spreads"][0]["scores"]), since.err.count("drifted with")) == (2, 0)
-
-
-def test_drift_is_not_blamed_on_the_prompt(recorded: Library, vendor: Vendor) -> None:
-    _patch(recorded, "1.1.0", "Extract both.")
-    assert recorded.evaluate_here("--recorded-baseline").code == 0
-    vendor.year = 1999
-    assert recorded.evaluate_here("--rerun-baseline").code == 0
-    compared = recorded.call("compare", SKILL)
-    assert compared.code == 0
-    moved = "the model moved after 1.0.0 was run, though the prompt did not (exact_match 1.000 → 0.000)"
-    assert f"not comparable: {moved}" in compared.out
-    assert "if the model did not move" not in compared.out
-    assert "run both versions interleaved" in compared.out

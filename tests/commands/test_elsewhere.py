@@ -87,34 +87,22 @@ def whole(pipeline: Pipeline) -> dict[str, Any]:
     return comparables({path.parent.name: read(path) for path in folder.glob("*/record.json")})
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["folders of their own", "a shared folder"])
-def test_two_machines_run_the_parts_of_a_plan(shared: bool, pipeline: Pipeline) -> None:
+def test_two_machines_run_the_parts_of_a_plan(pipeline: Pipeline) -> None:
     pipeline.plan("--base", "0")
     first, second = machine(pipeline, "first"), machine(pipeline, "second")
-    results = [pipeline.artifacts] * 2 if shared else [first / "results", second / "results"]
+    results = [first / "results", second / "results"]
     finish(
         start(first, "bash", str(PART), str(pipeline.plan_file), str(results[0]), "1/2"),
         start(second, "bash", str(PART), str(pipeline.plan_file), str(results[1]), "2/2"),
     )
-    if not shared:
-        assert [len(list(folder.iterdir())) for folder in results] == [2, 2]
-        for folder in results:
-            shutil.copytree(folder, pipeline.artifacts, dirs_exist_ok=True)
+    assert [len(list(folder.iterdir())) for folder in results] == [2, 2]
+    for folder in results:
+        shutil.copytree(folder, pipeline.artifacts, dirs_exist_ok=True)
     expected = whole(pipeline)
     for joining in (first, second):
         places = (str(pipeline.artifacts), f"--plan={pipeline.plan_file}", f"--out={pipeline.collected}")
         assert pipeline.run("ci", "collect", *places, folder=joining).code == 0
         assert comparables(pipeline.records()) == expected
-
-
-def test_repeated_part_resumes(pipeline: Pipeline) -> None:
-    pipeline.plan("--base", "0")
-    here = machine(pipeline, "here")
-    for _ in range(2):
-        finish(start(here, "bash", str(PART), str(pipeline.plan_file), str(pipeline.artifacts), "1/1"))
-    assert len(list(pipeline.artifacts.glob("*/*/manifest.json"))) == 4
-    lines = [line for path in pipeline.artifacts.rglob("replicates.jsonl") for line in path.read_text().splitlines()]
-    assert len(lines) == 12
 
 
 def test_invalid_part_is_refused(pipeline: Pipeline) -> None:

@@ -73,7 +73,7 @@ def test_closed_stdout_causes_no_traceback(library: Library) -> None:
     assert err.count("went on") == 3
 
 
-@pytest.mark.parametrize("words", [("--no-leaderboard",), ("--case", "alpha"), ("--shard", "1/2")])
+@pytest.mark.parametrize("words", [("--no-leaderboard",), ("--case", "alpha")])
 def test_partial_or_unrecorded_run_has_its_record_in_the_run_folder_only(
     library: Library, words: tuple[str, ...]
 ) -> None:
@@ -82,13 +82,6 @@ def test_partial_or_unrecorded_run_has_its_record_in_the_run_folder_only(
     assert run["record"] == str((library.run_folder() / "record.json").relative_to(library.root))
     assert not library.leaderboard.exists()
     assert not (library.component / "evals" / "records").exists()
-
-
-def test_calls_in_flight_stay_under_the_ceiling_of_the_provider(served: Library, server: ChatServer) -> None:
-    served.settings(ceilings={"openai": {"max_concurrency": 1}})
-    server.reply = lambda asked: Reply(text=notice(asked.case_id), delay_s=0.05)
-    assert served.evaluate_here("--concurrency", "3").code == 0
-    assert server.most_in_flight == 1
 
 
 def test_provider_outage_is_no_score_and_ends_with_4(served: Library, server: ChatServer) -> None:

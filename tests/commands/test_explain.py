@@ -1,4 +1,4 @@
-"""`explain`: one answer leaf by leaf beside its truth, or one field over all answers, as the scorer sees them."""
+"""`explain`: the values of one output beside the ground truth, or one field in all outputs."""
 
 import json
 import re

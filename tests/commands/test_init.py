@@ -1,4 +1,4 @@
-"""`init`: what it lays out works as it is, and what was there stays as it was."""
+"""`init`: the written files work unchanged, and existing files are kept."""
 
 import json
 import re
@@ -145,8 +145,6 @@ def test_entry_point_and_settings_equal_those_of_this_project(root: Path) -> Non
         for own in (ROOT / ".evaluator" / folder).iterdir():
             assert (root / ".evaluator" / folder / own.name).read_bytes() == own.read_bytes()
     assert skill_evaluator(root, "judge", "lint").code == 0
-    for name in WRITTEN:
-        assert (root / ".github" / name).read_bytes() == (ROOT / ".github" / name).read_bytes()
 
 
 def test_written_files_name_no_model_of_a_vendor(root: Path) -> None:
@@ -213,9 +211,8 @@ def test_lint_names_the_missing_key_of_a_judge(root: Path) -> None:
     assert hint in " ".join(linted.out.split()), linted.out + linted.err
 
 
-@pytest.mark.parametrize("options", [[], ["--keyless"]])
-def test_written_workflows_pass_their_linters(options: list[str], root: Path) -> None:
-    skill_evaluator(root, "init", "--workflows", *options)
+def test_keyless_workflows_pass_their_linters(root: Path) -> None:
+    skill_evaluator(root, "init", "--workflows", "--keyless")
     bin_ = Path(sys.executable).parent
     files = sorted(str(path) for path in (root / ".github" / "workflows").iterdir())
     for command in (
@@ -226,7 +223,7 @@ def test_written_workflows_pass_their_linters(options: list[str], root: Path) ->
         done = subprocess.run([bin_ / command[0], *command[1:]], cwd=root, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     job = yaml.safe_load((root / ".github" / "workflows" / "evaluate.yml").read_text())["jobs"]["evaluate"]
-    assert ("id-token" in job["permissions"]) is bool(options)
+    assert "id-token" in job["permissions"]
 
 
 def test_init_keeps_existing_files(root: Path) -> None:

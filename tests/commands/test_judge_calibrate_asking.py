@@ -93,15 +93,7 @@ def test_labelled_pairs_and_corrupted_outputs_are_measured_together(library: Jud
     assert "served, false alarms: 0.000 (0.000–0.2" in done.out
 
 
-def test_stored_verdicts_of_a_judge_run_give_the_same_figures(library: JudgingLibrary) -> None:
-    first = calibrated(library, gullible, "--rubric", RUBRIC, "--probe", "verbosity")
-    stored = ("--labels", ITEMS, "--verdicts", str(library.judging() / "verdicts.jsonl"))
-    again = library.call("judge", "calibrate", *stored, "--format", "json")
-    assert again.json["judges"][0]["agreement"] == first["agreement"]
-    assert "skipped" not in again.err, "verdicts on probed items are not stored"
-
-
-def test_probes_show_what_moves_a_judge_of_pairs(library: JudgingLibrary) -> None:
+def test_probes_are_measured_and_their_verdicts_are_not_stored(library: JudgingLibrary) -> None:
     judge = calibrated(library, gullible, "--rubric", RUBRIC, "--probe", "verbosity", "--probe", "authority")
     assert judge["agreement"][0]["agreement"]["value"] == 1.0
     shifts = {bias["bias"]: (bias["shift"]["value"], bias["present"]) for bias in judge["biases"]}
@@ -109,6 +101,10 @@ def test_probes_show_what_moves_a_judge_of_pairs(library: JudgingLibrary) -> Non
     assert shifts["authority"] == (1.0, True)
     page = (library.judging() / "bias_analysis_report.md").read_text(encoding="utf-8")
     assert "`served`, authority: the added text moves the verdict by 1.000" in page
+    stored = ("--labels", ITEMS, "--verdicts", str(library.judging() / "verdicts.jsonl"))
+    again = library.call("judge", "calibrate", *stored, "--format", "json")
+    assert again.json["judges"][0]["agreement"] == judge["agreement"]
+    assert "skipped" not in again.err, "verdicts on probed items are not stored"
 
 
 def test_judge_that_writes_prose_gets_no_figures_and_exit_4(library: JudgingLibrary) -> None:

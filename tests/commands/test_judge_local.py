@@ -1,4 +1,4 @@
-"""The local model as a judge: each output is scored, or has a reason for a missing score."""
+"""The local model as a judge of pairs."""
 
 from pathlib import Path
 
@@ -30,15 +30,3 @@ def test_local_judge_compares_pairs_in_both_orders_and_is_calibrated(library: Ju
     calibrated = library.call("judge", "calibrate", "--labels", ITEMS, "--verdicts", verdicts)
     assert calibrated.code in (0, 4), calibrated.err
     assert "local" in calibrated.out
-
-
-@pytest.mark.local_model
-def test_local_judge_scores_on_the_scale_or_gives_a_reason(library: JudgingLibrary) -> None:
-    library.items({"id": "a", "input": "Add 5 and 7.", "output": "The sum is 12."})
-    done = library.judge("score", "--judge", "local", "--format", "json")
-    assert done.code in (0, 4), done.err
-    (item,) = done.json["judges"][0]["items"]
-    assert item["judgements"]
-    for judgement in item["judgements"]:
-        assert (judgement["score"] is None) == (judgement["unscored"] is not None)
-    assert item["scores"]["totals"] in (None, 1, 2, 3, 4, 5)

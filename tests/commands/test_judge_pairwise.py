@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.asked_judges import JUDGE, QUOTE, JudgingLibrary, answer, compared, method
+from tests.support.asked_judges import ITEMS, JUDGE, QUOTE, RUBRIC, JudgingLibrary, answer, compared, method
+from tests.support.chat_server import Asked, ChatServer, Reply, killed_at
 
 PAIRWISE = method("pairwise_comparison", "ties_allowed", "ignore_position")
 PAIR = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
@@ -67,3 +68,31 @@ def test_wrong_input_is_an_error_before_any_call(
     library.items({"id": "a", **items})
     assert library.judge("pairwise", "--judge", JUDGE).refuses(complaint)
     assert not library.judgements.exists()
+
+
+def test_killed_judge_run_resumes_without_repeating_a_call(library: JudgingLibrary, server: ChatServer) -> None:
+    library.served_by(server.url, price={"input": 1.0, "output": 1.0})
+
+    def reply(asked: Asked) -> Reply:
+        user = asked.body["messages"][-1]["content"]
+        return Reply(text=answer(totals=compared("first" if user.index(QUOTE) < user.index("no sum") else "second")))
+
+    server.reply = reply
+    words = ("pairwise", RUBRIC, "--items", ITEMS, "--judge", "served")
+    with killed_at(server, 8, library.judgements):
+        library.call("judge", *words)
+    before = library.asked()
+    assert 4 <= len(before) < 8
+    server.forget()
+    stopped = library.call("judge", *words, "--resume", "--max-calls", "1")
+    assert (stopped.code, server.requests) == (4, 1)
+    capped = library.call("judge", *words, "--resume", "--max-cost", "0.0001")
+    assert (capped.code, "--max-cost 0.0002" in capped.err) == (4, True), capped.err
+    done = library.call(*capped.to_go_on(), "--format", "json")
+    assert done.code == 0, done.err
+    (judge,) = done.json["judges"]
+    assert (judge["judge"]["answered"], judge["criteria"][0]["counts"]) == (12, {"1": 6})
+    assert server.requests == 12 - len(before)
+    asked = library.asked()
+    assert asked[: len(before)] == before
+    assert len(asked) == len({(line["case_id"], line["replicate"]) for line in asked}) == 12

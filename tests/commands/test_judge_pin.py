@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -79,23 +78,14 @@ def test_lint_names_stale_outputs(library: JudgingLibrary) -> None:
     assert stale == ["case 'beta' changed", "case 'gamma' no longer exists", "the prompt of 1.0.0 changed"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "complaint"),
-    [
-        ({"text": "better"}, "the output of case 'beta' was edited"),
-        ({"pinned_version": 99}, "has pinned_version 99"),
-    ],
-)
-def test_edited_file_is_one_problem_and_no_baseline(
-    library: JudgingLibrary, changed: dict[str, Any], complaint: str
-) -> None:
+def test_edited_file_is_one_problem_and_no_baseline(library: JudgingLibrary) -> None:
     assert pin(library).code == 0
     kept = read(library.root / PINNED)
-    (kept["outputs"]["beta"] if "text" in changed else kept).update(changed)
+    kept["outputs"]["beta"]["text"] = "better"
     library.write(PINNED, kept)
-    code, _, problems = hints(library)
-    assert (code, len(problems), complaint in problems[0]) == (2, 1, True), problems
-    assert judged(library, library.run_folder().name).refuses(complaint)
+    code, _, (problem,) = hints(library)
+    assert (code, "the output of case 'beta' was edited" in problem) == (2, True)
+    assert judged(library, library.run_folder().name).refuses("the output of case 'beta' was edited")
 
 
 def test_changed_or_unknown_case_and_draft_are_not_pinned(library: JudgingLibrary) -> None:

@@ -142,33 +142,17 @@ def _clock(library: Library, *steps: tuple[float, float]) -> dict[str, str]:
     return {"PYTHONPATH": str(library.root / "clock")}
 
 
-HOUR, YEAR = 3_600.0, 365 * 86_400.0
+YEAR = 365 * 86_400.0
 
 
-@pytest.mark.parametrize("back", [HOUR, 30 * YEAR], ids=["an hour", "thirty years"])
-def test_clock_set_back_during_a_run_changes_only_times(back: float, served: Library, server: ChatServer) -> None:
+def test_clock_set_back_during_a_run_changes_only_times(served: Library, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(text=varied(asked).text, delay_s=0.3)
-    done = served.evaluate("--replicates", "6", env=_clock(served, (0, 0), (1.2, -back)))
+    done = served.evaluate("--replicates", "6", env=_clock(served, (0, 0), (1.2, -YEAR)))
     assert done.code == 0, done.err
     assert (server.requests, server.repeated) == (18, [])
     (row,) = served.rows()
     assert (row["scored"], row["complete"]) == (18, True)
     assert 0 <= row["latency_s"]["p95"] < 60
-
-
-def test_runs_around_a_clock_set_back_are_recorded_and_compared(served: Library, server: ChatServer) -> None:
-    assert served.evaluate().code == 0
-    prompt = served.component / "prompt.md"
-    prompt.write_text(prompt.read_text().replace("1.0.0", "1.1.0"))
-    done = served.evaluate("--format", "json", env=_clock(served, (0, -YEAR)))
-    assert done.code in (0, 3), done.err
-    newer, older = served.rows()  # by their timestamps
-    assert (newer["skill_version"], older["skill_version"]) == ("1.0.0", "1.1.0")
-    assert int(newer["timestamp"][:4]) - int(older["timestamp"][:4]) in (1, 2)
-    compared = served.call("compare", SKILL, "--format", "json")
-    assert compared.code in (0, 3, 4), compared.err
-    assert "Traceback" not in compared.err
-    assert served.call("history", SKILL).code == 0
 
 
 def _without_override() -> None:
@@ -200,19 +184,6 @@ def test_read_only_folder_is_refused_before_a_call(served: Library, server: Chat
     assert server.requests == 0
 
 
-def test_read_only_leaderboard_loses_no_output(served: Library, server: ChatServer) -> None:
-    served.results.mkdir(parents=True)
-    with _read_only(served.component, served.results.parent):
-        refused = served.evaluate(preexec_fn=_without_override)
-    assert refused.code == 2, refused
-    assert [line for line in refused.err.splitlines() if line.startswith("error: cannot write")]
-    assert "Traceback" not in refused.err
-    asked = server.requests
-    assert served.evaluate(*(("--resume",) if asked else ())).code == 0
-    assert (server.requests, server.repeated) == (6, [])
-    assert served.rows()[0]["scored"] == 6
-
-
 @pytest.mark.parametrize("what", ["run", "component", "fixtures"])
 def test_folder_removed_during_a_run_is_one_line(what: str, served: Library, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(text=varied(asked).text, delay_s=0.2)
@@ -228,12 +199,11 @@ def test_folder_removed_during_a_run_is_one_line(what: str, served: Library, ser
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "record.json", "replicates.jsonl"])
-@pytest.mark.parametrize("kept", [0, 0.5])
-def test_torn_file_of_a_run_costs_that_run_alone(name: str, kept: float, served: Library, server: ChatServer) -> None:
+def test_torn_file_of_a_run_costs_that_run_alone(name: str, served: Library, server: ChatServer) -> None:
     served.evaluate_here("--max-calls", "4")
     torn = served.run_folder() / name
     content = torn.read_bytes()
-    torn.write_bytes(content[: int(len(content) * kept)])
+    torn.write_bytes(content[: len(content) // 2])
     answered = len(outcomes(torn.parent))
     done = served.evaluate_here("--resume")
     if name == "manifest.json":

@@ -1,4 +1,4 @@
-"""A case that a model cannot take is planned out and named: no call, no failure, no loss of coverage."""
+"""Cases that are not applicable to a model are named, not called, and do not lower its completion."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ TOO_LONG = "beta (at least 604 tokens, over its context of 500)"  # four words a
 
 @pytest.fixture
 def limited(served: Library, server: ChatServer) -> Library:
-    """A library of which the model takes one document, cannot read another, and is not to be asked a third."""
+    """A library with one case in the context of the model, one that is too long, and one declared not applicable."""
     served.served_by(server.url, limits={"context_tokens": 500})
     served.write(f"fixtures/{SKILL}/cases/beta/document.md", "beta " * 600)
     served.write(META, {"topic": "notices", "not_applicable": ["other", "serv*"]})
@@ -54,7 +54,7 @@ def test_model_without_an_applicable_case_is_refused(library: Library) -> None:
 def test_audit_skips_questions_that_one_model_cannot_take(
     tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skill_evaluator.audit.report.page.draw", lambda *_: None)  # charts take seconds
+    monkeypatch.setattr("skill_evaluator.audit.page.draw", lambda *_: None)  # charts take seconds
     library = AuditLibrary(tmp_path)
     one = {"id": "one", "provider": "openai", "base_url": server.url}
     library.models(one, {**one, "id": "two"})

@@ -79,7 +79,7 @@ def test_recorded_run_of_an_edited_prompt_is_no_baseline(library: Library) -> No
     write(library, "1.3.0", "Extract title and year, thank you.", RIGHT)
     skipped = f"run {edited} is skipped as a baseline: its prompt is not that of 1.2.0's first run"
     for done in (library.evaluate_here(), library.call("compare", SKILL)):
-        assert "improved against 1.2.0 on these 8 cases; up to 31 of 100 new cases may get worse" in done.out
+        assert "improved against 1.2.0 on these 8 cases; of 100 new cases, up to 31 may still be worse" in done.out
         assert "0.500 → 1.000" in done.out
         assert skipped in done.out
     history = library.call("history", SKILL)

@@ -1,4 +1,4 @@
-"""Cases that pass always, now and then or never: in words, and asked again where they failed."""
+"""Cases that pass always, sometimes or never, and reruns of failing cases."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def bumped(library: Library, version: str = "1.1.0") -> None:
 
 
 class Served:
-    """A library in git whose 1.0.0 is recorded, and a server that is rude to the new prompt in the cases it is told."""
+    """A library in git with a recorded 1.0.0, and a server that answers the new prompt rudely in the `rude` cases."""
 
     def __init__(self, root: Path, server: ChatServer) -> None:
         self.server, self.library = server, checked(root)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from skill_evaluator.library.components import load_component
 from skill_evaluator.providers import read_configuration, with_program
-from skill_evaluator.providers.program import MARGIN_S
+from skill_evaluator.providers.program import MARGIN_S, values_of
 
 from tests.support.git import GitRepository
 from tests.support.http_server import Received, Server, serve
@@ -129,14 +129,9 @@ def test_program_sees_only_its_keys_and_stores_none(library: Library) -> None:
     assert not [name for name, raw in everything.items() if KEY.encode() in raw or OTHER.encode() in raw]
 
 
-def test_secret_of_ci_holds_the_variables_of_a_program(library: Library) -> None:
-    declare(library, RUN | {"env": ["A_KEY", "URL"]})
-    app(library, "import json, os; print(json.dumps({'answer': [os.environ['URL'], sorted(os.environ)]}))")
-    secret = f"A_KEY={KEY}\nURL=x?a=b\nB_KEY={OTHER}\n"
-    done = library.evaluate_here("--case", "alpha", "-n", "1", env={"PROGRAM_ENV": secret})
-    assert done.code == 0, done.err
-    (line,) = answers(library)
-    assert json.loads(line["text"]) == ["x?a=b", ["A_KEY", "HOME", "LC_CTYPE", "PATH", "TMPDIR", "URL"]]
+def test_secret_of_ci_holds_the_variables_of_a_program() -> None:
+    secret = {"PROGRAM_ENV": f"A_KEY={KEY}\nURL=x?a=b\nB_KEY={OTHER}\n"}
+    assert values_of(["A_KEY", "URL"], secret, {"URL": "other"}) == {"A_KEY": KEY, "URL": "x?a=b"}
 
 
 def test_missing_variable_is_named_before_a_call(library: Library) -> None:
@@ -197,14 +192,9 @@ def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
-        ({}, "either run or http is expected at program"),
-        ({"run": ["python", "app.py"]}, "run requires watch"),
+        ({}, "exactly one of run and http is required at program"),
         ({"run": ["python"], "watch": ["no*"]}, "no file matches no* of program.watch"),
-        ({"run": ["python"], "watch": ["/etc/*"]}, "is not a glob relative to the component's folder"),
-        ({"run": ["python"], "watch": ["*"], "env": ["PATH"]}, "PATH is set for every program"),
-        ({"http": {"url": "http://u:p@host/", "body": {}}}, "do not write a password"),
-        ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "{{dokument}}, which is no input (did you"),
-        ({"http": {"url": "http://host", "body": {}, "headers": {"a\nb": "A"}}}, "program.http.headers"),
+        ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "is not an input of the prompt (did you"),
     ],
 )
 def test_invalid_program_is_refused_in_one_line(library: Library, program: dict[str, Any], complaint: str) -> None:

@@ -1,4 +1,4 @@
-"""From a push to rows on a branch and back: what was published is what the next plan goes by, in every mode."""
+"""`ci publish`: rows and records in one commit, repeated publishing, refused records and hostile names."""
 
 import json
 import shutil
@@ -76,18 +76,6 @@ def test_repeated_publish_does_nothing(pipeline: Pipeline) -> None:
     assert pipeline.tip() == tip
 
 
-def test_published_versions_are_recorded_for_the_next_plan(pipeline: Pipeline) -> None:
-    pipeline.publish()
-    base = bump(pipeline, "1.0.1")
-    assert pipeline.plan("--base", base).runs == []
-    base = bump(pipeline, "1.1.0")
-    assert len(pipeline.plan("--base", base).runs) == 4
-    base = bump(pipeline, "1.1.1")  # and the run of 1.1.0 was lost
-    plan = pipeline.plan("--base", base)
-    assert {entry.skill_version for entry in plan.runs} == {"1.1.1"}
-    assert "1.1.1 was never recorded" in plan.chosen[0].reason
-
-
 def test_incomplete_run_is_no_baseline_and_may_be_completed(pipeline: Pipeline, tmp_path: Path) -> None:
     shard = pipeline.artifacts / SHARD
     shutil.move(shard, tmp_path / "late")
@@ -141,15 +129,6 @@ def test_publish_refuses_a_version_taken_by_another_prompt(pipeline: Pipeline) -
     assert (done.code, done.err.startswith(f"{said}{first.run_id}; raise the version")) == (2, True)
     assert {row["run_id"] for row in pipeline.rows()} == {other["run_id"], first.run_id}
     assert pipeline.run("lint", "--base", "HEAD", folder=pipeline.checkout).code == 0
-
-
-def test_older_of_two_prompts_of_a_version_is_published(pipeline: Pipeline) -> None:
-    records = sorted(pipeline.records().values(), key=lambda record: record["run_id"])
-    path = pipeline.collected / "records" / SKILL / f"{records[1]['run_id']}.json"
-    path.write_text(json_text({**records[1], "digests": {**records[1]["digests"], "prompt": "sha256:0"}}))
-    done = pipeline.publish()
-    assert (done.code, f"1.0.0 was recorded with another prompt by run {records[0]['run_id']}" in done.err) == (2, True)
-    assert [row["run_id"] for row in pipeline.rows()] == [records[0]["run_id"]]
 
 
 FORGED = "1.0.0\n\nCo-authored-by: Somebody <somebody@example.com>"

@@ -71,7 +71,7 @@ RUN = [(case("a", {"shop": "A", "total": 9}), ['{"shop": "A", "total": 9}'])]
 _PUBLISHING = """
 import os, sys
 from skill_evaluator.cli import main
-import skill_evaluator.commands.publish, skill_evaluator.records.record
+import skill_evaluator.commands.ci, skill_evaluator.records.record
 
 waiting, starting = os.pipe()
 children = []

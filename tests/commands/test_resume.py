@@ -1,28 +1,13 @@
 """Unfinished runs go on, by `--resume` or by the next `evaluate`: no call is paid for twice."""
 
 import shutil
-import threading
 from collections.abc import Callable, Mapping
 
 import pytest
+from skill_evaluator.files import try_lock
 
-from tests.support.chat_server import Asked, ChatServer, Reply, killed_at, varied
-from tests.support.library import (
-    ANSWERS,
-    CASES,
-    REPLAY,
-    SCHEMA,
-    SKILL,
-    Ended,
-    Library,
-    comparable,
-    ended,
-    invoked,
-    journal,
-    only_journal,
-    read,
-    wait_until,
-)
+from tests.support.chat_server import ChatServer, Reply, killed_at, varied
+from tests.support.library import CASES, REPLAY, SCHEMA, SKILL, Ended, Library, comparable, invoked, journal, read
 
 REPLICATES = ("--replicates", "6")
 PLANNED = len(CASES) * 6
@@ -73,23 +58,16 @@ def test_lost_row_is_added_from_the_record(served: Library, server: ChatServer) 
     assert (served.rows(), record.read_bytes(), server.requests) == (row, kept, 6)
 
 
-def test_running_run_is_not_resumed(served: Library, server: ChatServer) -> None:
-    go_on = threading.Event()
-
-    def waiting(asked: Asked) -> Reply:
-        if server.requests > 3:
-            go_on.wait(60)
-        return varied(asked)
-
-    server.reply = waiting
-    with served.start(*REPLICATES) as process:
-        wait_until(lambda: len(only_journal(served)) >= 2, seconds=90)
-        second = served.evaluate_here("--run", served.run_folder().name)
-        go_on.set()
-        assert ended(process).code == 0
-    assert second.code == 2
-    assert "is being executed by another process" in second.err
-    assert (server.requests, server.repeated) == (PLANNED, [])
+def test_run_of_another_process_is_left_alone(served: Library, server: ChatServer) -> None:
+    served.evaluate_here("--max-calls", "4")
+    running = served.run_folder()
+    held = try_lock(running / ".lock")
+    assert held is not None
+    assert served.evaluate_here("--run", running.name).refuses("is being executed by another process")
+    with held:
+        new = served.evaluate_here()
+    assert (new.code, "continuing" in new.err, len(served.rows())) == (0, False, 1)
+    assert (server.requests, len(journal(running))) == (4 + 6, 4)
 
 
 def test_run_of_chosen_cases_resumes_with_them(served: Library, server: ChatServer) -> None:
@@ -116,14 +94,7 @@ def test_failed_calls_are_repeated_and_replaced(served: Library, server: ChatSer
 PROMPT, FIXTURES = f"components/{SKILL}/prompt.md", f"fixtures/{SKILL}/cases"
 CHANGES: Mapping[str, tuple[Callable[[Library], object], str]] = {
     "the prompt": (lambda of: of.write(PROMPT, "---\nversion: 1.0.0\n---\nExtract the title alone.\n"), "prompt"),
-    "the schema": (lambda of: of.write(f"components/{SKILL}/schema.json", {**SCHEMA, "title": "Notice"}), "schema"),
-    "a model setting": (
-        lambda of: of.models({**REPLAY, "params": {"file": ANSWERS, "max_output_tokens": 99}}),
-        "settings",
-    ),
-    "a truth": (lambda of: of.case("beta", {"title": "beta", "year": 2025}), "case 'beta'"),
     "a document": (lambda of: of.write(f"{FIXTURES}/gamma/document.md", "gamma was rewritten.\n"), "case 'gamma'"),
-    "a case that is gone": (lambda of: (of.root / FIXTURES / "alpha").rename(of.root / "alpha"), "case 'alpha'"),
     "a model that is gone": (lambda of: of.models({**REPLAY, "id": "other"}), "model 'recorded'"),
 }
 
@@ -144,15 +115,12 @@ def test_resume_is_refused_when_an_input_changed(change: str, library: Library) 
     assert library.tree() == before
 
 
-@pytest.mark.parametrize(
-    ("flag", "value", "planned"), [("--replicates", "3", "2"), ("--seed", "5", "0"), ("--shard", "1/2", "")]
-)
-def test_resume_is_refused_with_another_plan(flag: str, value: str, planned: str, library: Library) -> None:
+def test_resume_is_refused_with_another_plan(library: Library) -> None:
     library.evaluate_here("--max-calls", "4")
-    refused = library.evaluate_here("--run", library.run_folder().name, flag, value)
-    assert refused.code == 2
-    assert f"{flag} {value}" in refused.err
-    assert (f"planned with {planned}" if planned else "planned without it") in refused.err
+    run = library.run_folder().name
+    for flag, value, planned in (("--replicates", "3", "with 2"), ("--shard", "1/2", "without it")):
+        refused = library.evaluate_here("--run", run, flag, value)
+        assert refused.refuses(f"{flag} {value}: it was planned {planned}"), flag
 
 
 def test_components_in_one_results_folder_keep_their_outputs_apart(library: Library) -> None:
@@ -216,9 +184,6 @@ def test_unfinished_run_takes_more_replicates(replicates: int, calls: int, serve
 
 QUESTIONS: Mapping[str, tuple[Callable[[Library, str], object], int]] = {
     "a version": (lambda of, _: version(of, "1.0.1"), 6),
-    "a prompt": (lambda of, _: version(of, "1.0.0", "Extract the title and the year."), 6),
-    "a setting": (lambda of, url: of.served_by(url, params={"temperature": 0.5}), 6),
-    "a truth": (lambda of, _: of.case("beta", {"title": "beta", "year": 2025}), 6),
     "a new case": (lambda of, _: of.case("delta"), 4),
     "a price": (lambda of, url: of.served_by(url, price={"input": 1, "output": 1}), 2),
 }
@@ -232,7 +197,7 @@ def test_only_a_run_with_equal_inputs_is_continued(change: str, served: Library,
     assert calls_of(server, served.evaluate_here) == calls
 
 
-@pytest.mark.parametrize("words", [("--no-reuse",), ("--seed", "7"), ("--draft",), ("--no-prompt",)], ids=" ".join)
+@pytest.mark.parametrize("words", [("--seed", "7"), ("--draft",)], ids=" ".join)
 def test_option_starts_a_new_run(words: tuple[str, ...], served: Library, server: ChatServer) -> None:
     assert served.evaluate_here("--max-calls", "4").code == 4
     assert calls_of(server, lambda: served.evaluate_here(*words)) == 6
@@ -248,22 +213,3 @@ def test_complete_models_are_not_called_again_while_another_is_unfinished(served
     assert "-one is recorded and complete" in done.err
     assert (done.code, [row["model_id"] for row in served.rows()]) == (0, ["two", "one"])
     assert calls_of(server, served.evaluate_here) == 12
-
-
-def test_run_of_another_process_is_left_alone(served: Library, server: ChatServer) -> None:
-    held, go_on = threading.Event(), threading.Event()
-
-    def waiting(one: Asked) -> Reply:
-        if server.requests > 3 and not go_on.is_set() and one.times == 1:
-            held.set()
-            go_on.wait(60)
-        return varied(one)
-
-    server.reply = waiting
-    with served.start() as process:
-        assert held.wait(90)
-        server.reply = varied
-        second = served.evaluate_here()
-        go_on.set()
-        assert ended(process).code == 0
-    assert (second.code, "continuing" in second.err, len(served.rows())) == (0, False, 2)

@@ -1,11 +1,11 @@
-"""A finished run scored again, from its own answers: nothing is asked, and nothing changes that should not."""
+"""`score`: a saved run is scored again from its outputs, without a call."""
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
 from tests.support.library import SKILL, Library, journal, read
 
 
 def _mixed(asked: Asked) -> Reply:
-    """Right, wrong, unparseable, and (at once or at the second time of asking) failing."""
+    """Reply right, wrong or unparseable, or fail always or at the first attempt."""
     kind = asked.seed % 5
     if kind == 0 or (kind == 1 and asked.times == 1):
         return Reply(status=500)

@@ -185,9 +185,7 @@ def test_invalid_source_is_refused_in_one_line(sourced: Sourced) -> None:
     sourced.settings(
         sources=[{"kind": "skills"}, {"kind": "prompt_yml"}, {"kind": "skills", "root": "./skills/../skills"}]
     )
-    assert sourced.call("lint").refuses(
-        "sources[0] and sources[2] in settings.yaml both contain 'skills/docx/SKILL.md'"
-    )
+    assert sourced.call("lint").refuses("sources[0] and sources[2] in settings.yaml contain 'skills/docx/SKILL.md'")
     sourced.settings(sources=[{"kind": "skills", "leave_out": ["docx", "pdf/2"]}])
     done = sourced.call("lint", "--format", "json")
     (linted,) = done.json["components"]
@@ -246,7 +244,7 @@ def test_changed_components_are_found_from_the_main_branch(sourced: Sourced, mon
         done = sourced.call("evaluate", "--dry-run", "--changed", *base)
         assert "1 component: 8 calls" in done.err
         assert re.match(
-            r"2 components of 3 skipped: .* unchanged since [0-9a-f]{12}, the merge base with main$", done.err, re.M
+            r"2 of 3 components skipped: .* unchanged since [0-9a-f]{12}, the merge base with main$", done.err, re.M
         )
     planned = sourced.call("ci", "plan", "--base", "main", "--format", "json").json  # no version was lowered
     assert ([entry["skill"] for entry in planned["runs"]], planned["faults"]) == (["pdf"], [])
@@ -254,7 +252,7 @@ def test_changed_components_are_found_from_the_main_branch(sourced: Sourced, mon
     on_main = sourced.call("evaluate", "--dry-run", "--changed")
     assert (on_main.code, on_main.err.splitlines()[0].partition(" unchanged since ")[2]) == (
         0,
-        "HEAD, which main also has",
+        "HEAD, which is on main",
     )
 
 

@@ -61,14 +61,3 @@ def test_try_compares_scores_without_the_recorded_outputs(library: Library) -> N
     assert library.call(*remedy.split()).code == 0
     write(library, "1.2.0", EDITED, RIGHT)
     assert "the most frequent output changed in 3 of 3 cases\n" in library.call("try", SKILL).out
-
-
-def test_stopped_try_resumes_and_records_nothing(library: Library) -> None:
-    write(library, "1.2.0", EDITED, RIGHT)
-    before = kept(library)
-    stopped = library.call("try", SKILL, "--case", "alpha", "--max-calls", "1")
-    assert stopped.code == 4
-    (line,) = (line for line in stopped.err.splitlines() if line.startswith("to continue: "))
-    words = line.partition("skill-evaluator ")[2].replace(" --max-calls 1", "").split()
-    done = library.call(*words)
-    assert (done.code, "0.500 → 1.000" in done.out, kept(library) == before) == (0, True, True)

@@ -70,6 +70,7 @@ def test_watch_runs_at_each_save_until_the_call_limit(recorded: Library, server:
     assert "Traceback" not in errors(recorded)
 
 
+@pytest.mark.faults
 def test_watch_ends_at_an_interrupt(recorded: Library) -> None:
     recorded.write(PROMPT, "---\nversion: [\n---\n")
     with watching(recorded) as process:

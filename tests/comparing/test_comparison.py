@@ -1,4 +1,4 @@
-"""Alignment by hand: which item is compared with which, and what becomes of every leaf."""
+"""Aligned items and the outcome of every leaf, by hand."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def verdicts(truth: Any, output: Any, plan: FieldPlan) -> list[tuple[str, LeafOu
         ("x", {"a": 1}, [("", M), ("a", X)]),
     ],
 )
-def test_leaves_without_a_schema(truth: Any, output: Any, expected: list[tuple[str, LeafOutcome]]) -> None:
+def test_leaves_are_compared_without_a_schema(truth: Any, output: Any, expected: list[tuple[str, LeafOutcome]]) -> None:
     assert verdicts(truth, output, FieldPlan()) == expected
 
 
@@ -97,28 +97,28 @@ SKU, QTY = "lines[].sku", "lines[].qty"
         ("set", [line("x", 1)], [{"qty": 1.0, "sku": "x", "price": None}], [(SKU, R), (QTY, R)]),
     ],
 )
-def test_lines_under_each_alignment(
+def test_items_are_paired_by_each_alignment(
     align: str, truth: list[Any], output: list[Any], expected: list[tuple[str, LeafOutcome]]
 ) -> None:
     assert verdicts({"lines": truth}, {"lines": output}, order_plan(align)) == expected
 
 
-def test_items_that_are_no_objects_have_no_key() -> None:
+def test_items_other_than_objects_have_no_key() -> None:
     assert verdicts({"lines": [line("x")]}, {"lines": ["x"]}, order_plan("key")) == [(SKU, M), ("lines[]", X)]
 
 
-def test_a_key_of_two_fields_needs_both() -> None:
+def test_key_of_two_fields_requires_both() -> None:
     plan = order_plan("best", lines=FieldRule(align="key", key=("sku", "qty")))
     found = verdicts({"lines": [line("x", 1), line("x", 2)]}, {"lines": [line("x", 2), line("x", 3)]}, plan)
     assert found == [(SKU, M), (QTY, M), (SKU, R), (QTY, R), (SKU, X), (QTY, X)]
 
 
-def test_keys_are_compared_by_their_own_rule() -> None:
+def test_keys_are_compared_by_their_rule() -> None:
     plan = order_plan("key", lines__sku=FieldRule(compare="string", casefold=True))
     assert verdicts({"lines": [line("x", 1)]}, {"lines": [line("X", 1)]}, plan) == [(SKU, R), (QTY, R)]
 
 
-def test_scalars_that_are_equal_by_closeness_are_assigned() -> None:
+def test_scalars_with_a_tolerance_are_assigned() -> None:
     plan = order_plan("best", tags__=FieldRule(compare="string", threshold=0.6))
     assert verdicts({"tags": ["one", "three"]}, {"tags": ["threo", "onx"]}, plan) == [("tags[]", R), ("tags[]", R)]
 
@@ -170,7 +170,7 @@ def test_a_row_says_where_its_values_stand() -> None:
     assert places([[1], [2]], [[2]], FieldPlan()) == [((0, 0), None), ((1, 0), (0, 0))]
 
 
-def test_items_without_a_key_meet_only_each_other_and_by_what_else_they_say() -> None:
+def test_items_without_a_key_are_paired_by_their_other_fields() -> None:
     truth = [line(None, 1), line(None, 2), line("x", 3)]
     output = [line(None, 2), line("y", 1), line(None, 1), line(None, 3)]
     rows = compare({"lines": truth}, {"lines": output}, order_plan("key"))
@@ -178,7 +178,7 @@ def test_items_without_a_key_meet_only_each_other_and_by_what_else_they_say() ->
     assert met == [(0, 2, R), (1, 0, R), (None, 3, X), (2, None, M), (2, None, M), (None, 1, X), (None, 1, X)]
 
 
-def test_a_key_of_two_fields_of_which_one_is_missing_is_a_key() -> None:
+def test_key_of_two_fields_may_have_a_missing_field() -> None:
     plan = order_plan("best", lines=FieldRule(align="key", key=("sku", "qty")))
     assert verdicts({"lines": [line("x"), line(None, 1)]}, {"lines": [line(None, 1), line("x")]}, plan) == [
         (SKU, R),
@@ -186,7 +186,7 @@ def test_a_key_of_two_fields_of_which_one_is_missing_is_a_key() -> None:
     ]
 
 
-def test_keys_of_objects_meet_in_whatever_way_their_accents_are_written() -> None:
+def test_object_keys_are_matched_in_nfc() -> None:
     composed, decomposed = "caf\u00e9", "cafe\u0301"
     truth, output = {composed: {"b": 1}, "a": 1}, {"a": 1, decomposed: {"b": 1}}
     rows = compare(truth, output, FieldPlan(leaves={f"{composed}.b": FieldRule(compare="number", weight=2)}))
@@ -200,14 +200,14 @@ def test_keys_of_objects_meet_in_whatever_way_their_accents_are_written() -> Non
 
 @quick
 @given(truth=orders, outputs=st.lists(orders, max_size=4))
-def test_a_truth_made_ready_once_gives_the_same_rows_for_every_output(truth: Any, outputs: list[Any]) -> None:
+def test_memoized_truth_gives_the_same_rows_for_every_output(truth: Any, outputs: list[Any]) -> None:
     for plan in map(order_plan, ALIGNMENTS):
         ready = MemoizedValue(truth, plan)
         for output in outputs:
             assert Comparison(truth, output, plan, bool, ready).rows == compare(truth, output, plan)
 
 
-def test_what_an_item_is_known_by() -> None:
+def test_identities_are_canonical_keys_or_whole_items() -> None:
     plan = order_plan("key", lines__sku=FieldRule(compare="string", casefold=True))
     items = [line("X", 1), line(" x", 2), line(None), "x"]
     assert identities(items, plan.field("lines"), plan.arrays["lines"]) == [("x",), ("x",), (None,), (None,)]
@@ -215,7 +215,7 @@ def test_what_an_item_is_known_by() -> None:
     assert one == other
 
 
-def test_items_are_counted_by_array_path_and_arrays_inside_items_are_pooled() -> None:
+def test_item_counts_pool_arrays_inside_items() -> None:
     value = {"lines": [{"sku": "x", "marks": ["p", "q"]}, {"sku": " x", "marks": ["p"]}, {"qty": 1}, {"qty": 1}]}
     counts = MemoizedValue(value, order_plan("key")).item_counts
     assert {path: sorted(of_path.values()) for path, of_path in counts.items()} == {
@@ -225,7 +225,7 @@ def test_items_are_counted_by_array_path_and_arrays_inside_items_are_pooled() ->
     assert MemoizedValue({"a": [1]}, FieldPlan(leaves={"a": FieldRule(compare="exact")})).item_counts == {}
 
 
-def test_the_values_by_path_and_the_lengths_of_arrays() -> None:
+def test_values_by_path_have_array_lengths() -> None:
     value = {"id": "1", "tags": ["b", "a", "a "], "lines": [{"marks": ["p"]}, {}]}
     assert values_by_path(value, order_plan("key")) == (
         {"id": "1", "tags[]": {("a", 2), ("b", 1)}, "lines[].marks[]": "p"},

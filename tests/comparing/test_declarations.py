@@ -1,4 +1,4 @@
-"""What a declaration may say, and how it is refused."""
+"""Declared comparators, formats and options: errors and descriptions."""
 
 import pytest
 from skill_evaluator import plugins
@@ -16,14 +16,14 @@ def refuse(name: str) -> None:
     refuse_wrong_rules({"total": FieldRule(compare=name)}, "fields", "datasets.json")
 
 
-def test_an_unknown_comparator_is_named_with_its_place_and_the_nearest() -> None:
+def test_unknown_comparator_is_rejected_with_key_path_and_nearest_name() -> None:
     with pytest.raises(ComponentError) as caught:
         refuse("numbr")
     place = "at fields.total.compare in datasets.json"
     assert str(caught.value) == f"unknown comparator 'numbr' (did you mean 'number'?) {place}"
 
 
-def test_an_alignment_is_no_comparator() -> None:
+def test_alignment_is_rejected_as_comparator() -> None:
     with pytest.raises(
         ComponentError, match=r"^unknown comparator 'set' \(align: set\?\) at fields\.total\.compare in "
     ):
@@ -33,26 +33,26 @@ def test_an_alignment_is_no_comparator() -> None:
 @pytest.mark.parametrize(
     "form", ["%Y-%m-%d", "%d/%m/%y", "%d %b %Y", "%B %Y", "%d/%m", "%Y-%m-%dT%H:%M:%S%z", "%G-W%V-%u"]
 )
-def test_a_format_by_which_days_differ(form: str) -> None:
+def test_date_format_with_parts_of_a_day_is_accepted(form: str) -> None:
     refuse_wrong_rules({"due": FieldRule(compare="date", formats=(form,))}, "fields", "datasets.json")
 
 
 @pytest.mark.parametrize("form", ["YYYY-MM-DD", "%Q", "%-d.%m.%Y", "", "%A", "%H:%M", "%"])
-def test_a_format_by_which_no_day_is_read(form: str) -> None:
+def test_date_format_without_parts_of_a_day_is_rejected(form: str) -> None:
     with pytest.raises(ComponentError) as caught:
         refuse_wrong_rules({"due": FieldRule(compare="date", formats=("%d.%m.%Y", form))}, "fields", "datasets.json")
     place = "at fields.due.formats in datasets.json"
     assert str(caught.value) == f"no date is written '{form}' {place}; formats are those of strptime, such as %Y-%m-%d"
 
 
-def test_a_comparator_of_a_package_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparator_of_a_package_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "names", lambda group: ["postcode"] if group == COMPARATOR_GROUP else [])
     refuse("postcode")
     with pytest.raises(ComponentError, match=r"did you mean 'postcode'\?"):
         refuse("post code")
 
 
-def test_the_options_of_a_rule_are_the_settings_of_its_comparator_that_differ() -> None:
+def test_options_are_the_comparator_settings_other_than_the_default() -> None:
     rule = FieldRule(compare="date", formats=("%d/%m/%Y",), tolerance_days=1, threshold=None, weight=2, key=("a",))
     assert rule.options == {"formats": ("%d/%m/%Y",), "tolerance_days": 1}
     assert FieldRule().options == {}

@@ -1,4 +1,4 @@
-"""What a JSON Schema says of the paths below it, keyword by keyword."""
+"""Kinds of the paths of a JSON Schema, by keyword."""
 
 from typing import Any
 
@@ -85,7 +85,7 @@ def obj(**properties: Any) -> dict[str, Any]:
         (True, {}),
     ],
 )
-def test_what_stands_at_each_path(schema: Any, expected: Any) -> None:
+def test_schema_paths_have_their_kinds(schema: Any, expected: Any) -> None:
     named = {
         "kinds": {"kind": "category", "a": "string", "b": "number"},
         "pairs": {"a": "array of objects", "a[]": "object", "a[].key": "string", "a[].value": "number"},
@@ -93,7 +93,7 @@ def test_what_stands_at_each_path(schema: Any, expected: Any) -> None:
     assert kinds(schema) == (named[expected] if isinstance(expected, str) else expected)
 
 
-def test_definitions_that_all_refer_to_each_other_are_walked_only_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_walk_of_mutually_recursive_definitions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walking, "_MAX_NODES", 500)
     names = [f"d{index}" for index in range(12)]
     links = {first: obj(**{second: {"$ref": f"#/$defs/{second}"} for second in names}, x=STR) for first in names}
@@ -102,7 +102,7 @@ def test_definitions_that_all_refer_to_each_other_are_walked_only_so_far(monkeyp
     assert len(found) < 10_000
 
 
-def test_a_schema_in_hundreds_of_levels_is_walked() -> None:
+def test_deeply_nested_schema_is_walked() -> None:
     schema: Any = STR
     for _ in range(150):
         schema = obj(a=schema)

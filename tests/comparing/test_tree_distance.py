@@ -1,4 +1,4 @@
-"""The tree edit distance against the implementation `apted`, and where its search is given up."""
+"""The tree edit distance against the implementation `apted`, and the limit of its search."""
 
 import random
 from collections.abc import Hashable
@@ -43,7 +43,7 @@ def random_tree(dice: random.Random, size: int, labels: int, deep: float) -> Nes
     return nodes[0]
 
 
-def test_tree_distance_is_the_one_that_apted_finds() -> None:
+def test_tree_distance_equals_apted() -> None:
     dice = random.Random(1)
     for size in [10] * 300 + [40] * 6:
         labels, deep = dice.choice([1, 2, 3, 6]), dice.choice([0.0, 0.3, 0.6, 0.9])
@@ -53,9 +53,7 @@ def test_tree_distance_is_the_one_that_apted_finds() -> None:
 
 
 @pytest.mark.parametrize(("most", "given_up"), [(0, True), (50, True), (500, True), (5000, False)])
-def test_where_the_search_is_given_up_does_not_depend_on_which_is_the_truth(
-    most: int, given_up: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_limit_of_the_search_is_symmetric(most: int, given_up: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(algorithm, "_MAX_CELLS", most)
     dice = random.Random(1)
     found = []

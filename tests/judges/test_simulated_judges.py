@@ -39,6 +39,7 @@ def test_a_judge_below_the_bar_is_seldom_trusted(accuracy: float) -> None:
     assert trusted <= 0.035 * SEEDS
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("error", [0.05, 0.1, 0.2])
 def test_100_labels_correct_the_share_of_200_answers_for_the_errors_of_a_judge(error: float) -> None:
     """It holds it in 92 to 98 of 100; the standard error of 1,000 samples is half a point."""

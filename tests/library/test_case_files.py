@@ -104,10 +104,10 @@ def test_file_is_allowed_in_user_messages_alone(tmp_path: Path) -> None:
 
 ATTACKS = {
     "encrypted": (a_pdf(password="secret"), "is encrypted"),
-    "a bomb": (a_bomb(400_000_000), "no PDF that can be read"),
+    "a bomb": (a_bomb(400_000_000), "cannot be read as a PDF"),
     "too many pages": (a_pdf(["x"] * 11), "more than 10 pages"),
-    "a page tree in a circle": (a_pdf(kids="2 0 R"), "no PDF that can be read: it is broken ("),
-    "cut": (a_pdf()[:200], "no PDF that can be read: it is broken ("),
+    "a page tree in a circle": (a_pdf(kids="2 0 R"), "cannot be read as a PDF: it is broken ("),
+    "cut": (a_pdf()[:200], "cannot be read as a PDF: it is broken ("),
     "an image that is none": (b"\x89PNG\r\n\x1a\n and so on", "cannot be read as an image"),
     "an image without height": (a_png(3, 0), "cannot be read as an image"),
     "segments without end": (b"\xff\xd8\xff" + b"\xe0\0\x02\xff" * 4_000_000, "cannot be read as an image"),
@@ -155,7 +155,7 @@ def prompt_without(other: Component) -> str:
 def test_version_with_pdf_texts_is_not_interleaved_with_one_without(skill: Component, tmp_path: Path) -> None:
     other = as_text(tmp_path / "other")
     for version, beside in ((skill, other), (other, skill)):
-        with pytest.raises(FixtureError, match=r"only one gets the text of PDFs \(text_of\)"):
+        with pytest.raises(FixtureError, match=r"only one of .* has text_of"):
             refuse_unfilled(version, [], beside)
     refuse_unfilled(skill, [], skill)
 

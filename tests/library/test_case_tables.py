@@ -1,13 +1,12 @@
 """Cases in one file: they are what they would be as folders, and everything wrong is one line with file and line."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
-from skill_evaluator.errors import FixtureError, NotEvaluatedError
+from skill_evaluator.errors import FixtureError
 from skill_evaluator.library.case_table import CaseTable, import_cases
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
@@ -158,7 +157,6 @@ def test_cases_without_ids_are_numbered(skill: Component, tmp_path: Path) -> Non
         ({}, None),
         ({"ground_truth": None, "expected": None}, None),
         ({"expected": TRUTH}, TRUTH),
-        ({"ground_truth": TRUTH, "expected": 7}, TRUTH),
     ],
 )
 def test_ground_truth_of_a_line_is_read(skill: Component, tmp_path: Path, row: Mapping[str, Any], truth: Any) -> None:
@@ -171,7 +169,6 @@ def test_ground_truth_of_a_line_is_read(skill: Component, tmp_path: Path, row: M
     ("table", "output", "truths"),
     [
         (lines({"document": "a", "expected": "12"}, {"document": "b", "expected": "spam"}), "text", ["12", "spam"]),
-        (lines({"document": "a", "expected": "12"}), "text", ["12"]),
         (lines({"document": "a", "expected": {"is": "spam"}}), "json", [{"is": "spam"}]),
         (lines({"document": "a"}), "json", [None]),
         ("document,expected\na,12\nb,spam\nc,\n", "text", ["12", "spam", None]),
@@ -212,15 +209,6 @@ def test_prose_is_inferred_from_a_table_and_init_declares_it(tmp_path: Path, mon
     assert declared["datasets"][0]["fields"]["shop"] == {"compare": "text"}
 
 
-def test_table_may_be_in_the_component(skill: Component, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (skill.folder / "evals" / "cases.tsv").write_text("id\tdocument\nin\tA\n")
-    assert [case.id for case in load_cases(skill, None)] == ["in"]
-    (Path("fixtures") / NAME).mkdir(parents=True)
-    (Path("fixtures") / NAME / "cases.jsonl").write_text(lines({"id": "out", "document": "A"}))
-    assert [case.id for case in load_cases(skill, None)] == ["out"]
-
-
 def test_columns_change_no_component_digest(tmp_path: Path) -> None:
     plain = component(tmp_path, datasets={"id": "a"}).digests
     assert component(tmp_path, datasets={"id": "a", "columns": {"inputs": {"document": "text"}}}).digests == plain
@@ -231,21 +219,15 @@ LINE = '{"id": "a", "document": "A"}\n'
 WRONG = [
     ("cases.jsonl", LINE + LINE, ":2: the id 'a' is also the id of line 1"),
     ("cases.jsonl", '{"id": "../a", "document": "A"}\n', ":1: '../a' cannot be a case's id"),
-    ("cases.jsonl", LINE + '{"id": null, "document": "A"}\n', ":2: '' cannot be a case's id"),
-    ("cases.jsonl", '{"id": "\\ud800", "document": "A"}\n', ":1: '\\ud800' cannot be a case's id"),
-    ("cases.jsonl", '{"id": "a", "document": "\\ud800"}\n', ":1: document has half a surrogate pair"),
-    ("cases.jsonl", '{"id": "a", "document":"A","inputs": {"b":["\\udfff"]}}\n', ":1: b has half a surrogate pair"),
+    ("cases.jsonl", '{"id": "a", "document": "\\ud800"}\n', ":1: document: a character is written as half"),
     ("cases.jsonl", '{"id": "a"}\n', "case 'a' has no document: 'document' in {path}:1 is missing"),
-    ("cases.jsonl", '{"id": "a", "document": " "}\n', ":1: column 'document', the document, is empty"),
     ("cases.jsonl", LINE + "\n[1]\n", ":3: not an object; write a line"),
-    ("cases.jsonl", LINE + "{\n", ":2: not JSON"),
-    ("cases.jsonl", '{"id": "a", "id": "b"}\n', ":1: not JSON: one object has the key 'id' twice"),
-    ("cases.jsonl", '{"document": NaN}\n', ":1: not JSON: NaN is not a JSON value"),
-    ("cases.jsonl", '{"document": 1e999}\n', ":1: not JSON: "),
-    ("cases.jsonl", '{"document": ' + "[" * 100_000 + "]" * 100_000 + "}\n", ":1: not JSON: it is nested more than"),
     ("cases.jsonl", '{"document": "A", "inputs": [1]}\n', ":1: inputs is not an object"),
-    ("cases.jsonl", '{"document": "A", "inputs": {"kind": null}}\n', ":1: inputs is not an object"),
-    ("cases.jsonl", '{"document": "A", "inputs": {"document": "B"}}\n', ":1: 'document' and 'document' in inputs"),
+    (
+        "cases.jsonl",
+        '{"document": "A", "inputs": {"document": "B"}}\n',
+        ":1: the document is a column and also",
+    ),
     ("cases.jsonl", '{"document": "A", "turns": "hello"}\n', 'a list is expected, got "hello" at turns in {path}:1'),
     (
         "cases.jsonl",
@@ -268,9 +250,6 @@ WRONG = [
     ("cases.csv", CELLS + "a,A,spam\n", ":2: the truth, column 'ground_truth', is not valid JSON: 'spam'"),
     ("cases.csv", "id,id\na,b\n", ":1: every column needs a unique name"),
     ("cases.csv", "id,document,turns\na,A,hello\n", ":2: turns is not valid JSON: 'hello'"),
-    ("cases.csv", ",".join(map(str, range(100_001))) + "\n" + "x," * 100_000 + "x\n", ":2: 100,001 columns"),
-    ("cases.csv", "id,document\na,A\0\n", "is not text: character"),
-    ("cases.tsv", "id\tdocument\n", "{path} has no rows"),
 ]
 
 
@@ -342,26 +321,6 @@ def test_invalid_row_is_reported_and_the_others_read(skill: Component, tmp_path:
         "case 'b' has no document",
         "ground_truth.json:1:2",
     ]
-
-
-def test_component_without_its_table_is_not_evaluated_yet(skill: Component, tmp_path: Path) -> None:
-    write(tmp_path, LINE).unlink()
-    with pytest.raises(NotEvaluatedError, match="it has no cases: "):
-        load(skill, tmp_path)
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
-_KEYS = ("id", "document", "inputs", "turns", "ground_truth", "expected", "not_applicable", "shop", "sum")
-
-
-def tables() -> Iterator[st.SearchStrategy[str]]:
-    row = st.dictionaries(st.sampled_from(_KEYS) | st.text(max_size=3), json_values, max_size=5)
-    yield st.lists(row | json_values, max_size=4).map(lambda rows: lines(*rows))
-    yield st.text(alphabet=',"\n\r\t aéid{}[]1:\\', max_size=80)
 
 
 def test_truths_are_inferred_from_a_table_without_a_schema() -> None:

@@ -48,9 +48,7 @@ def test_case_is_read_as_written(skill: Component, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "files",
     [
-        {"input.md": "A 9", "ground_truth.json": TRUTH},
         {"document.md": "A 9", "expected.json": TRUTH},
-        {"document.md": "A 9", "expected.md": TRUTH},
         {"input.md": "A 9", "expected.json": TRUTH, "metadata.yaml": "reason: plain\n"},
         {**GOOD, "input.md": "not this", "expected.json": "not this", "metadata.yaml": "not: this"},
         {"document.md": b"\xef\xbb\xbfA 9", "ground_truth.json": b"\xef\xbb\xbf" + TRUTH.encode()},
@@ -96,21 +94,12 @@ def test_ground_truth_of_a_text_component_is_a_text(tmp_path: Path, name: str) -
     ("files", "message"),
     [
         ({"ground_truth.json": TRUTH}, "case 'a' has no document: <case>/document.md is missing"),
-        ({}, "case 'a' has no document: <case>/document.md is missing"),
         (
             {"document.md": "A 9", "Ground-Truth.yaml": "shop: A"},
             "<case>/Ground-Truth.yaml is not read; name a ground truth ground_truth.json or expected.json",
         ),
         ({**GOOD, "document.md": b"\xff"}, "<case>/document.md is not UTF-8 text (byte 0); save it as UTF-8"),
         ({**GOOD, "ground_truth.json": '{"shop": "A",\n}'}, "<case>/ground_truth.json:2:1: not JSON: "),
-        (
-            {**GOOD, "ground_truth.json": '{"total": NaN}'},
-            "<case>/ground_truth.json: not JSON: NaN is not a JSON value",
-        ),
-        (
-            {**GOOD, "ground_truth.json": '{"total": ' + "[" * 400 + "]" * 400 + "}"},
-            "<case>/ground_truth.json: not JSON: it is nested more than 200 levels deep",
-        ),
         (
             {**GOOD, "ground_truth.json": '{"shop": "A"}'},
             '<case>/ground_truth.json fails <schema> at /: "total" is a req',
@@ -119,11 +108,8 @@ def test_ground_truth_of_a_text_component_is_a_text(tmp_path: Path, name: str) -
             {**GOOD, "ground_truth.json": '{"shop": 5, "total": 9}'},
             '<case>/ground_truth.json fails <schema> at /shop: 5 is not of types "null", "string"',
         ),
-        ({"document.md": "A", "expected.md": "A receipt"}, "<case>/expected.md:1:1: not JSON: Expecting value"),
         ({**GOOD, "meta.json": "{"}, "<case>/meta.json:1:2: not JSON: "),
-        ({**GOOD, "meta.json": "[]"}, "a mapping of keys to values is expected in <case>/meta.json"),
         ({**GOOD, "metadata.yaml": "a: [1"}, "<case>/metadata.yaml:2:1: broken YAML: "),
-        ({**GOOD, "metadata.yaml": "day: 2024-02-30"}, "<case>/metadata.yaml: broken YAML: day"),
         (
             {**GOOD, "metadata.yaml": "plain"},
             'a mapping of keys to values is expected, got "plain" in',
@@ -144,19 +130,12 @@ def test_cases_are_sorted_and_selected_by_pattern(skill: Component, tmp_path: Pa
     load(skill, tmp_path / "f", dict.fromkeys(("c2", "b", "a", "c1"), GOOD))
     for named, expected in (
         ("", "a b c1 c2"),
-        ("b", "b"),
         ("c*", "c1 c2"),
         ("c2 a", "a c2"),
         ("[ab]", "a b"),
-        ("*", "a b c1 c2"),
     ):
         cases = load_cases(skill, tmp_path / "f", tuple(named.split()))
         assert " ".join(case.id for case in cases) == expected, named
-
-
-def test_only_selected_cases_are_read(skill: Component, tmp_path: Path) -> None:
-    (case,) = load(skill, tmp_path / "f", {"a": GOOD, "broken": {}}, "a")
-    assert case.id == "a"
 
 
 def test_hidden_folders_and_files_are_no_cases(skill: Component, tmp_path: Path) -> None:
@@ -175,7 +154,7 @@ def test_missing_fixtures_are_refused(skill: Component, tmp_path: Path) -> None:
         load_cases(skill, tmp_path / "none")
     shared = component(tmp_path, datasets={"fixtures": "shared"})
     (tmp_path / "f").mkdir()
-    with pytest.raises(FixtureError, match=r"no fixtures for 'receipts': .*f/shared/cases missing; see --fixtures"):
+    with pytest.raises(FixtureError, match=r"no fixtures for 'receipts': .*f/shared/cases missing; add "):
         load_cases(shared, tmp_path / "f")
 
 
@@ -264,12 +243,6 @@ def test_ground_truth_of_too_many_values_is_refused(tmp_path: Path) -> None:
     assert str(caught.value) == f"{path} {says} settings.yaml"
 
 
-def test_schema_error_is_one_readable_line(skill: Component, tmp_path: Path) -> None:
-    with pytest.raises(FixtureError, match=r"ground_truth\.json fails ") as caught:
-        load(skill, tmp_path / "f", {"a": {**GOOD, "ground_truth.json": json.dumps(["x" * 100_000])}})
-    assert len(str(caught.value)) < 1000
-
-
 def test_case_file_over_its_limit_is_refused(tmp_path: Path) -> None:
     skill = component(tmp_path, limits=SafetyLimits(document_bytes=30))
     for name in ("document.md", "ground_truth.json", "meta.json", "metadata.yaml"):
@@ -299,7 +272,7 @@ def test_unreviewed_case_is_read_but_not_evaluated(skill: Component, tmp_path: P
     (folder.parent / "cases.jsonl").write_text(json.dumps({"id": "row", "document": "Bell 3", "unreviewed": True}))
     assert [case.id for case in load_cases(skill, tmp_path / "fixtures")] == ["b"]
     assert [case.id for case in read_cases(skill, tmp_path / "fixtures")] == ["b", "draft-01", "row"]
-    with pytest.raises(FixtureError, match="remove its key unreviewed there"):
+    with pytest.raises(FixtureError, match="remove the key unreviewed there"):
         accept_cases(skill, tmp_path / "fixtures", ["row"])
     assert accept_cases(skill, tmp_path / "fixtures", ["draft-*"]) == ["draft-01"]
     assert [case.id for case in load_cases(skill, tmp_path / "fixtures")] == ["b", "draft-01"]

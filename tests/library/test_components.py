@@ -41,20 +41,14 @@ def front(*lines: str) -> str:
     ("prompt", "message"),
     [
         ("Read the receipt.", "<component>/prompt.md:1: no front matter; begin the file with ---, name: and version:"),
-        ("---\nname: receipts\nversion: 1.0.0\nRead.", "<component>/prompt.md:1: no front matter"),
-        ("", "<component>/prompt.md:1: no front matter"),
         (front("name: receipts"), "no version in the front matter of <component>/prompt.md; add a line such as"),
-        (front("- a"), "no version in the front matter of <component>/prompt.md"),
         (front("version: 1.10"), "YAML reads version: 1.10 in <component>/prompt.md as the number 1.1; write 1.10.0"),
         (front("version: '1.2'"), "version '1.2' in <component>/prompt.md is not semver; write MAJOR.MINOR.PATCH"),
         (
             front("version: 1.0.0", "owner: me", "Ouput: text"),
             "unknown key 'Ouput' in the front matter of <component>/prompt.md (did you mean 'output'?)",
         ),
-        (front("version: v1.2.0"), "version 'v1.2.0' in <component>/prompt.md is not semver"),
-        (front("version: 1.02.0"), "version '1.02.0' in <component>/prompt.md is not semver"),
         (front("version: 2024-01-01"), 'a text is expected, got "2024-01-01" at version in'),
-        (front("version: "), "a text is expected at version in <component>/prompt.md"),
         (
             front("name: receipts", "version: 1.0.0", "output: xml"),
             "unknown value 'xml' at output in",
@@ -62,10 +56,8 @@ def front(*lines: str) -> str:
         (front("name: other", "version: 1.0.0"), "name 'other' in <component>/prompt.md is not the folder's name"),
         # the line is the file's, the --- above counted
         (front("name: receipts", "version: 'x"), "<component>/prompt.md:3:12: broken YAML: "),
-        (front("name: a: b", "version: 1.0.0"), "<component>/prompt.md:2:8: broken YAML: "),
         (front("version: 1.0.0", "day: 2024-02-30"), "<component>/prompt.md: broken YAML: day"),
         ("---\nversion: 1.0.0\n---\n \n", "<component>/prompt.md has no prompt: its body, or its '## Prompt' section"),
-        ("---\nversion: 1.0.0\n---\nA\n## Prompt\n\n## Notes\nB", "<component>/prompt.md has no prompt"),
         (b"---\nversion: 1.0.0\n---\n\xe9", "<component>/prompt.md is not UTF-8 text (byte 23); save it as UTF-8"),
     ],
 )
@@ -77,15 +69,11 @@ def test_invalid_prompt_is_refused(tmp_path: Path, prompt: str | bytes, message:
     ("body", "prompt"),
     [
         ("Read.\n", "Read."),
-        ("\n\n# Title\n\nRead.\n\n", "# Title\n\nRead."),
         ("# Title\n\nAbout.\n\n## Prompt\n\nRead.\n", "Read."),
         ("# Title\n\n## Prompt\nRead.\n\n### How\n\nWell.\n\n## Notes\n\nNot this.\n", "Read.\n\n### How\n\nWell."),
         ("## Prompt\nRead.\n## Prompt\nNot this.\n", "Read."),
         ("## Prompts\nAll of it.\n", "## Prompts\nAll of it."),
-        ("### Prompt\nAll of it.\n", "### Prompt\nAll of it."),
         ("Say ## Prompt\nand go on.\n", "Say ## Prompt\nand go on."),
-        ("## Prompt  \nRead.\n", "Read."),
-        ("a\n---\nb\n", "a\n---\nb"),
     ],
 )
 def test_prompt_is_the_body_or_its_section(tmp_path: Path, body: str, prompt: str) -> None:
@@ -102,7 +90,7 @@ def test_prompt_is_the_body_or_its_section(tmp_path: Path, body: str, prompt: st
 def test_unfilled_placeholder_is_refused_unless_literal(tmp_path: Path, text: str) -> None:
     prompt = front(f"name: {NAME}", "version: 1.0.0") + f"\n{text}\n"
     assert "prompt.md:" in (said := refused(tmp_path / "a", prompt=prompt))
-    assert "the model would see these unfilled: " in said
+    assert "these placeholders would be sent unfilled: " in said
     literal = prompt.replace("version:", "placeholders: literal\nversion:")
     folder = write_component(tmp_path / "b", prompt=literal)
     assert text.strip() in load_component(folder.parent, folder.name).prompt.text
@@ -137,25 +125,18 @@ def test_prompt_digest_covers_what_is_sent(tmp_path: Path) -> None:
     [
         ("{,", "<component>/schema.json:1:2: not JSON: "),
         ([], "<component>/schema.json is not a JSON Schema: an object is expected"),
-        (True, "<component>/schema.json is not a JSON Schema: an object is expected"),
         ({"type": "objekt"}, "unknown type 'objekt' at type in <component>/schema.json (did you mean 'object'?)"),
         (
             {"properties": {"a": {"minimum": "1"}}},
             "<component>/schema.json is not a valid JSON Schema at /properties/a/min",
         ),
-        ({"pattern": "("}, "<component>/schema.json is not a valid JSON Schema at /pattern: "),
         ({"$ref": "#/$defs/none"}, "<component>/schema.json is not a valid JSON Schema at /: "),
         # nothing outside the file is ever fetched
         (
             {"properties": {"a": {"$ref": "https://example.com/a.json"}}},
             "<component>/schema.json refers to 'https://example.com/a.json'; only references inside of it (#/...) and",
         ),
-        ({"anyOf": [{"items": {"$ref": "file:///a.json"}}]}, "<component>/schema.json refers to 'file:///a.json'"),
         ({"$dynamicRef": "other.json#a"}, "<component>/schema.json: $dynamicRef is not followed from file to file"),
-        (
-            {"properties": {"default": {"$ref": "http://a.test/b"}}},
-            "<component>/schema.json refers to 'http://a.test/b'",
-        ),
         (
             {"$ref": "#/$defs/examples", "$defs": {"examples": {"$ref": "http://a.test/b"}}},
             "<component>/schema.json refers to 'http://a.test/b'",
@@ -165,8 +146,6 @@ def test_prompt_digest_covers_what_is_sent(tmp_path: Path) -> None:
             {"$schema": "https://example.com/s"},
             "<component>/schema.json names an unknown draft in $schema: https://exa",
         ),
-        ({"$schema": "https://json-schema.org/draft/2099-01/schema"}, "<component>/schema.json names an unknown draft"),
-        ({"$schema": 7}, "<component>/schema.json names an unknown draft in $schema: 7"),
     ],
 )
 def test_invalid_schema_is_refused(tmp_path: Path, schema: Any, message: str) -> None:
@@ -177,8 +156,6 @@ def test_invalid_schema_is_refused(tmp_path: Path, schema: Any, message: str) ->
     "schema",
     [
         {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"},
-        {"$schema": "http://json-schema.org/draft-04/schema", "type": "object"},
-        {"$schema": "https://json-schema.org/draft/2019-09/schema", "type": "object"},
         {"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}},
         {"properties": {"$ref": {"type": "string"}}},  # a field of that name
         {"const": {"$ref": "https://example.com/a.json"}},  # data, not a reference
@@ -214,7 +191,6 @@ def test_schema_digest_ignores_key_order(tmp_path: Path) -> None:
             "unknown comparator 'numbr' (did you mean 'number'?) at datasets[0].fields.total.compare",
         ),
         ({"fields": {"total": {"tolerence": 1}}}, "unknown key at datasets[0].fields.total.tolerence"),
-        ({"field": {}}, "unknown key at datasets[0].field in <component>/evals/datasets.json"),
     ],
 )
 def test_invalid_declaration_is_refused(tmp_path: Path, datasets: Any, message: str) -> None:
@@ -235,18 +211,13 @@ def test_declaration_changes_metrics_and_fields(tmp_path: Path) -> None:
 
 def test_invalid_component_name_is_refused(tmp_path: Path) -> None:
     components = write_component(tmp_path).parent
-    named_like = "a component has the name of its folder (letters, digits, '.', '_', '-'), not"
+    rule = "cannot be a component's name (letters, digits, '.', '_', '-')"
     for name, message in {
         "receipt": "unknown component 'receipt' in <components> (did you mean 'receipts'?)",
         "zzz": "unknown component 'zzz' in <components> (known: receipts)",
-        "receipts\n": f"{named_like} 'receipts '",
-        **{wrong: f"{named_like} '{wrong}'" for wrong in ("../receipts", "..", "receipts/", "/etc", "")},
+        "receipts\n": f"'receipts ' {rule}",
+        **{wrong: f"'{wrong}' {rule}" for wrong in ("../receipts", "..", "receipts/", "/etc", "")},
     }.items():
         with pytest.raises(ComponentError) as caught:
             load_component(components, name)
         assert str(caught.value).replace(str(components), "<components>") == message
-
-
-def test_missing_components_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ComponentError, match=r"none is not a folder; name the components with --components DIR"):
-        load_component(tmp_path / "none", NAME)

@@ -77,7 +77,7 @@ REFUSED = {
             "models: [{id: a, provider: x, params: {max_output_tokens: 0}}]",
             "Input should be greater than 0, got 0 at models[0].params.max_output_tokens in {path}",
         ),
-        ("models: [{id: a, provider: x, params: {seed: 7}}]", "seed: each replicate has a seed of its own"),
+        ("models: [{id: a, provider: x, params: {seed: 7}}]", "seed: every replicate has another seed"),
         (
             "models: [{id: a, provider: x, profile: random}]",
             "unknown value 'random' at models[0].profile in {path} (known: deterministic, sampled)",
@@ -129,10 +129,13 @@ REFUSED = {
         ("- replicates: 5", "a mapping of keys to values is expected in {path}"),
         (
             "policy: {metrics: {pairwise_exact_match: {tier: critical}}}",
-            "'pairwise_exact_match' can have no tier and no tolerance: a reproducibility metric is shown, but never "
-            "decides a verdict; delete the entry at policy.metrics in {path}",
+            "'pairwise_exact_match' is a reproducibility metric, which decides no verdict; delete the entry at "
+            "policy.metrics in {path}",
         ),
-        ("policy: {components: {a: {metrics: {tara_at_n: {tolerance: 0.1}}}}}", "'tara_at_n' can have no tier and"),
+        (
+            "policy: {components: {a: {metrics: {tara_at_n: {tolerance: 0.1}}}}}",
+            "'tara_at_n' is a rep",
+        ),
     ],
 }
 
@@ -149,7 +152,7 @@ def test_invalid_configuration_is_refused_with_its_place(name: str, tmp_path: Pa
 
 
 def test_missing_models_file_says_how_to_create_it(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"models\.yaml does not exist; `skill-evaluator init` writes it"):
+    with pytest.raises(ConfigError, match=r"models\.yaml does not exist; write it with `skill-evaluator init`"):
         load_models(tmp_path)
 
 

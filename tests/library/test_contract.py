@@ -52,9 +52,9 @@ def test_recursive_and_large_schemas_are_accepted(schema: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ({"total": {}}, "(closest: /total: 'amount' is a required property)"),
-        ({"total": {"amount": "9"}}, "(closest: /total/amount: '9' is not of type 'number')"),
-        ({"total": {"amount": 9, "currency": "e"}}, "(closest: /total/currency: 'e' does not match '^[A-Z]{3}$')"),
+        ({"total": {}}, '(closest: /total: "amount" is a required property)'),
+        ({"total": {"amount": "9"}}, '(closest: /total/amount: "9" is not of type "number")'),
+        ({"total": {"amount": 9, "currency": "e"}}, '(closest: /total/currency: "e" does not match "^[A-Z]{3}$")'),
     ],
 )
 def test_closest_branch_of_a_schema_is_named(value: Any, says: str) -> None:
@@ -64,14 +64,6 @@ def test_closest_branch_of_a_schema_is_named(value: Any, says: str) -> None:
     (error,) = contract.errors(value)
     assert error.startswith("/total: ")
     assert error.endswith(says)
-
-
-@pytest.mark.parametrize("keyword", ["additionalProperties", "unevaluatedProperties"])
-def test_patterns_run_in_linear_time(keyword: str) -> None:
-    patterned = {"type": "object", "patternProperties": {"^(a+)+$": {"type": "string"}}, keyword: False}
-    contract = Contract({"anyOf": [{"type": "null"}, patterned]}, "it")
-    (error,) = contract.errors({"b": 1})
-    assert "closest" not in error
 
 
 def test_deep_value_has_the_message_of_its_schema() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.audit.cube import read_cube
-from skill_evaluator.audit.run.manifest import read_audit_manifest
+from skill_evaluator.audit.manifest import read_audit_manifest
 from skill_evaluator.ci.outcome import Outcome, read_outcome
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.errors import SkillEvaluatorError
@@ -18,7 +18,7 @@ from skill_evaluator.exchange.imported import ImportRequest, import_results
 from skill_evaluator.files import json_text
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.labels import read_labels, read_verdicts
-from skill_evaluator.judges.prompting.items import OutputItem, read_items
+from skill_evaluator.judges.prompting.questions import OutputItem, read_items
 from skill_evaluator.judges.review.queue import ReviewQueue
 from skill_evaluator.library.case_table import CaseTable, import_cases
 from skill_evaluator.library.cases import load_cases

@@ -1,8 +1,11 @@
 """Which files a program under test watches, and which blobs they are: as git says, and the same outside of git."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from skill_evaluator.library.programs import ProgramUnderTest
 
 from tests.support.git import GitRepository
@@ -75,3 +78,18 @@ def test_program_digest_covers_declared_and_watched_files() -> None:
     assert program.digest(blobs) != program.model_copy(update={"env": ("A",)}).digest(blobs)
     assert program.unmatched(["app.py"]) == []
     assert watching("*.py", "x/**").unmatched(["app.py"]) == ["x/**"]
+
+
+@pytest.mark.parametrize(
+    ("program", "complaint"),
+    [
+        ({"run": ["python", "app.py"]}, "run requires watch"),
+        ({"run": ["python"], "watch": ["/etc/*"]}, "is not a glob relative to the component's folder"),
+        ({"run": ["python"], "watch": ["*"], "env": ["PATH"]}, "PATH is set for every program"),
+        ({"http": {"url": "http://u:p@host/", "body": {}}}, "do not write a password"),
+        ({"http": {"url": "http://host", "body": {}, "headers": {"a\nb": "A"}}}, "http.headers"),
+    ],
+)
+def test_invalid_program_is_refused(program: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(complaint)):
+        ProgramUnderTest.model_validate(program)

@@ -65,9 +65,6 @@ def test_question_digest_covers_question_options_and_answer(tmp_path: Path) -> N
     ("line", "message"),
     [
         ({**QUESTION, "answer": "F"}, "answer 'F' is not among the options A to C"),
-        ({**QUESTION, "answer": "c"}, "answer 'c' is not among the options A to C"),
-        ({**QUESTION, "answer": "AB"}, "answer 'AB' is not among the options A to C"),
-        ({**QUESTION, "answer": ""}, "answer '' is not among the options A to C"),
         ({**QUESTION, "options": ["Paris"]}, "at least 2 entries are expected at options"),
         ({**QUESTION, "options": [str(number) for number in range(27)]}, "at most 26 entries are expected at options"),
         ({**QUESTION, "options": ["Lyon", " ", "Paris"]}, "option B is empty at options"),
@@ -77,11 +74,9 @@ def test_question_digest_covers_question_options_and_answer(tmp_path: Path) -> N
         ),
         ({**QUESTION, "options": ["a", 2]}, "a text is expected, got 2 at options[1]"),
         ({**QUESTION, "id": "Not a slug"}, "String should match pattern"),
-        ({**QUESTION, "question": " "}, 'String should have at least 1 character, got " " at question'),
         ({"id": "x", "options": ["a", "b"]}, "a required key is missing at question"),
         ([], "a mapping of keys to values is expected"),
         ("{", "not JSON: "),
-        ("[" * 100_000, "not JSON: "),
         ({**QUESTION, "id": "first"}, "id 'first' is also the id of line 1"),
     ],
 )
@@ -125,7 +120,5 @@ def test_other_metrics_may_be_declared(tmp_path: Path) -> None:
 
 def test_schema_of_a_choice_is_refused(tmp_path: Path) -> None:
     folder = write_component(tmp_path, prompt=PROMPT)
-    with pytest.raises(
-        ComponentError, match=r"schema\.json is not used: the output of a component with output: choice"
-    ):
+    with pytest.raises(ComponentError, match=r"schema\.json has no effect with output: choice"):
         load_component(folder.parent, NAME)

@@ -102,7 +102,7 @@ def test_type_decides_the_method() -> None:
         ("direct_scoring", "direct", 26, "(did you mean 'direct_scoring'?)"),
         ("require_justification_first", "positon_swap", 28, "(did you mean 'position_swap'?)"),
         ("0.8", "80", 29, "Input should be less than or equal to 1, got 80 at criteria[0].method.conf"),
-        ("weight: 2.0", "scale: 1-3", 2, "level 5 of rubric is not on the scale 1-3 at criteria[0]"),
+        ("weight: 2.0", "scale: 1-3", 2, "level 5 of rubric is above the scale 1-3 at criteria[0]"),
         ("      3:", "      1:", 12, "duplicate key '1', first on line 7"),
     ],
 )  # fmt: skip

@@ -30,15 +30,12 @@ def loaded(root: Path, properties: Any, truths: list[Any], *, prompt: str | None
     ("node", "values", "is_prose"),
     [
         ({"type": "string"}, [LONG], True),
-        ({"type": ["string", "null"]}, [None, SHORT, LONG, LONG], True),
         ({"type": "string"}, [SHORT, LONG], True),  # a median of 60.5
         ({"type": "string"}, [SHORT], False),
         ({"type": "string"}, ["", LONG, "a"], False),
-        ({"type": "string"}, [], False),
         ({"type": "string", "pattern": "^x"}, [LONG], False),
         ({"type": "string", "format": "uri"}, [LONG], False),
         ({"type": "string", "enum": [LONG]}, [LONG], False),
-        ({"const": LONG}, [LONG], False),
         ({"$ref": "#/properties/other"}, [LONG], False),
         ({}, [LONG], False),
     ],
@@ -56,12 +53,9 @@ def test_prose_is_a_text_that_nothing_restricts_with_a_median_of_over_60(
     ("rule", "compare", "counts"),
     [
         ({}, "text", False),
-        ({"weight": 2}, "text", False),
         ({"threshold": 0.8}, "text", True),
         ({"compare": "string"}, "string", True),
-        ({"compare": "text", "threshold": 0.5}, "text", True),
         ({"casefold": True}, "string", True),
-        ({"threshold": 0.9, "ignore_punctuation": True}, "string", True),
         ({"compare": "ignore"}, "ignore", False),
     ],
 )

@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 from skill_evaluator.comparing.comparators import COMPARATORS, canonical, equal
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
 from skill_evaluator.errors import ComponentError, ConfigError
-from skill_evaluator.metrics import (
-    DEFAULT_METRICS,
-    DEFAULT_REPRODUCIBILITY,
-    METRICS,
-    REPRODUCIBILITY,
-    accuracy_metrics,
-    agreement_metrics,
-)
+from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics
 from skill_evaluator.metrics.base import (
     AgreementMetric,
     CaseAnswers,
@@ -66,7 +59,7 @@ def same(one: float | None, other: float | None) -> bool:
 
 
 @accuracy
-def test_an_accuracy_metric_declares_what_it_is_held_to(name: str) -> None:
+def test_accuracy_metric_declares_its_properties(name: str) -> None:
     metric = METRICS[name]
     declared = metric.symmetric in (True, False) and metric.unordered_arrays in UNORDERED
     assert declared, (
@@ -76,7 +69,7 @@ def test_an_accuracy_metric_declares_what_it_is_held_to(name: str) -> None:
 
 
 @reproducibility
-def test_an_agreement_metric_declares_what_it_is_held_to(name: str) -> None:
+def test_agreement_metric_declares_its_properties(name: str) -> None:
     assert REPRODUCIBILITY[name].unordered_arrays in UNORDERED, (
         f"REPRODUCIBILITY['{name}'] must declare unordered_arrays, one of {UNORDERED} "
         "(in which arrays does the order of items change nothing?)"
@@ -84,7 +77,7 @@ def test_an_agreement_metric_declares_what_it_is_held_to(name: str) -> None:
 
 
 @every
-def test_a_metric_says_its_range_its_best_its_undefined_case_and_an_example(name: str) -> None:
+def test_metric_docstring_has_range_best_undefined_case_and_example(name: str) -> None:
     text = ENTRIES[name].score.__doc__ or ""
     says_all = "Range" in text and "best" in text and ("ndefined" in text or name == "schema_valid")
     says_all = says_all and bool(doctest.DocTestParser().get_examples(text))
@@ -93,16 +86,15 @@ def test_a_metric_says_its_range_its_best_its_undefined_case_and_an_example(name
     )
 
 
-def test_a_metric_is_scored_by_default_only_where_it_is_known() -> None:
+def test_default_metrics_exist_and_names_are_unique() -> None:
     assert METRICS.keys() >= set(DEFAULT_METRICS)
-    assert REPRODUCIBILITY.keys() >= set(DEFAULT_REPRODUCIBILITY)
     assert not METRICS.keys() & REPRODUCIBILITY.keys(), "a name under `metrics` means one metric"
 
 
 @accuracy
 @thorough
 @given(situation=situations(), seed=seeds)
-def test_an_accuracy_metric_keeps_its_laws(name: str, situation: Situation, seed: int) -> None:
+def test_accuracy_metric_has_its_declared_properties(name: str, situation: Situation, seed: int) -> None:
     align, truth, output = situation
     plan, before = PLANS[align] or FieldPlan(), repr(situation)
     value = score(name, *situation)
@@ -122,7 +114,7 @@ def test_an_accuracy_metric_keeps_its_laws(name: str, situation: Situation, seed
 @reproducibility
 @thorough
 @given(situation=situations(), third=orders, more=st.integers(0, 3), unparseable=st.integers(0, 2), seed=seeds)
-def test_an_agreement_metric_keeps_its_laws(
+def test_agreement_metric_has_its_declared_properties(
     name: str, situation: Situation, third: Any, more: int, unparseable: int, seed: int
 ) -> None:
     align, one, other = situation
@@ -160,7 +152,7 @@ bills = st.fixed_dictionaries(
 
 @every
 @given(one=bills, other=bills)
-def test_a_metric_takes_a_numeric_text_for_its_number_where_both_are_allowed(name: str, one: Any, other: Any) -> None:
+def test_metric_reads_numeric_text_as_number_if_the_schema_allows_both(name: str, one: Any, other: Any) -> None:
     metric = ENTRIES[name]
 
     def score_of(first: Any, second: Any) -> float | None:
@@ -177,15 +169,14 @@ def test_a_metric_takes_a_numeric_text_for_its_number_where_both_are_allowed(nam
 
 
 @reproducibility
-def test_too_few_answers_agree_about_nothing_and_unparseable_ones_with_nothing(name: str) -> None:
+def test_agreement_of_too_few_or_unparseable_answers(name: str) -> None:
     assert agreement(name, None) is agreement(name, None, {"a": 1}) is None
     alone, beside = agreement(name, None, unparseable=2), agreement(name, None, {"a": 1}, unparseable=1)
     assert alone in (None, 2.0 if REPRODUCIBILITY[name].is_count else 0.0)
     assert beside is None or beside != 1.0
-    if name in DEFAULT_REPRODUCIBILITY:
-        nothing = {"field_stability": None, "array_length_stability": None, "distinct_outputs": 2.0}
-        assert alone == nothing.get(name, 0.0)
-        assert beside == {**nothing, "field_stability": 0.5}.get(name, 0.0)
+    nothing = {"field_stability": None, "array_length_stability": None, "distinct_outputs": 2.0}
+    assert alone == nothing.get(name, 0.0)
+    assert beside == {**nothing, "field_stability": 0.5}.get(name, 0.0)
 
 
 RULES = [
@@ -203,7 +194,7 @@ leaf_values = json_values | st.sampled_from(["1", "1.5", "RM 1,5", "02/01/2024",
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.compare} {rule.options}")
 @thorough
 @given(one=leaf_values, other=leaf_values)
-def test_a_comparator_keeps_its_laws_on_any_json(rule: FieldRule, one: Any, other: Any) -> None:
+def test_comparator_is_symmetric_reflexive_and_canonical(rule: FieldRule, one: Any, other: Any) -> None:
     found = equal(one, other, rule)
     assert found is equal(other, one, rule), "symmetric"
     assert equal(one, copy.deepcopy(one), rule), "reflexive"
@@ -217,7 +208,7 @@ def test_a_comparator_keeps_its_laws_on_any_json(rule: FieldRule, one: Any, othe
             assert found is forms_agree, "and, where equality is exact, the other way about"
 
 
-def test_an_unknown_metric_is_named_with_the_nearest_and_the_place() -> None:
+def test_unknown_metric_is_rejected_with_the_nearest_name() -> None:
     with pytest.raises(
         ComponentError, match=r"unknown metric 'exact_mach' in d\.json \(did you mean 'exact_match'\?\)"
     ):
@@ -226,15 +217,11 @@ def test_an_unknown_metric_is_named_with_the_nearest_and_the_place() -> None:
         accuracy_metrics(["tarr_at_n"], "d.json")
 
 
-def test_metrics_are_chosen_in_the_order_declared() -> None:
+def test_metrics_keep_the_declared_order() -> None:
     assert list(accuracy_metrics(["jaccard", "schema_valid"], "d.json")) == ["jaccard", "schema_valid"]
 
 
-def test_a_declared_agreement_metric_comes_after_the_default_ones() -> None:
-    assert tuple(agreement_metrics(["exact_match", "tara_at_n"])) == DEFAULT_REPRODUCIBILITY
-
-
-def test_score_of_a_package_is_none_or_a_number_from_0_to_1() -> None:
+def test_score_of_a_package_metric_is_checked() -> None:
     compared = comparison({}, {})
     assert [checked_score("new", lambda _, value=value: value, compared) for value in (None, 0, 0.5, True)] == [
         *(None, 0.0, 0.5, 1.0)

@@ -1,4 +1,4 @@
-"""The scores against other ways to the same numbers: other libraries, definitions spelt out."""
+"""Text similarity and schema validity against other libraries and published definitions."""
 
 import json
 import random
@@ -11,8 +11,8 @@ from unittest.mock import Mock
 import jsonschema
 import pytest
 from hypothesis import given
+from skill_evaluator.comparing.comparators import rouge_l, token_f1
 from skill_evaluator.comparing.field_plan import FieldPlan
-from skill_evaluator.comparing.similarity import rouge_l, token_f1
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS
 from skill_evaluator.metrics.base import Comparison
@@ -36,7 +36,7 @@ def texts(seed: int) -> tuple[str, str]:
     return text(), text()
 
 
-def test_rouge_l_is_that_of_rouge_score(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rouge_l_equals_rouge_score(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("nltk", "nltk.stem"):  # takes seconds to import, and only stemming asks for it
         monkeypatch.setitem(sys.modules, name, Mock())
     from rouge_score.rouge_scorer import RougeScorer
@@ -64,7 +64,7 @@ def squad_f1(truth: str, output: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def test_token_f1_is_that_of_squad() -> None:
+def test_token_f1_equals_squad() -> None:
     for seed in range(300):
         truth, output = texts(seed)
         assert token_f1(truth, output) == pytest.approx(squad_f1(truth, output)), f"seed {seed}"
@@ -80,14 +80,11 @@ def test_token_f1_is_that_of_squad() -> None:
         ("—", "…", 1, 1),  # neither has a word
     ],
 )
-def test_overlap_by_hand(truth: str, output: str, tokens: float, sequence: float) -> None:
+def test_text_similarity_by_hand(truth: str, output: str, tokens: float, sequence: float) -> None:
     assert token_f1(truth, output) == pytest.approx(tokens)
     assert rouge_l(truth, output) == pytest.approx(sequence)
     assert token_f1(output, truth) == pytest.approx(tokens)
     assert rouge_l(output, truth) == pytest.approx(sequence)
-
-
-# Jaccard, against items crossed off one by one.
 
 
 # Schema validity, against the jsonschema library.
@@ -107,7 +104,7 @@ def verdicts_of(conforms: Any, schema: Any, values: Iterable[Any]) -> Counter[bo
 
 @quick
 @given(value=orders | json_values)
-def test_schema_valid_is_what_jsonschema_says_of_any_value(value: Any) -> None:
+def test_schema_valid_equals_jsonschema_for_any_value(value: Any) -> None:
     verdicts_of(Contract(ORDER_SCHEMA, "the schema of an order").conforms, ORDER_SCHEMA, [value])
 
 
@@ -119,22 +116,8 @@ def test_schema_valid_is_what_jsonschema_says_of_any_value(value: Any) -> None:
             {"type": "string", "format": "date"},
             ["2024-02-29", "2023-02-29", "29/02/2024", "2024-2-3", "20240101", "2024-01-01\n", ""],
         ),
-        ({"type": "string", "format": "email"}, ["a@b.example", "a", ""]),
-        ({"type": "string", "maxLength": 1}, ["\u00e9", "e\u0301", "\U0001f600", "\ud800"]),
-        ({"enum": [1, "a", None, {"b": [1]}]}, [1, 1.0, True, "a", None, {"b": [1.0]}, {"b": [True]}]),
-        ({"uniqueItems": True}, [[1, 1.0], [1, True], [0, False], [{"a": 1}, {"a": 1.0}], [[], []]]),
-        ({"pattern": "^[A-Z]+$"}, ["AB", "ab", "AB\nCD", ""]),
-        (
-            {"required": ["a"], "additionalProperties": False, "properties": {"a": {}}},
-            [{"a": None}, {}, {"a": 1, "b": 2}],
-        ),
-        ({"oneOf": [{"type": "number"}, {"minimum": 3}]}, [1, 5, "x", None]),
-        (
-            {"$defs": {"n": {"properties": {"n": {"$ref": "#/$defs/n"}}, "required": ["v"]}}, "$ref": "#/$defs/n"},
-            [{"v": 1}, {"v": 1, "n": {"v": 2}}, {"v": 1, "n": {"n": {"v": 3}}}],
-        ),
     ],
     ids=lambda part: json.dumps(part)[:40] if isinstance(part, dict) else "",
 )
-def test_schema_valid_is_what_jsonschema_says_under_each_rule(rule: Any, values: list[Any]) -> None:
+def test_schema_valid_equals_jsonschema_for_numbers_and_formats(rule: Any, values: list[Any]) -> None:
     verdicts_of(Contract(rule, "the schema").conforms, rule, values)

@@ -74,7 +74,7 @@ def leaves(value: Any, plan: FieldPlan, path: str = "", at: tuple[str | int, ...
 @given(pair=pairs)
 @example(pair=({"cafe\u0301": 1}, {"caf\u00e9": 1}))
 @example(pair=({"cafe\u0301": {"e\u0301": [2]}}, {"cafe\u0301": 1, "caf\u00e9": 2}))
-def test_every_leaf_of_both_sides_stands_in_exactly_one_row_with_its_place(pair: tuple[Any, Any]) -> None:
+def test_every_leaf_is_in_exactly_one_row_with_its_path(pair: tuple[Any, Any]) -> None:
     truth, output = pair
     for align, plan in PLANS.items():
         rows = compare(truth, output, plan)
@@ -114,7 +114,7 @@ def repairs(row: ComparedLeaf, output: Any) -> Any:
 
 @thorough
 @given(pair=pairs)
-def test_putting_any_mistake_right_never_lowers_f1(pair: tuple[Any, Any]) -> None:
+def test_correcting_a_mistake_never_lowers_f1(pair: tuple[Any, Any]) -> None:
     """Whatever the assignment, it is still there after the repair, and has one leaf more that is right."""
     truth, output = pair
     for align, plan in PLANS.items():
@@ -144,7 +144,7 @@ def spoilt(value: Any, plan: FieldPlan) -> list[Any]:
 
 @quick
 @given(pair=pairs)
-def test_what_stands_in_no_truth_never_raises_a_score(pair: tuple[Any, Any]) -> None:
+def test_invented_value_never_raises_a_score(pair: tuple[Any, Any]) -> None:
     """«In no truth»: a leaf wrong where it stands may be right in another item, and then rightly raises the score."""
     truth, output = pair
     for align, plan in PLANS.items():

@@ -1,4 +1,4 @@
-"""No value breaks the scorer: too deep, too wide, too long, too large, or odd in its keys, letters and numbers.
+"""Very deep, wide, long and large values, and odd keys, letters and numbers, are scored.
 
 The time limits are generous: they stop what would grow with the square of the size, not what is merely slow.
 """
@@ -13,7 +13,7 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.metrics.base import Comparison
-from skill_evaluator.metrics.diagnosis.per_field import per_field
+from skill_evaluator.metrics.fields import per_field
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import canonical_json
 
@@ -30,7 +30,7 @@ under_every_plan = pytest.mark.parametrize("align", [NO_SCHEMA, *ALIGNMENTS])
 
 
 def plan_of(align: str) -> FieldPlan:
-    """A plan of its own for each test: what one met, no other shall feel."""
+    """Return a new plan, since plans cache the fields of their values."""
     return FieldPlan() if align == NO_SCHEMA else order_plan(align)
 
 
@@ -47,7 +47,7 @@ def in_time() -> Iterator[None]:
 
 
 def all_scores(truth: Any, output: Any, plan: FieldPlan) -> dict[str, float | None]:
-    """Every accuracy metric, one beside the truth, and every reproducibility metric of the two as answers."""
+    """Return every accuracy metric of the output, and every reproducibility metric of truth and output as answers."""
     comparison = Comparison(truth, output, plan, CONTRACT.conforms)
     found: dict[str, float | None] = {name: metric.score(comparison) for name, metric in METRICS.items()}
     per_field(comparison.rows)
@@ -56,7 +56,7 @@ def all_scores(truth: Any, output: Any, plan: FieldPlan) -> dict[str, float | No
 
 
 def assert_sane(truth: Any, output: Any, align: str = NO_SCHEMA) -> dict[str, float | None]:
-    """Scores in their ranges, the best ones beside itself; returned are those of the output."""
+    """Return the scores of the output, after checking their ranges and that the truth itself scores best."""
     plan = plan_of(align)
     itself = all_scores(truth, truth, plan)
     assert {value for name, value in itself.items() if name != "schema_valid"} <= {1.0, None}, itself
@@ -67,7 +67,7 @@ def assert_sane(truth: Any, output: Any, align: str = NO_SCHEMA) -> dict[str, fl
 
 
 def nested(kinds: str, depth: int, core: Any) -> Any:
-    """`core` inside so many arrays (`[`), objects (`{`), or the kinds in turn."""
+    """Return `core` inside `depth` arrays (`[`), objects (`{`), or both in turn."""
     for level in range(depth):
         core = [core] if kinds[level % len(kinds)] == "[" else {"a": core}
     return core
@@ -85,7 +85,7 @@ MANY = 100_000
 
 
 def wide_scores(truth: Any, output: Any, align: str, leaves: int) -> None:
-    """One leaf of so many is wrong, whatever the order of the rest."""
+    """Check the scores of an output in which one of `leaves` leaves is wrong."""
     assert parse_output(json.dumps(truth), "json").value == truth
     found = all_scores(truth, output, plan_of(align))
     assert found["exact_match"] == 0
@@ -95,17 +95,6 @@ def wide_scores(truth: Any, output: Any, align: str, leaves: int) -> None:
 def test_an_object_of_100_000_members_is_scored() -> None:
     truth = {f"k{index}": index for index in range(MANY)}
     wide_scores(truth, dict(reversed({**truth, "k7": -1}.items())), NO_SCHEMA, MANY)
-
-
-def test_a_plan_that_has_met_100_000_keys_scores_the_next_answer_as_before() -> None:
-    used = FieldPlan()
-    truth, output = {"a": [{"b": 1, "c": ["x", 2]}, 3]}, {"a": [3, {"b": 2, "c": ["y", "x", 2]}]}
-    before = all_scores(truth, output, used)
-    keys = Comparison({f"k{index}": index for index in range(MANY)}, {}, used, CONTRACT.conforms)
-    assert METRICS["jaccard"].score(keys) is None
-    assert METRICS["field_level_f1"].score(keys) == 0
-    assert all_scores(truth, output, used) == all_scores(truth, output, FieldPlan()) == before
-    assert all_scores({"d": [{"e": 1}]}, {"d": [{"e": 1}]}, used)["jaccard"] == 1
 
 
 def test_an_array_of_100_000_scalars_is_scored() -> None:
@@ -139,38 +128,28 @@ def test_long_array_is_aligned(items: list[Any], changed: Any, align: str, leave
 MEGABYTE = "consectetuer adipiscing, " * 40_000
 ODD = {
     "an integer of 400 digits": int("7" * 400),
-    "a negative one": -(10**400),
     "the largest float": 1.7976931348623157e308,
-    "a large float": 1e308,
     "the smallest float": 5e-324,
     "minus zero": -0.0,
     "beyond 53 bits": 2**53 + 1,
     "no text": "",
     "a lone surrogate": "a\ud800b",
-    "the other half": "\udfff",
-    "an emoji": "\U0001f600",
     "NUL": "\x00",
     "decomposed": "e\u0301",
     "composed": "\u00e9",
-    "an ångström sign": "\u212b",
     "right to left": "\u202eabc",
     "a number as text": "1e400",
-    "NaN as text": "NaN",
     "a megabyte": MEGABYTE,
     "a path": "lines[].sku",
-    "dots": "a..b.",
-    "brackets": "[][0]",
     "an empty array": [],
-    "an empty object": {},
     "nulls": [None, None],
     "a null inside": {"a": None},
-    "true": True,
 }
 
 
 @under_every_plan
 @pytest.mark.parametrize("odd", ODD.values(), ids=list(ODD))
-def test_odd_values_are_scored_wherever_they_stand(odd: Any, align: str) -> None:
+def test_odd_values_are_scored_at_any_path(odd: Any, align: str) -> None:
     for truth in (odd, [odd], {"id": odd, "note": odd, "total": odd, "day": odd, "tags": odd, "lines": odd}):
         assert_sane(truth, None, align)
         assert_sane(None, truth, align)

@@ -1,4 +1,4 @@
-"""What is read out of an answer: a table of texts as models write them."""
+"""Parsed JSON and text outputs: a table of texts as models write them."""
 
 import json
 from typing import Any
@@ -113,7 +113,7 @@ ANSWERS = [
 ]
 
 
-def test_json_answers() -> None:
+def test_json_is_parsed_from_texts_of_models() -> None:
     for text, expected in ANSWERS:
         assert parse_output(text, "json") == expected, text[:99]
 
@@ -150,7 +150,7 @@ def test_reasoning_is_split_from_the_output() -> None:
 
 
 @pytest.mark.parametrize("kind", ["json", "choice", "text"])
-def test_no_kind_of_output_is_read_from_reasoning(kind: Output) -> None:
+def test_no_output_is_parsed_from_reasoning(kind: Output) -> None:
     assert parse_output("<think>B", kind, CITIES).problem == "in_reasoning"
     assert parse_output("<think>A?</think>", kind, CITIES).problem == "in_reasoning"
     answer = {"json": 1, "choice": "B", "text": "1"}[kind]
@@ -158,7 +158,7 @@ def test_no_kind_of_output_is_read_from_reasoning(kind: Output) -> None:
     assert parse_output(f"<think>Answer: A, 0</think>{written}", kind, CITIES).value == answer
 
 
-def test_the_last_candidate_is_read_and_a_json_fence_goes_first() -> None:
+def test_last_candidate_is_parsed_and_json_fences_come_first() -> None:
     objects = Expected((dict,), SCHEMA)
     for text, value, several in (
         (f"Draft: {DRAFT} Final: {FINAL}", {"a": 2}, True),
@@ -178,12 +178,12 @@ def test_the_last_candidate_is_read_and_a_json_fence_goes_first() -> None:
     assert parse_output(f"[1, 2] {FINAL}", "json", (), Expected().or_type_of([])).value == [1, 2]
 
 
-def test_text_answers() -> None:
+def test_text_is_stripped() -> None:
     for text, expected in (("  a summary\n", whole("a summary")), ('{"a": 1}', whole('{"a": 1}')), (" \n", EMPTY)):
         assert parse_output(text, "text") == expected
 
 
-def test_a_value_nested_deeply_is_json() -> None:
+def test_json_may_have_64_levels() -> None:
     assert parse_output("[" * 64 + "]" * 64, "json").form == "whole"
     wide = [[[]] for _ in range(1000)]
     assert parse_output(json.dumps(wide), "json") == whole(wide)
@@ -191,7 +191,7 @@ def test_a_value_nested_deeply_is_json() -> None:
 
 @thorough
 @given(text=st.text(st.characters(exclude_categories=())) | st.text('{}[]",:\\`\n 1a', max_size=60))
-def test_no_answer_makes_it_raise(text: str) -> None:
+def test_parsing_never_raises(text: str) -> None:
     parsed = parse_output(text, "json")
     assert (parsed.form is None) is (parsed.problem is not None)
     assert (parsed.problem == "empty") is (not text.strip())
@@ -199,7 +199,7 @@ def test_no_answer_makes_it_raise(text: str) -> None:
 
 @thorough
 @given(value=json_values, before=st.text("ab .,", max_size=9), after=st.text("ab .,", max_size=9))
-def test_every_object_and_array_is_found_wherever_it_stands(value: Any, before: str, after: str) -> None:
+def test_json_is_found_amid_other_text(value: Any, before: str, after: str) -> None:
     text = json.dumps({"value": value}, indent=1)
     for written in (text, f"{before}{text}{after}", f"{before}\n```json\n{text}\n```\n{after}"):
         assert canonical_json(parse_output(written, "json").value) == canonical_json({"value": value})

@@ -1,4 +1,4 @@
-"""Which option is read out of a free answer: a table of answers as models write them, rung by rung."""
+"""Parsed choices: a table of answers as models write them, by rule."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.parsing.answer import parse_output
+
+from tests.support.json_values import quick
 
 CITIES = ("Lyon", "Nice", "Paris", "Bordeaux")
 ALL_CITIES = "A. Lyon\nB. Nice\nC. Paris\nD. Bordeaux"
@@ -126,12 +128,12 @@ BY_CLAIM: Mapping[str, Sequence[tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize(("expected", "texts"), ALIKE.items())
-def test_answers_that_are_read_alike(expected: str, texts: Sequence[str]) -> None:
+def test_choice_is_parsed_from_texts_of_models(expected: str, texts: Sequence[str]) -> None:
     assert {text: read(text) for text in texts} == dict.fromkeys(texts, expected)
 
 
 @pytest.mark.parametrize("answers", BY_CLAIM.values(), ids=BY_CLAIM)
-def test_answers_that_are_read_by_their_rung(answers: Sequence[tuple[str, str]]) -> None:
+def test_choice_is_parsed_by_rule(answers: Sequence[tuple[str, str]]) -> None:
     assert [(text, read(text)) for text, _ in answers] == list(answers)
 
 
@@ -148,7 +150,7 @@ def test_answers_that_are_read_by_their_rung(answers: Sequence[tuple[str, str]])
         ("E", "E whole"),
     ],
 )
-def test_the_words_of_an_option_go_before_letters_in_them(text: str, expected: str) -> None:
+def test_option_text_comes_before_letters_in_it(text: str, expected: str) -> None:
     assert read(text, THINGS) == expected
 
 
@@ -168,26 +170,27 @@ def test_the_words_of_an_option_go_before_letters_in_them(text: str, expected: s
         (("It does not change", "It grows"), "I would say that it does not change.", "A option_text"),
     ],
 )
-def test_options_that_are_hard_to_tell_apart(options: tuple[str, ...], text: str, expected: str) -> None:
+def test_similar_options_are_distinguished(options: tuple[str, ...], text: str, expected: str) -> None:
     assert read(text, options) == expected
 
 
 PIECES = ["answer", "is", "the", "A", "b", "C.", "(D)", "\n", ":", "not", "or", "\\boxed{", "}", "so", "Paris", "lyon"]
 
 
+@quick
 @given(
     text=st.text(st.characters(exclude_categories=()), max_size=20)
     | st.lists(st.sampled_from(PIECES), max_size=9).map(" ".join),
     options=st.lists(st.text(max_size=2), max_size=5).map(tuple) | st.just(CITIES),
 )
-def test_no_answer_makes_it_raise(text: str, options: tuple[str, ...]) -> None:
+def test_parsing_a_choice_never_raises(text: str, options: tuple[str, ...]) -> None:
     parsed = parse_output(text, "choice", options)
     assert (parsed.form is None) is (parsed.problem is not None)
     assert parsed.value is None or parsed.value in ascii_uppercase[: len(options)]
     assert (parsed.problem == "empty") is (not text.strip())
 
 
-def test_long_answers_of_a_model_in_a_loop_are_read_quickly() -> None:
+def test_choice_is_parsed_from_long_texts_quickly() -> None:
     endless = (
         "Answer: z ", "The answer is not A. ", "answer (", "\\boxed{", "\\text{", "<b ", "x\n", "A ", "so A, ",
         "5x", " ",
@@ -200,7 +203,7 @@ def test_long_answers_of_a_model_in_a_loop_are_read_quickly() -> None:
         assert taken < 5, piece  # measured: below 0.05; a full garbage collection can add a second
 
 
-def test_of_a_very_long_answer_both_ends_are_read() -> None:
+def test_both_ends_of_a_very_long_answer_are_parsed() -> None:
     middle = "On and on it goes. " * 10_000
     assert read(f"{middle}The answer is C.") == "C stated"
     assert read(f"C\n{middle}") == "C line"

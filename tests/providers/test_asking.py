@@ -22,7 +22,7 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.replay import AnswerLine
-from skill_evaluator.runner.engine import wait_before_retry
+from skill_evaluator.runner.limits import wait_before_retry
 
 from tests.support.vendor_dialects import PLAIN
 from tests.support.vendors import failure_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.providers.base import Failure, ProviderError
-from skill_evaluator.providers.wire import error_from_status, retry_after_seconds
+from skill_evaluator.providers.remote import error_from_status, retry_after_seconds
 
 
 def test_waiting_time() -> None:

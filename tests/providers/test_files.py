@@ -10,7 +10,7 @@ from skill_evaluator.library.case_files import read_file
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.library.prompts import File, Message
 from skill_evaluator.providers.base import Completion, ProviderError, Request, call_once
-from skill_evaluator.providers.wire import Content, base64_of, json_bytes
+from skill_evaluator.providers.remote import Content, base64_of, json_bytes
 
 from tests.support.documents import a_png
 from tests.support.vendor_dialects import PLAIN

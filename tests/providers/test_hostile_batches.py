@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from skill_evaluator.providers import BATCHES
 from skill_evaluator.providers.base import ProviderError, malformed
 from skill_evaluator.providers.batch import AmbiguousBatchError, Batches
-from skill_evaluator.providers.wire import HttpAnswer
+from skill_evaluator.providers.remote import HttpAnswer
 
 from tests.support.vendors import any_json
 

@@ -6,22 +6,27 @@ import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model
 from skill_evaluator.processes import child_environment
-from skill_evaluator.providers import PROVIDERS, read_key, read_keys
+from skill_evaluator.providers import PROVIDERS, find_key, read_keys
 
 FIRST, SECOND = "sk-first-0123456789", "sk-second-0123456789"
 
 
-def test_the_first_variable_that_holds_something_counts() -> None:
-    keys = {"BLANK_KEY": "  ", "FULL_KEY": f" {FIRST}\n"}
-    assert read_key(("ABSENT_KEY", "BLANK_KEY", "FULL_KEY"), keys) == FIRST
-    assert read_key(("ABSENT_KEY", "BLANK_KEY"), keys) is None
-    assert read_key((), keys) is None
+GOOGLE = Model(id="g", provider="google")
 
 
-def test_what_no_header_can_carry_is_refused_by_name() -> None:
+def key_of(keys: dict[str, str]) -> str | None:
+    return find_key(GOOGLE, PROVIDERS["google"], keys)
+
+
+def test_first_variable_with_a_value_is_the_key() -> None:
+    assert key_of({"GEMINI_API_KEY": "  ", "GOOGLE_API_KEY": f" {FIRST}\n"}) == FIRST
+    assert key_of({"GEMINI_API_KEY": "  "}) is None
+
+
+def test_key_that_no_header_can_carry_is_refused_by_name() -> None:
     for value in ("sk-two\nlines-0123", "sk-clé-0123456789", "sk-tab\t0123456789"):
-        with pytest.raises(ConfigError, match=r"^SOME_KEY has") as caught:
-            read_key(("SOME_KEY",), {"SOME_KEY": value})
+        with pytest.raises(ConfigError, match=r"^GOOGLE_API_KEY has") as caught:
+            key_of({"GOOGLE_API_KEY": value})
         assert value not in str(caught.value)
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.config import Model, Params, Settings
+from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.prompts import Message, Prompt, dialogue
-from skill_evaluator.providers import local, openai, weights
+from skill_evaluator.providers import local, openai
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
 
 from tests.support.library import CASES, Library, ended, journal, only_journal, wait_until
@@ -193,25 +193,20 @@ def test_greedy_is_what_a_model_gets_that_asks_for_nothing() -> None:
     assert said.unavailable == ()
 
 
-def test_an_unknown_param_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"unknown key at thread in params of local model 'm' in models.yaml"):
-        local.params_of(Model(id="m", provider="local", params=Params.model_validate({"thread": 2})))
-
-
 def test_weights_are_fetched_once_into_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    path = weights.smollm2_weights()
+    path = local.smollm2_weights()
     assert path.parent == tmp_path / "skill-evaluator"
     fetched = path.stat().st_mtime_ns
-    assert weights.smollm2_weights().stat().st_mtime_ns == fetched
+    assert local.smollm2_weights().stat().st_mtime_ns == fetched
     assert [entry.name for entry in path.parent.iterdir() if not entry.name.startswith(".")] == [path.name]
 
 
 def test_weights_with_another_digest_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(weights, "_SHA256", "0" * 64)
+    monkeypatch.setattr(local, "_SHA256", "0" * 64)
     with pytest.raises(ConfigError, match="not kept"):
-        weights.smollm2_weights()
+        local.smollm2_weights()
     assert not (tmp_path / "skill-evaluator" / "SmolLM2-135M-Instruct.Q4_1.gguf").exists()
 
 

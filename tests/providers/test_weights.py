@@ -1,25 +1,27 @@
-"""Weights of the local model that cannot be used are refused in one line."""
+"""Weights and params of the local model that cannot be used are refused in one line."""
 
 from pathlib import Path
 
 import pytest
-
-from tests.support.library import Library
-
-REFUSED = [
-    ({"weights": "tiny.gguf", "sha256": "0" * 64}, f"expected {'0' * 64} (sha256 in models.yaml)"),
-    ({"sha256": "abc"}, "at sha256 in params of local model 'm' in models.yaml"),
-    ({"weights": "none.gguf"}, "weights of the local model not found: none.gguf"),
-    ({"weights": "answers.jsonl"}, "weights of the local model are not a GGUF file: answers.jsonl"),
-    ({"weights": 7}, "at weights in params of local model"),
-]
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.config import Model, Params
+from skill_evaluator.providers.local import find_weights, params_of
 
 
-@pytest.mark.parametrize(("params", "message"), REFUSED)
-def test_unusable_weights_are_refused_in_one_line(tmp_path: Path, params: dict[str, object], message: str) -> None:
-    library = Library(tmp_path)
-    library.write("tiny.gguf", "GGUF and no model")
-    library.models({"id": "m", "provider": "local", "params": params})
-    refused = library.evaluate_here("-n", "1", "--case", "alpha")
-    (line,) = [line for line in refused.err.splitlines() if line.startswith("error: ")]
-    assert (refused.code, message in line) == (2, True)
+def test_unusable_weights_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "tiny.gguf").write_text("GGUF and no model")
+    (tmp_path / "answers.jsonl").write_text("{}")
+    for name, sha256, message in (
+        ("none.gguf", None, "weights of the local model not found: .*none.gguf"),
+        ("answers.jsonl", None, "weights of the local model are not a GGUF file: .*answers.jsonl"),
+        ("tiny.gguf", "0" * 64, rf"expected {'0' * 64} \(sha256 in models.yaml\)"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            find_weights(tmp_path / name, sha256)
+
+
+@pytest.mark.parametrize(("name", "value"), [("sha256", "abc"), ("weights", 7), ("thread", 2)])
+def test_invalid_param_of_a_local_model_is_named(name: str, value: object) -> None:
+    model = Model(id="m", provider="local", params=Params.model_validate({name: value}))
+    with pytest.raises(ConfigError, match=rf"at {name} in params of local model 'm' in models.yaml"):
+        params_of(model)

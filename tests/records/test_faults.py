@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from skill_evaluator.providers.wire import error_from_status
+from skill_evaluator.providers.remote import error_from_status
 from skill_evaluator.records.record import REMEDIES, remedy, unusable_text
 
 from tests.support.records import a_record

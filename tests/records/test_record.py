@@ -72,55 +72,16 @@ def test_a_row_is_what_people_read_in_plain_numbers(kept: Record) -> None:
     assert all(digest == kept.digests[name][7:23] for name, digest in row["digests"].items())
 
 
-@pytest.mark.parametrize("cases", [12, 60])
-def test_a_row_takes_little_more_than_a_kilobyte_and_300_bytes_a_case(
-    cases: int, skill: Component, tmp_path: Path
-) -> None:
-    run = [(case(f"a-receipt-of-a-kind-{at:03}", TRUTH), [R, W]) for at in range(cases)]
-    board = tmp_path / "leaderboard.json"
-    append_rows(board, skill.name, [record(skill, run).row()])
-    assert board.stat().st_size < 2000 + 400 * cases  # five metrics instead of three
-
-
 def test_a_record_has_the_rows_keys_and_what_every_replicate_scored(kept: Record) -> None:
     value = as_json(kept)
     assert value.keys() == (ROW | IN_A_ROW_WHERE_IT_SAYS_SOMETHING | IN_A_RECORD_ALONE) - {"digest"}
-    for one in value["per_case"]:
-        assert one.keys() == CASE | {
-            "digest",
-            "outcomes",
-            "replicates",
-            "fields",
-            "profile",
-            "arrays",
-            "exact",
-            "amounts",
-        }
-        assert len(one["outcomes"]) == 3
-        assert all(len(scores) == 3 for scores in one["replicates"].values())
-    assert value["per_case"][0]["replicates"]["field_level_f1"] == [1.0, 0.4, None]
-    assert value["per_case"][0]["fields"]["total"] == {"right": 1, "n": 2}
-    assert value["per_case"][0]["profile"] == {"shop": "stable_right", "total": "flaky", "items[]": "flaky"}
-    assert value["per_case"][0]["arrays"] == {"items": {"stability": 0.5, "shortest": 0, "longest": 1}}
-    assert [one["exact"] for one in value["per_case"]] == [1, 1, None]
-    assert value["per_case"][2]["profile"] == dict.fromkeys(("shop", "total", "items[]"), "stable")
-    assert value["per_case"][0]["failures"] == {"provider_error": 1}
-    assert value["per_case"][2]["accuracy"].keys() == {"schema_valid"}
-
-
-def test_a_record_has_what_joins_cases(kept: Record) -> None:
-    row = as_json(kept)
-    assert row["per_field"]["total"]["profile"] == {
-        "stable_right": 0,
-        "stable_wrong": 0,
-        "stable": 1,
-        "flaky": 2,
-        "unscored": 0,
-    }
-    assert row["per_array"]["items"] == {"stability": 0.611111, "n_cases": 3, "varied": 1, "widest": 1}
-    assert row["pass_hat_k"].keys() == {"1", "2", "3"}
-    assert all(summary.keys() == SUMMARY for summary in row["pass_hat_k"].values())
-    assert row["contract"]["valid_apart_from_extra_keys"] == 1.0
+    assert value["accuracy"]["field_level_f1"].keys() == SUMMARY
+    parts = {"digest", "outcomes", "replicates", "fields", "profile", "arrays", "exact", "amounts"}
+    assert all(one.keys() == CASE | parts for one in value["per_case"])
+    first = value["per_case"][0]
+    assert first["replicates"]["field_level_f1"] == [1.0, 0.4, None]
+    assert first["fields"]["total"] == {"right": 1, "n": 2}
+    assert first["arrays"] == {"items": {"stability": 0.5, "shortest": 0, "longest": 1}}
 
 
 def test_a_record_without_a_schema_has_no_contract(tmp_path: Path) -> None:
@@ -137,18 +98,6 @@ def test_a_record_written_before_some_keys_existed_is_read() -> None:
     assert all(field.profile is None and field.filled is None for field in old.per_field.values())
     assert all((one.profile, one.arrays, one.exact) == ({}, {}, None) for one in old.per_case)
     assert old.model_dump(mode="json", exclude_unset=True) == written
-
-
-def test_what_was_scored_and_what_failed_is_what_was_planned(kept: Record) -> None:
-    assert (kept.planned, kept.scored, kept.failures) == (9, 6, {"provider_error": 1, "refused": 1, "unparseable": 1})
-    assert kept.coverage == pytest.approx(8 / 9, abs=1e-6)
-    assert not kept.complete
-    assert kept.reasons == {"prose": 1, "refusal": 1, "server_error": 1}
-
-
-def test_tokens_are_counted_only_where_every_answer_was(skill: Component) -> None:
-    assert record(skill, [(case("a", TRUTH), [R, W])]).tokens.model_dump() == {"input": 200, "output": 20}
-    assert record(skill, [(case("a", TRUTH), [R, REFUSED])]).tokens.model_dump() == {"input": None, "output": None}
 
 
 @pytest.mark.parametrize("name", ["record", "leaderboard"])

@@ -8,11 +8,8 @@ import semver
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.records.archive import RecordedRun, load_record, precedence, read_entries
-from skill_evaluator.records.record import write_record
+from skill_evaluator.records.archive import RecordedRun, precedence, read_entries
 from skill_evaluator.records.selection import choose, newest_of_versions, runs_of_versions
-
-from tests.support.records import a_record
 
 
 def entry(
@@ -80,15 +77,6 @@ def test_versions_that_are_none_are_passed_over(tmp_path: Path) -> None:
     path.write_text(json.dumps({"skill": "s", "runs": [row, {**row, "skill_version": "1.0.0"}]}))
     assert [one.version for one in read_entries(path)] == ["1.0.0"]
     assert read_entries(tmp_path / "none.json") == []
-
-
-def test_a_record_must_be_that_of_its_run(tmp_path: Path) -> None:
-    record = a_record({"a": [1.0]})
-    write_record(tmp_path / "other.json", record)
-    with pytest.raises(LeaderboardError, match="does not exist"):
-        load_record(record.run_id, tmp_path)
-    with pytest.raises(LeaderboardError, match="holds the record of a different run"):
-        load_record("other", tmp_path)
 
 
 def test_complete_runs_by_model_and_version_the_lowest_and_the_oldest_first_and_the_newest_of_each() -> None:

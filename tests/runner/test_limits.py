@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.config import Limits, Model, Retry, Settings
 from skill_evaluator.providers import PROVIDERS
-from skill_evaluator.runner import engine as limits
-from skill_evaluator.runner.engine import Bucket, Budget, Gate, Pace, wait_before_retry
+from skill_evaluator.runner import limits
+from skill_evaluator.runner.limits import Bucket, Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.schedule import calls_in_flight
 
 
@@ -51,18 +51,6 @@ def test_throttling_halves_the_limit_down_to_one(clock: Clock) -> None:
 
 def test_throttling_within_one_round_trip_counts_once(clock: Clock) -> None:
     assert _complain(Gate(8), clock, 6, apart_s=0.1) == [4] * 6
-
-
-@pytest.mark.parametrize(("most", "successes"), [(2, 1), (4, 5), (8, 22)])
-def test_full_round_of_successes_raises_the_limit_by_one(most: int, successes: int, clock: Clock) -> None:
-    gate = Gate(most)
-    gate.throttled(0.0)
-    for _ in range(successes - 1):
-        gate.succeeded()
-    assert gate.limit < most
-    for _ in range(100):
-        gate.succeeded()
-    assert gate.limit == most
 
 
 def test_recovery_from_one_is_by_one_a_round(clock: Clock) -> None:
@@ -200,18 +188,6 @@ def test_nobody_enters_before_the_pause_is_over() -> None:
     assert 0.05 <= asyncio.run(run()) < 2
 
 
-def test_gate_lets_a_call_through_that_must_not_wait() -> None:
-    async def woken(seconds: float) -> bool:
-        return True
-
-    async def run() -> None:
-        gate = Gate(1, woken)
-        gate.throttled(60.0)
-        await asyncio.wait_for(gate.enter(), 5)
-
-    asyncio.run(run())
-
-
 class Slept:
     """A sleep that moves the clock and adds up."""
 
@@ -253,21 +229,6 @@ def test_unused_units_last_one_second(clock: Clock) -> None:
     clock.now += 3600
     asyncio.run(bucket.take(20))
     assert slept.total == pytest.approx(1.0)
-
-
-def test_concurrent_takers_queue() -> None:
-    async def run() -> list[float]:
-        bucket, began = Bucket(60 * 50), time.monotonic()
-        await bucket.take(50)
-
-        async def one() -> float:
-            await bucket.take(1)
-            return time.monotonic() - began
-
-        return sorted(await asyncio.gather(*(one() for _ in range(5))))
-
-    for place, moment in enumerate(asyncio.run(run()), 1):
-        assert moment >= place * 0.02 - 0.005
 
 
 @pytest.mark.parametrize(
@@ -317,14 +278,8 @@ async def _spend(budget: Budget, bound: float, cost: float, steps: int = 1) -> f
 
 
 def test_calls_are_counted_down_to_none() -> None:
-    budget = Budget(max_calls=2)
-    assert [budget.take_call() for _ in range(4)] == [True, True, False, False]
-
-
-def test_without_limits_nothing_is_refused() -> None:
-    budget = Budget()
-    assert [budget.take_call() for _ in range(100)] == [True] * 100
-    assert asyncio.run(_spend(budget, 1e9, 1e9)) == 1e9
+    for budget, taken in ((Budget(max_calls=2), [True, True, False, False]), (Budget(), [True] * 4)):
+        assert [budget.take_call() for _ in range(4)] == taken
 
 
 def test_budget_waits_for_calls_in_flight_before_refusing() -> None:
@@ -334,10 +289,6 @@ def test_budget_waits_for_calls_in_flight_before_refusing() -> None:
 
     # one at a time fits; each costs 0.1, so 0.6 more fits beside 0.4 spent, and not beside 0.5
     assert asyncio.run(run()) == [0.1] * 5 + [None]
-
-
-def test_call_over_the_budget_is_refused_at_once() -> None:
-    assert asyncio.run(asyncio.wait_for(_spend(Budget(max_cost_usd=1.0), 1.01, 0.0), 5)) is None
 
 
 def test_call_of_exactly_the_budget_fits() -> None:

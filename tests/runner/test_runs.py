@@ -14,7 +14,7 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import Message, dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Request
-from skill_evaluator.runner.journal import Run, RunSize, input_digests, new_invocation, new_runs
+from skill_evaluator.runner.journal import Run, RunSize, changes_since, input_digests, new_invocation, new_runs
 from skill_evaluator.runner.schedule import (
     Shard,
     build_request,
@@ -91,6 +91,18 @@ def test_settings_digest_depends_on_what_shapes_an_output(
     before = input_digests(skill, Model.model_validate(MODEL))
     after = input_digests(skill, Model.model_validate({**MODEL, **changed}))
     assert (after == before) is same
+
+
+def test_changed_inputs_of_a_run_are_named(skill: Component) -> None:
+    (run,) = planned(skill, "m")
+    cases = {name: case(name) for name in "abc"}
+    other_schema = replace(skill, digests={**skill.digests, "schema": "sha256:0"})
+    other_model = replace(run, model=Model(id="m", provider="replay", profile="sampled"))
+    assert changes_since(run, skill, cases) == []
+    assert changes_since(run, other_schema, cases) == ["schema"]
+    assert changes_since(other_model, skill, cases) == ["settings"]
+    assert changes_since(run, skill, {**cases, "b": replace(cases["b"], digest="sha256:1")}) == ["case 'b'"]
+    assert changes_since(run, skill, {"a": cases["a"], "b": cases["b"]}) == ["case 'c'"]
 
 
 def test_settings_digest_changes_with_the_provider_revision(skill: Component, monkeypatch: pytest.MonkeyPatch) -> None:

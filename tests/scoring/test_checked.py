@@ -1,4 +1,4 @@
-"""What became of each planned call → what its checks score, and the field that a check is."""
+"""Scores of checks by the outcome of each call, and checks in comparisons."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ def checked_record(root: Path, declared: list[dict[str, Any]], answers: list[str
     return record(skill, [(replace(case("one"), labelled=False, checks=skill.checks), answers)], **changed)
 
 
-def test_what_a_call_came_to_decides_what_its_checks_score(tmp_path: Path) -> None:
+def test_outcome_of_a_call_decides_the_scores_of_its_checks(tmp_path: Path) -> None:
     answers = [RIGHT, PROSE, "", REFUSED, TRUNCATED, FAILED, NOT_RUN]
     made = checked_record(tmp_path, DECLARED, answers)
     (one,) = made.per_case
@@ -55,15 +55,13 @@ def test_what_a_call_came_to_decides_what_its_checks_score(tmp_path: Path) -> No
         ((None, None), "unscored", 0),
     ],
 )
-def test_a_check_passes_always_never_or_now_and_then(
-    scores: tuple[float | None, ...], standing: str, right: int
-) -> None:
+def test_check_is_stable_or_flaky(scores: tuple[float | None, ...], standing: str, right: int) -> None:
     (check,) = checks({"contains": "a"})
     one = CheckedCase(check=check, scores=scores)
-    assert (one.standing, one.total.counts.right) == (standing, right)
+    assert (one.standing, one.total.right) == (standing, right)
 
 
-def test_versions_are_compared_by_the_checks_that_both_were_held_to(tmp_path: Path) -> None:
+def test_versions_are_compared_by_their_common_checks(tmp_path: Path) -> None:
     later = [{**DECLARED[0], "weight": 3}, {**DECLARED[1], "not_contains": "I"}, *DECLARED[2:3], {"max_words": 9}]
     before = checked_record(tmp_path / "1", DECLARED, [RIGHT, PROSE])
     after = checked_record(tmp_path / "2", later, [RIGHT, PROSE])
@@ -85,14 +83,14 @@ def test_versions_are_compared_by_the_checks_that_both_were_held_to(tmp_path: Pa
     assert list(check_changes(before, before)) == []
 
 
-def test_a_run_of_before_a_check_was_written_is_not_pooled_with_one_that_has_it(tmp_path: Path) -> None:
+def test_runs_with_other_checks_are_not_pooled(tmp_path: Path) -> None:
     old = checked_record(tmp_path / "1", DECLARED[:1], [RIGHT])
     new = checked_record(tmp_path / "2", DECLARED, [RIGHT])
     pair = with_same_checks(Pair(baseline=new, candidate=new, baseline_again=(old,)))
     assert pair.baseline_again == ()
 
 
-def test_a_record_keeps_what_a_check_scored_and_leaves_out_what_says_nothing() -> None:
+def test_check_record_omits_default_values() -> None:
     assert CheckRecord(digest="d", scores=[1.0, None]).model_dump() == {"digest": "d", "scores": [1.0, None]}
     with pytest.raises(ValueError, match="less than or equal to 1"):
         CheckRecord(digest="d", scores=[1.5])

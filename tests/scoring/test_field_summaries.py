@@ -1,4 +1,4 @@
-"""Fields and arrays over a run, by hand: outcomes per case and replicate → the lines of a record."""
+"""Summaries of fields and arrays over a run, computed by hand."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def fields(skill: Component, *run: list[str], unlabelled: tuple[int, ...] = ()) 
     return summaries.fields(scorecard(skill, table), lambda path: skill.plan.leaf(path).compare or "exact")
 
 
-def test_fields_over_all_cases_and_replicates(tmp_path: Path) -> None:
+def test_fields_are_summarized_over_cases_and_replicates(tmp_path: Path) -> None:
     skill = component(
         tmp_path,
         schema={"type": "object", "properties": {"kind": {"enum": ["sale", "refund"]}, "note": {"type": "string"}}},
@@ -65,7 +65,7 @@ def test_fields_over_all_cases_and_replicates(tmp_path: Path) -> None:
     assert note.profile == Profile(unscored=2)
 
 
-def test_a_field_that_was_never_scored_has_only_what_needs_no_truth(skill: Component) -> None:
+def test_unscored_field_has_only_stability_and_alpha(skill: Component) -> None:
     assert fields(skill, [R, W], unlabelled=(0,))["total"] == FieldSummary(
         compare="number",
         accuracy=None,
@@ -80,13 +80,13 @@ def test_a_field_that_was_never_scored_has_only_what_needs_no_truth(skill: Compo
     )
 
 
-def test_the_profile_counts_cases_by_how_a_field_stands_in_them(skill: Component) -> None:
+def test_profile_counts_cases_by_stability(skill: Component) -> None:
     found = fields(skill, [R, R], [W, W], [R, W], [R, J], [R, FAILED], [R, R], [R, W], unlabelled=(5, 6))
     assert found["total"].profile == Profile(stable_right=1, stable_wrong=1, stable=1, flaky=3, unscored=1)
     assert found["shop"].profile == Profile(stable_right=3, stable=2, flaky=1, unscored=1)
 
 
-def test_alpha_says_whether_answers_differ_by_case_or_by_chance(skill: Component) -> None:
+def test_alpha_of_a_field(skill: Component) -> None:
     assert fields(skill, [R, R], [W, W])["total"].alpha == 1.0
     assert fields(skill, [R, W], [W, R])["total"].alpha == -0.5
     assert fields(skill, [R, R], [R, R])["total"].alpha is None  # nothing varied
@@ -98,7 +98,7 @@ def test_alpha_says_whether_answers_differ_by_case_or_by_chance(skill: Component
     assert fields(skill, [R, R], [invented, R])["z"].alpha == 0.0
 
 
-def test_filled_compares_the_outputs_with_their_own_truths(skill: Component) -> None:
+def test_filled_counts_outputs_and_truths_with_a_value(skill: Component) -> None:
     found = fields(skill, [R, SHORT, J], [SHORT, SHORT, W], [R, R, R], unlabelled=(2,))
     assert found["shop"].filled == Filled(n=5, output=5, truth=5)
     assert found["total"].filled == Filled(n=5, output=2, truth=5)
@@ -106,14 +106,14 @@ def test_filled_compares_the_outputs_with_their_own_truths(skill: Component) -> 
     assert fields(skill, [J, J])["shop"].filled is None
 
 
-def test_arrays_over_all_cases(skill: Component) -> None:
+def test_arrays_are_summarized_over_cases(skill: Component) -> None:
     run = [[R, R, W], [R, SHORT, SHORT], [R, J, R], [R, FAILED, FAILED]]
     card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(run)])
     # stability (1 + 2/3 + 2/3) ÷ 3; a case with one answer says nothing
     assert summaries.arrays(card) == {"items": ArraySummary(stability=0.777778, n_cases=3, varied=1, widest=1)}
 
 
-def test_the_worked_example_of_the_documentation(tmp_path: Path) -> None:
+def test_worked_example_of_the_documentation_is_true(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {"kind": {"enum": ["sale", "refund"]}}}
     skill = component(tmp_path, schema=schema)
     sale, refund = '{"kind": "sale"}', '{"kind": "refund"}'

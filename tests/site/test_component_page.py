@@ -44,14 +44,6 @@ def test_missing_array_values_are_drawn_and_named_in_the_title(tmp_path: Path) -
     assert titles(page, "items") == of_m | {"rows · n: 8 right"}
 
 
-def test_generated_version_is_shown_as_its_date(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    dated = "0.20260101120000.0+0123abcd"
-    keep(library, a_run(dated, 1, CASES))
-    page = built(library)
-    assert ("2026-01-01 0123abcd" in words(page.main), dated in words(page.main)) == (True, False)
-
-
 def test_cell_of_the_field_map_leads_to_the_cases_of_the_field(root: Path) -> None:
     page = site_page(root / "site", "components/receipts.html")
     cell = page.find("caption", string="Fields beside models").parent.find("tr", string=None).find_next("a")

@@ -59,7 +59,6 @@ class BatchServer(Server):
         self.torn = 0  # results that break off
         self.gone = ""  # of the files with results those that are no more: all whose path has this in it
         self.page: Callable[[bytes], bytes] = lambda lines: lines  # what comes in place of a file with results
-        self.status_page = b""  # what a proxy answers in place of a batch's status
         self.undeletable = False
         self.broken = False  # whatever is posted ends with a 500
         self.seen = 0  # requests so far, of any kind
@@ -99,8 +98,6 @@ class BatchServer(Server):
         is_file = isinstance(content, bytes)
         if is_file and self.gone and self.gone in path:
             return 404, error(404, "no such file")
-        if self.status_page and received.method == "GET":
-            return status, self.status_page
         return status, self.page(content) if is_file else content
 
     def create(self, vendor: str, name: str, requests: Mapping[str, Any]) -> Batch:

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, RegressionAnswer, RegressionItem, read_answer
+from skill_evaluator.judges.modes.regression import JudgedPair, RegressionAnswer, RegressionItem, read_answer
 from skill_evaluator.judges.modes.regression_results import PairResult, combine_orders
 from skill_evaluator.judges.modes.ship_rules import Dimension, ShipRules, dimensions_of
-from skill_evaluator.judges.prompting.results import Order
+from skill_evaluator.judges.prompting.results import ORDERS, Order
 
 LIBRARY = RegressionItem(
     id="pair",

@@ -92,19 +92,10 @@ class OpenAI(Dialect):
     path = "/v1/chat/completions"
     paths = re.compile(r".*/chat/completions")
     body = {**CHAT, "max_completion_tokens": 321}
+    _FORMAT = {"type": "json_schema", "json_schema": {"name": "output", "schema": SENT_SCHEMA, "strict": True}}
     by_schema = {
-        "json_schema": {
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "output", "schema": SENT_SCHEMA, "strict": True},
-            }
-        },
-        "json_schema_strict": {
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "output", "schema": SENT_SCHEMA, "strict": True},
-            }
-        },
+        "json_schema": {"response_format": _FORMAT},
+        "json_schema_strict": {"response_format": _FORMAT},
         "json_object": {"response_format": {"type": "json_object"}},
         "none": {},
     }
@@ -253,14 +244,12 @@ class Google(Dialect):
         "contents": [{"role": "user", "parts": [{"text": "A notice."}]}],
         "generationConfig": {"maxOutputTokens": 321, "seed": 424_242},
     }
+    _JSON = {"responseMimeType": "application/json"}
+    _SCHEMA = {"generationConfig": {**_JSON, "responseJsonSchema": SENT_SCHEMA}}
     by_schema = {
-        "json_schema": {
-            "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SENT_SCHEMA}
-        },
-        "json_schema_strict": {
-            "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SENT_SCHEMA}
-        },
-        "json_object": {"generationConfig": {"responseMimeType": "application/json"}},
+        "json_schema": _SCHEMA,
+        "json_schema_strict": _SCHEMA,
+        "json_object": {"generationConfig": _JSON},
         "none": {},
     }
     by_tool_call = {

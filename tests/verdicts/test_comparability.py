@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.record import CaseRecord, FieldCount
-from skill_evaluator.verdicts.decide.comparability import ReadOutputs, common_part, measures, strict_scores
+from skill_evaluator.verdicts.decide.comparability import common_part, measures, strict_scores
 
 from tests.support.records import Score, a_record
 
@@ -198,10 +198,3 @@ def test_run_is_comparable_with_itself() -> None:
     """Also if two models answered in it."""
     run = a_record({"a": [0.0]}, served_model={"first": 1, "second": 1})
     assert common_part(run, run).barriers == ()
-
-
-@pytest.mark.parametrize(("read", "suffices"), [(4, False), (5, True), (10, True)])
-def test_half_of_the_planned_outputs_suffices(read: int, *, suffices: bool) -> None:
-    scores: list[Score] = [1.0] * read + ["unparseable"] * (10 - read)
-    outputs = ReadOutputs.of([case(*scores)])
-    assert (outputs, outputs.suffices) == ((read, 10), suffices)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Effect, holm, paired_effect, replicate_effect
+from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Effect, paired_effect, replicate_effect
 from skill_evaluator.verdicts.decide.rules import Levels, measure_verdict
 
 from tests.support.json_values import thorough
@@ -123,11 +123,10 @@ def test_error_of_a_rise_is_at_least_that_of_the_replicates_if_the_candidate_has
     assert paired([[0.4, 0.6] * 2] * 4, [[0.6] * 4] * 4).p < found.p
 
 
-@pytest.mark.parametrize("replicates", [1, 2, 3])
-def test_few_replicates_of_an_unchanged_version_are_rarely_improved(replicates: int) -> None:
+def test_few_replicates_of_an_unchanged_version_are_rarely_improved() -> None:
     rng, improved = np.random.default_rng(7), 0
     for _ in range(400):
-        before, after = (rng.binomial(1, 0.95, (12, count)).tolist() for count in (10, replicates))
+        before, after = (rng.binomial(1, 0.95, (12, count)).tolist() for count in (10, 2))
         effect = paired(before, after)
         improved += measure_verdict(effect, effect.p, 0.05, LEVELS) == "improved"
     assert improved <= 20
@@ -154,10 +153,6 @@ def test_interval_excludes_0_if_and_only_if_p_is_below_half_of_5_percent(differe
     low, high = found.ci95
     if abs(found.p - 0.025) > 1e-6:
         assert (found.p < 0.025) is (low > 0.0 or high < 0.0)
-
-
-def test_holm_multiplies_by_the_number_of_p_values_that_are_left() -> None:
-    assert holm([0.04, 0.01, 0.03, 0.005]) == pytest.approx([0.06, 0.03, 0.06, 0.02])
 
 
 def test_one_case_is_no_pair_and_one_replicate_no_draw() -> None:

@@ -190,14 +190,6 @@ def test_what_remains_of_a_verdict(
     assert bounded_verdict(verdict, missing, tolerance, 0.9) == expected, says  # type: ignore[arg-type]
 
 
-def test_a_worst_case_that_is_just_tolerated_does_not_cross_the_tolerance() -> None:
-    perfect = alike(20, *[1.0] * 5)
-    one_document = bounds(perfect, perfect | {"case-0003": [LOST] * 5})
-    assert one_document.worst == pytest.approx(-0.05, abs=2e-6)
-    assert bounded_verdict("unchanged", one_document, 0.05, 0.9) == "unchanged"
-    assert bounded_verdict("unchanged", one_document, 0.0499, 0.9) == "inconclusive"
-
-
 def test_the_reasons_name_the_documents_and_how_far_they_could_move_it() -> None:
     (reason,) = missing_reasons("f1", bounds(TWENTY, TWO_LOST), 0.05, 0.9)
     assert reason == (

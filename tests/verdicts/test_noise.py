@@ -1,5 +1,7 @@
 """What a day between two runs adds to the error, and which replicates are independent draws."""
 
+from dataclasses import replace
+
 import pytest
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.measuring import ArmStatistics, measure_all, run_variance, samples
@@ -51,3 +53,14 @@ def test_two_versions_asked_in_one_run_have_no_run_between_them() -> None:
     assert beside.of_runs == taken.of_runs == 0.0
     errors = [measured.effect.error for measured in (apart, beside, taken) if measured.effect]
     assert errors[0] > errors[1] == errors[2]
+
+
+def test_drift_after_the_run_of_the_baseline_prevents_a_comparison() -> None:
+    drift = {"since": "earlier", "moved": ["exact_match 1.000 → 0.000"]}
+    later = {"skill_version": "1.1.0", "timestamp": "2026-02-01T00:00:00Z", "drift": drift}
+    pair = Pair(baseline=a_record({"a": [1.0]}, run_id="old"), candidate=a_record({"a": [1.0]}, run_id="new", **later))
+    barrier = "the model moved after 1.0.0 was run, though the prompt did not (exact_match 1.000 → 0.000)"
+    for compared, barriers in ((pair, (barrier,)), (replace(pair, side_by_side=True), ())):
+        common = measure_all([compared])[0].common
+        assert common is not None
+        assert common.barriers == barriers

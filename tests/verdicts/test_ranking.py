@@ -1,20 +1,14 @@
 """Ranked models: planted gaps are told apart or grouped, dominated models are never advised, a table as by hand."""
 
-import csv
 import random
 from collections.abc import Mapping, Sequence
-from itertools import combinations
-from math import sqrt
-from statistics import fmean, stdev
 
 import pytest
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
-from skill_evaluator.verdicts.planning.ranking import rank_models
+from skill_evaluator.verdicts.planning.ranking import Advice, ModelRanking, rank_models
 
-from tests.audit.cubes import PAPER
 from tests.support.records import Score, a_record
 from tests.verdicts.rules import some_rules
 
@@ -147,7 +141,7 @@ def test_none_is_advised_where_neither_score_nor_cost_nor_time_tells() -> None:
     advice = rank(model("x", LEVEL[0], cost_usd=None), model("y", LEVEL[1], cost_usd=None)).advice
     assert advice.model_id is None
     assert advice.reason == "x, y do not differ significantly in score, cost or latency"
-    assert advice.words.startswith("best model: x or y (")
+    assert advice.words.startswith("to ship: x or y (")
     assert rank(model("x", LEVEL[0])).advice.model_id is None
 
 
@@ -208,16 +202,6 @@ def test_only_shared_cases_count_and_a_model_of_other_cases_or_another_schema_is
     }
 
 
-@pytest.fixture(scope="module")
-def published() -> dict[str, list[float]]:
-    """The overall score of each published model in each of ten scenarios, from 0 to 1."""
-    scores: dict[str, list[float]] = {}
-    for row in csv.DictReader(PAPER.read_text().splitlines()):
-        benchmarks = [float(value) for name, value in row.items() if name not in ("model", "template")]
-        scores.setdefault(row["model"], []).append(fmean(benchmarks) / 100)
-    return scores
-
-
 def test_newest_run_is_always_ranked() -> None:
     """Also if more than half of its cases are not applicable to its model."""
     run = model("picky", {"a": [1.0], "b": [1.0], "c": [1.0]}, not_applicable={"a": "no image", "b": "no image"})
@@ -234,42 +218,3 @@ def test_ranking_without_shared_cases_is_empty_and_names_the_models() -> None:
     ranking = rank(newest, model("first", {"a": [1.0], "c": [1.0]}), model("second", {"b": [1.0], "c": [1.0]}))
     assert ranking.models == []
     assert ranking.left_out == dict.fromkeys(("newest", "first", "second"), "no case was answered by all models")
-
-
-def test_thirteen_published_models_rank_as_a_hand_calculation_does(published: dict[str, list[float]]) -> None:
-    ranking = rank(
-        *(model(name, {f"scenario-{at}": [score] for at, score in enumerate(row)}) for name, row in published.items())
-    )
-    by_hand = sorted(published, key=lambda name: -fmean(published[name]))
-    assert len(by_hand) == 13
-    assert [one.model_id for one in ranking.models] == by_hand
-    p_values, lows = {}, {}
-    for higher, lower in combinations(by_hand, 2):
-        differences = [b - a for a, b in zip(published[higher], published[lower], strict=True)]
-        p_values[higher, lower], lows[higher, lower] = _paired_by_hand(differences)
-    apart, is_rejected = set(), True
-    for at, pair in enumerate(sorted(p_values, key=p_values.__getitem__)):  # Holm
-        is_rejected = is_rejected and (len(p_values) - at) * p_values[pair] <= 0.05 / 2
-        if is_rejected and lows[pair] < -0.05:
-            apart.add(pair)
-    assert {(pair.higher, pair.lower) for pair in ranking.pairs if pair.significant} == apart
-    assert 10 < len(apart) < 78  # neither all nor none: the table can tell
-    worse = {lower for higher, lower in apart if higher == by_hand[0]}
-    assert {one.model_id for one in ranking.models if not one.like_best} == worse
-
-
-def _paired_by_hand(differences: list[float]) -> tuple[float, float]:
-    """One-sided p of t, the least with any of the furthest drops clipped, and the lower end of the 95 % interval."""
-    from scipy.stats import t as student
-
-    def figures(values: list[float]) -> tuple[float, float]:
-        n, mean = len(values), fmean(values)
-        still = 2 * n if values is differences else n
-        return mean, sqrt(stdev(values) ** 2 / n + (mean / still) ** 2)
-
-    n = len(differences)
-    falls = sorted(difference for difference in differences if difference < 0)
-    held = [differences, *([max(value, cut) for value in differences] for cut in falls[1:])]
-    p_values = [student.cdf(mean / error, n - 1) for mean, error in map(figures, held)]
-    mean, error = figures(differences)
-    return min(p_values), mean - student.ppf(0.975, n - 1) * error

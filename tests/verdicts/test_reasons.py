@@ -169,13 +169,3 @@ def test_one_case_says_what_would_decide_it() -> None:
     )
     said = reasons(two_runs(alone, alone, settings=None))[0]
     assert said == "one case cannot show the effect of chance: more cases would decide it"
-
-
-def test_neither_improved_nor_unchanged_is_said_where_a_case_is_lost() -> None:
-    names = [f"c{at:03d}" for at in range(80)]
-    before: dict[str, list[Score]] = {name: [0.9, 0.8, 1.0, 0.9] for name in names}
-    fields = {path: dict.fromkeys(names, (4, 4)) for path in "xyz"}
-    lost = {path: {**counts, "c000": (0, 4)} for path, counts in fields.items()}
-    after = a_record(before | {"c000": [0.0] * 4}, run_id="new", beside="old", fields=lost)
-    said = reasons(Pair(baseline=a_record(before, run_id="old", fields=fields), candidate=after))
-    assert said[0] == "not called unchanged, since 1 case lost more than 0.25: c000 0.900 → 0.000"

@@ -16,7 +16,7 @@ from skill_evaluator.records.archive import Acceptance, Archive, accept_version,
 from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.records.selection import default_baseline
 from skill_evaluator.verdicts.decide.comparability import Pair, common_part
-from skill_evaluator.verdicts.history.component import pair_of
+from skill_evaluator.verdicts.history.component import drift_pair, pair_of
 
 from tests.support.library import SKILL, Library
 from tests.support.records import Score, a_record, a_run, keep
@@ -131,6 +131,24 @@ def test_an_acceptance_of_what_was_measured_otherwise_holds_nothing_against_a_ca
     accept(library, "1.0.0")
     assert in_short(pair_for(library, run("2.0.0", 2, digests=new))) == {"baseline": [1]}
     assert in_short(pair_for(library, run("2.1.0", 3, digests=new))) == {"baseline": [2], "anchor": [2]}
+
+
+def test_rerun_is_compared_with_runs_of_an_equal_prompt_since_the_drift(library: Library) -> None:
+    other = {**DIGESTS, "prompt": "q"}
+    moved = {"since": "earlier", "moved": ["field_level_f1 0.500 → 0.100"]}
+    keep(library, run("1.0.0", 1), run("1.0.1", 2), run("1.0.2", 3, digests=other), run("1.1.0", 4))
+    keep(library, run("1.1.0", 5, drift=moved))
+    archive = Archive(load_component(library.root / "components", SKILL))
+    pairs = [
+        drift_pair(record, archive)
+        for record in (run("1.0.1", 6), run("1.0.2", 6, digests=other), run("1.1.0", 6), run("1.0.0", 1))
+    ]
+    assert [in_short(pair) if pair else None for pair in pairs] == [
+        {"baseline": [2], "baseline_again": [1]},
+        {"baseline": [3]},
+        {"baseline": [5]},
+        None,
+    ]
 
 
 def test_it_has_at_least_half_of_the_cases(library: Library) -> None:

@@ -1,22 +1,20 @@
 """What each measure weighs and tolerates, and the verdict on one measure."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from scipy.special import stdtrit
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.verdicts.decide.comparability import Kind, Pair, PairedScores
+from skill_evaluator.verdicts.decide.comparability import Kind, PairedScores
 from skill_evaluator.verdicts.decide.measuring import Effect
 from skill_evaluator.verdicts.decide.rules import (
     VerdictRules,
+    exit_code,
     has_collapsed,
     is_harmed_everywhere,
-    judged_verdict,
     measure_verdict,
 )
 
-from tests.support.records import a_record
 from tests.verdicts.rules import a_measured, some_rules
 
 
@@ -57,24 +55,6 @@ def test_what_a_measure_weighs_and_tolerates(
     assert (found.tier(of), found.tolerance(of)) == (tier, tolerance)
 
 
-@pytest.mark.parametrize(
-    ("verdict", "after", "expected"),
-    [
-        ("regressed", 0.24, "regressed"),
-        ("regressed", 0.25, "inconclusive"),
-        ("improved", 1.0, "inconclusive"),
-        ("unchanged", 0.5, "unchanged"),
-    ],
-)
-def test_uncalibrated_judge_decides_only_large_drops(verdict: VerdictName, after: float, expected: VerdictName) -> None:
-    record = a_record({"a": [0.5]}, judged={"model_id": "j", "digests": {}, "calls": 1, "cost_usd": 0.0, "labels": 0})
-    pair = Pair(baseline=record, candidate=record, unproved_judge="j")
-    measured = a_measured([[0.5]], [[after]])
-    assert judged_verdict(verdict, measured, pair, harm=0.25) == verdict
-    measured = replace(measured, measure=replace(measured.measure, judged=True))
-    assert judged_verdict(verdict, measured, pair, harm=0.25) == expected
-
-
 def test_a_component_may_have_an_alpha_of_its_own() -> None:
     policy = {"alpha": 0.1, "components": {"s": {"alpha": 0.01}}}
     assert (rules(policy).alpha, rules(policy, skill="other").alpha) == (0.01, 0.1)
@@ -113,6 +93,20 @@ def test_the_verdict_on_a_measure(says: str, effect: Effect, q: float, tolerance
     assert (levels.fall, levels.rise) == (pytest.approx(0.035), 0.025)
     assert measure_verdict(effect, q, tolerance, levels) == expected, says
     assert measure_verdict(None, None, tolerance, levels) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fail_on", "code"),
+    [
+        ("regressed", ["regressed"], 3),
+        ("regressed", ["inconclusive"], 0),
+        ("inconclusive", ["inconclusive", "regressed"], 4),
+        ("incomparable", ["incomparable"], 4),
+        ("improved", ["regressed"], 0),
+    ],
+)
+def test_exit_code_follows_from_verdict_and_policy(verdict: VerdictName, fail_on: list[str], code: int) -> None:
+    assert exit_code(verdict, fail_on) == code
 
 
 def test_levels_of_all_families_add_up_to_six_fifths_of_alpha() -> None:

@@ -4,7 +4,6 @@ import datetime
 from typing import Any
 
 import pytest
-from skill_evaluator.library.config import UnstableCase
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
@@ -83,8 +82,3 @@ def flaky(right: int, **changed: Any) -> Record:
 def test_values_flaky_in_the_last_three_runs_are_proposed(right: list[int], found: list[Any]) -> None:
     values = flaky_values([flaky(one) for one in right])
     assert [(value.case_id, value.path, value.right) for value in values] == found
-
-
-def test_last_day_of_an_unstable_case_is_part_of_its_time() -> None:
-    today, past = (UnstableCase(reason="r", until=day) for day in (TODAY, TODAY - DAY))
-    assert (today.is_over, past.is_over) == (False, True)

@@ -111,14 +111,6 @@ def test_worse_outputs_never_make_a_verdict_better(*, beside: bool) -> None:
     assert not taken
 
 
-def test_answers_of_which_none_can_be_read_are_regressed_on_four_cases() -> None:
-    flawless: list[list[Answer]] = [[[RIGHT] * 3] * 2] * 4
-    unread: list[list[Answer]] = [[None] * 2] * 4
-    pair = Pair(baseline=a_run_of(flawless, 3, OLD), candidate=a_run_of(unread, 3, NEW, beside=OLD))
-    model = compare_records("s", [pair], some_rules()).models[0]
-    assert (model.verdict, model.lost_fields) == ("regressed", ["f0", "f1", "f2"])
-
-
 GOOD: Answer = [RIGHT] * 3
 BAD: Answer = [WRONG] * 3
 

@@ -1,6 +1,4 @@
-"""The workflow check.yml, run by act on pull requests: what is in order passes, what is not is marked where it is."""
-
-from typing import Any
+"""The workflow check.yml, run by act: on a pull request in order, and on a merge queue with an error."""
 
 import pytest
 
@@ -17,14 +15,11 @@ def base(forge: Forge) -> str:
     return after
 
 
-def _pull_request(forge: Forge, base: str) -> dict[str, Any]:
-    forge.push("A change")
-    return {"number": 7, "pull_request": {"number": 7}}
-
-
-def test_a_pull_request_in_order_shows_what_it_would_start_and_asks_no_model(forge: Forge, base: str) -> None:
+@pytest.mark.usefixtures("base")
+def test_pull_request_shows_its_plan_and_makes_no_call(forge: Forge) -> None:
     forge.component("one", "1.1.0")
-    acted = forge.run(_pull_request(forge, base), "pull_request", CHECK)
+    forge.push("A change")
+    acted = forge.run({"number": 7, "pull_request": {"number": 7}}, "pull_request", CHECK)
     assert acted.code == 0
     assert "1 component: 4 calls" in acted.printed("check")
     assert acted.steps("Dry run of the changed components") == {"check": "success"}
@@ -34,19 +29,12 @@ def test_a_pull_request_in_order_shows_what_it_would_start_and_asks_no_model(for
     assert forge.uploaded() == set()
 
 
-def test_a_merge_queue_is_checked_against_the_base_of_its_group(forge: Forge, base: str) -> None:
-    forge.component("one", "1.1.0")
-    forge.push("A change")
-    acted = forge.run({"merge_group": {"base_sha": base}}, "merge_group", CHECK)
-    assert acted.code == 0
-    assert "`MINOR 1.0.0 → 1.1.0`" in acted.commands("summary")[-1]["content"]
-
-
-def test_a_prompt_changed_without_a_bump_is_marked_and_the_plan_is_shown_all_the_same(forge: Forge, base: str) -> None:
+def test_merge_queue_marks_a_prompt_changed_without_a_bump(forge: Forge, base: str) -> None:
     prompt = forge.library.root / "components" / "one" / "prompt.md"
     prompt.write_text(prompt.read_text().replace("Extract", "Find"))
     forge.component("two", "2.0.0")
-    acted = forge.run(_pull_request(forge, base), "pull_request", CHECK)
+    forge.push("A change")
+    acted = forge.run({"merge_group": {"base_sha": base}}, "merge_group", CHECK)
     assert acted.code != 0
     assert acted.steps("Lint") == {"check": "failure"}
     assert acted.steps("Plan") == {"check": "success"}

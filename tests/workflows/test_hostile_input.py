@@ -28,7 +28,7 @@ def hostile(forge: Forge) -> Forge:
     return forge
 
 
-def test_a_push_full_of_hostile_text(hostile: Forge) -> None:
+def test_push_of_hostile_text_runs_nothing_of_it(hostile: Forge) -> None:
     hostile.component("one", "1.1.0", cases=())
     hostile.component(FILE_NAME, "1.0.0", cases=())
     hostile.library.write("components/two/prompt.md", f"---\nname: two\nversion: {json.dumps(EVERYTHING)}\n---\nDo.\n")
@@ -50,7 +50,7 @@ def test_a_push_full_of_hostile_text(hostile: Forge) -> None:
     _nothing_was_done(acted, hostile)
 
 
-def test_a_dispatch_full_of_hostile_text_and_an_origin_that_refuses_with_more(hostile: Forge) -> None:
+def test_hostile_refusal_of_the_origin_runs_nothing_of_it(hostile: Forge) -> None:
     hook = hostile.root / "origin.git" / "hooks" / "pre-receive"
     hook.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{EVERYTHING}\nEND\nexit 1\n")
     hook.chmod(0o755)
@@ -59,12 +59,6 @@ def test_a_dispatch_full_of_hostile_text_and_an_origin_that_refuses_with_more(ho
     assert acted.jobs == {**done, "publish": "failure"}
     (comment,) = hostile.world["comments"]
     assert "Some records were not pushed to their branch" in comment
-    _nothing_was_done(acted, hostile)
-
-
-def test_names_that_are_none_are_refused(hostile: Forge) -> None:
-    acted = hostile.dispatch(KEY, components=EVERYTHING, models=EVERYTHING, replicates=EVERYTHING, max_cost=EVERYTHING)
-    assert acted.jobs == {"plan": "failure"}
     _nothing_was_done(acted, hostile)
 
 

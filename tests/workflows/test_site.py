@@ -19,29 +19,20 @@ def shown(site: Path) -> list[tuple[str, str]]:
     return [(words(row.a), words(row.span)) for row in rows]
 
 
-def test_what_was_just_recorded_is_on_the_site_that_is_an_artifact_without_a_document(forge: Forge) -> None:
-    forge.component("one", "1.0.0")
-    assert forge.run({**forge.push(), **REPOSITORY}).code == 0
-    (run_id,) = (row["run_id"] for row in forge.rows("one"))
-    assert shown(forge.artifacts / "site") == [("one", "1.0.0")]
-    files = contents(forge.artifacts / "site")
-    assert "index.html" in files
-    assert any(run_id.encode() in content for content in files.values())
-    assert not [name for name, content in files.items() if b"is the title of a notice" in content]
-    assert not forge.pages.exists()
-
-
-def test_pages_publish_what_the_default_branch_holds(forge: Forge) -> None:
+def test_pages_publish_the_records_of_the_default_branch(forge: Forge) -> None:
     forge.component("one", "1.0.0")
     assert forge.run({**forge.push(), **REPOSITORY}, variables=PAGES).jobs["publish"] == "success"
     assert shown(forge.pages) == [("one", "1.0.0")]
     assert forge.uploaded() == {"plan", "collected", "one@recorded", "github-pages-1"}
+    (run_id,) = (row["run_id"] for row in forge.rows("one"))
+    files = contents(forge.pages)
+    assert any(run_id.encode() in content for content in files.values())
+    assert not [name for name, content in files.items() if b"is the title of a notice" in content]
 
     forge.pull()
     forge.component("other", "0.1.0", cases=())  # nothing to evaluate
     acted = forge.run({**forge.push(), **REPOSITORY}, variables=PAGES)
     assert acted.jobs == dict.fromkeys(("plan", "build", "publish"), "success")
-    assert shown(forge.pages) == [("one", "1.0.0")]
     assert "other : no fixtures" in words(site_page(forge.pages, "index.html").main)
 
     forge.pull()
@@ -52,7 +43,7 @@ def test_pages_publish_what_the_default_branch_holds(forge: Forge) -> None:
     assert (acted.jobs, forge.uploaded()) == ({"build": "success"}, {"site"})
 
 
-def test_records_that_go_to_a_branch_of_their_own_are_on_the_site(forge: Forge) -> None:
+def test_records_of_a_branch_of_their_own_are_on_the_site(forge: Forge) -> None:
     forge.component("one", "1.0.0")
     event = forge.push()
     acted = forge.run({**event, **REPOSITORY}, variables={**PAGES, "SKILL_EVALUATOR_PUBLISH": "branch"})

@@ -36,27 +36,27 @@ COMMANDS = {
     row[0]: Command(*row)
     for row in (
         ("evaluate", "evaluate:evaluate", "Run a prompt on its cases and models", "Commands"),
-        ("try", "try_:try_", "Evaluate the prompt on disk without recording it", "Commands"),
-        ("compare", "compare:compare", "Compare a version with its baseline", "Commands"),
-        ("explain", "explain:explain", "Show the outputs of a case beside its ground truth", "Commands"),
+        ("try", "evaluate:try_", "Evaluate the prompt on disk without recording it", "Commands"),
+        ("compare", "records:compare", "Compare a version with its baseline", "Commands"),
+        ("explain", "records:explain", "Show the outputs of a case beside its ground truth", "Commands"),
         ("site build", "site:site_build", "Write a static website of all results", "Commands"),
         ("site serve", "site:site_serve", "Show the website on this machine until Ctrl-C", "Commands"),
-        ("demo", "demo:demo", "Create a small prompt library", "library"),
+        ("demo", "init:demo", "Create a small prompt library", "library"),
         ("init", "init:init", "Write the files that a first run needs", "library"),
-        ("doctor", "doctor:doctor", "Check the set-up", "library"),
+        ("doctor", "lint:doctor", "Check the set-up", "library"),
         ("lint", "lint:lint", "Check components and all their cases", "library"),
         ("cases draft", "cases:cases_draft", "Draft cases with a model, marked as unreviewed", "library"),
         ("cases fetch", "cases:cases_fetch", "Fetch the cases that are kept in a different repository", "library"),
         ("cases import", "cases:cases_import", "Import the rows of a table as cases", "library"),
-        ("records import", "records_import:records_import", "Import results of a different tool", "library"),
-        ("schemas", "schemas:schemas", "Write the JSON Schemas of all file formats", "library"),
-        ("history", "history:history", "Show the score and the verdict of each version and model", "decide"),
-        ("leaderboard", "leaderboard:leaderboard", "Rank the models of each component", "decide"),
-        ("switch", "switch:switch", "Compare two models on every component", "decide"),
-        ("accept", "accept:accept", "Accept a version as the baseline of later versions", "decide"),
-        ("mutate", "mutate:mutate", "Remove parts of a prompt, show whether the cases notice", "decide"),
-        ("export", "export:export", "Export records as tables, or verdicts as JUnit XML", "decide"),
-        ("score", "score:score", "Score a saved run again", "decide"),
+        ("records import", "records:records_import", "Import results of a different tool", "library"),
+        ("schemas", "init:schemas", "Write the JSON Schemas of all file formats", "library"),
+        ("history", "records:history", "Show the score and the verdict of each version and model", "decide"),
+        ("leaderboard", "records:leaderboard", "Rank the models of each component", "decide"),
+        ("switch", "evaluate:switch", "Compare two models on every component", "decide"),
+        ("accept", "records:accept", "Accept a version as the baseline of later versions", "decide"),
+        ("mutate", "evaluate:mutate", "Remove parts of a prompt, show whether the cases notice", "decide"),
+        ("export", "records:export", "Export records as tables, or verdicts as JUnit XML", "decide"),
+        ("score", "records:score", "Score a saved run again", "decide"),
         ("judge score", "judge:judge_score", "Score outputs by a rubric", "judge"),
         ("judge pairwise", "judge:judge_pairwise", "Compare outputs by a rubric, in both orders", "judge"),
         ("judge regression", "judge:judge_regression", "Decide whether new outputs are worse and may ship", "judge"),
@@ -70,12 +70,12 @@ COMMANDS = {
         ("review export", "review:review_export", "Add agreed labels to a file of labels", "judge"),
         ("audit run", "audit:audit_run", "Run every model on every question in every scenario", "audit"),
         ("audit report", "audit:audit_report", "Grade the models of an audit by their stability", "audit"),
-        ("scenarios draft", "scenarios:scenarios_draft", "Draft scenarios for a domain with a model", "audit"),
-        ("scenarios check", "scenarios:scenarios_check", "Check whether scenarios are ready for an audit", "audit"),
-        ("ci plan", "plan:plan", "Plan the runs of a push and their maximum cost", "ci"),
-        ("ci collect", "collect:collect", "Score the outputs of a plan's jobs", "ci"),
-        ("ci publish", "publish:publish", "Commit collected records to a branch and push it", "ci"),
-        ("ci report", "report:report", "Show the results of a plan", "ci"),
+        ("scenarios draft", "audit:scenarios_draft", "Draft scenarios for a domain with a model", "audit"),
+        ("scenarios check", "audit:scenarios_check", "Check whether scenarios are ready for an audit", "audit"),
+        ("ci plan", "ci:plan", "Plan the runs of a push and their maximum cost", "ci"),
+        ("ci collect", "ci:collect", "Score the outputs of a plan's jobs", "ci"),
+        ("ci publish", "ci:publish", "Commit collected records to a branch and push it", "ci"),
+        ("ci report", "ci:report", "Show the results of a plan", "ci"),
     )
 }
 GROUPS = {
@@ -98,7 +98,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _exit_code(arguments: list[str]) -> int:
-    """Run one command and turn what escapes it into a line on stderr and an exit code."""
     name = next((name for name in (" ".join(arguments[:2]), *arguments[:1]) if name in COMMANDS), "")
     try:
         code = _run(name, arguments) if name else _show_commands(arguments)
@@ -117,7 +116,7 @@ def _exit_code(arguments: list[str]) -> int:
             return _report_bug(problem)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if problem.errno == errno.EPIPE:
-            return 141  # as a shell reports a program whose reader is gone
+            return 141  # a shell reports this code for a program whose reader is gone
         print(f"error: the result could not be printed: {problem.strerror}", file=sys.stderr)
         return EXIT_USER_ERROR
     except Exception as problem:
@@ -135,7 +134,6 @@ def _report_bug(problem: Exception) -> int:
 
 
 def _message(problem: CycloptsError) -> str:
-    """Write an error of the command line as one line in the style of all others."""
     if isinstance(problem, UnusedCliTokensError):
         return f"unexpected argument '{(problem.unused_tokens or [''])[0]}'"
     if isinstance(problem, MissingArgumentError) and problem.argument:
@@ -161,7 +159,6 @@ def _function_of(name: str) -> Any:
 
 
 def _run(name: str, arguments: Sequence[str]) -> int:
-    """Import a command, parse its options and call its function, or print its help."""
     function = _function_of(name)
     if _asks_for_help(arguments):
         _print_help(name, function, whole="--all" in arguments)
@@ -178,9 +175,7 @@ def _asks_for_help(arguments: Sequence[str]) -> bool:
 def _print_help(name: str, function: Any, *, whole: bool) -> None:
     """Print the description of a command, with its options, exit codes and examples; the rarer ones only if `whole`."""
     module = sys.modules[function.__module__]
-    examples, exits = module.EXAMPLES, getattr(module, "EXITS", {})
-    if isinstance(examples, dict):  # of a module with several commands
-        examples, exits = examples[function.__name__], exits.get(function.__name__, {})
+    examples, exits = module.EXAMPLES[function.__name__], getattr(module, "EXITS", {}).get(function.__name__, {})
     sections = help_of(options_of(name))
     arguments = (label for label, _ in sections[ARGUMENTS])
     print(" ".join([f"Usage: skill-evaluator {name} [OPTIONS]", *arguments]))
@@ -219,7 +214,6 @@ def _show_commands(arguments: Sequence[str]) -> int:
 
 
 def _print_commands(*, whole: bool) -> None:
-    """Print the commands, the usual ones first, and the options that most of them have."""
     print("Usage: skill-evaluator COMMAND [OPTIONS]\n")
     print("Regression tests for LLM prompts: is a new version worse, and where?")
     sections = {command.section: dict[str, str]() for command in COMMANDS.values()}
@@ -235,7 +229,6 @@ def _print_commands(*, whole: bool) -> None:
 
 
 def _print_rows(title: str, rows: Iterable[tuple[str, str]]) -> None:
-    """Print a section of the help: names and their texts in two columns."""
     entries = list(rows)
     width = max(len(name) for name, _ in entries)
     print(f"\n{title}:")

@@ -1,6 +1,6 @@
-"""The exceptions a user can meet, and the exit codes of every command.
+"""The errors that users see, and the exit codes of every command.
 
-An error says in one line what is wrong, where, and what to do; any other exception that escapes is a bug (exit 1).
+The message of an error says in one line what is wrong, where, and what to do. Any other exception is a bug (exit 1).
 """
 
 EXIT_OK = 0
@@ -11,64 +11,64 @@ EXIT_INCOMPLETE = 4
 
 
 class SkillEvaluatorError(Exception):
-    """Something the user can put right; shown as one line, exit code 2."""
+    """An error that the user can correct; printed as one line, exit code 2."""
 
     exit_code = EXIT_USER_ERROR
-    label = "error: "  # before the line
+    label = "error: "  # printed before the message
 
     def __str__(self) -> str:
         return " ".join(super().__str__().split())
 
 
 def refuse(problem: SkillEvaluatorError) -> None:
-    """Raise the problem of a table row: the default `on_problem` callback, which skips no invalid row."""
+    """Raise the error of an invalid table row; the default `on_problem` callback, which skips no row."""
     raise problem
 
 
 class InternalError(SkillEvaluatorError):
-    """A bug, whose traceback has been printed: exit code 1."""
+    """A bug whose traceback was already printed; exit code 1."""
 
     exit_code = EXIT_BUG
 
 
 class ConfigError(SkillEvaluatorError):
-    """A file under the configuration folder is missing, unreadable or wrong."""
+    """A file of the configuration folder is missing, unreadable or invalid."""
 
 
 class ComponentError(SkillEvaluatorError):
-    """A component's prompt, schema or metric declaration is missing or wrong."""
+    """A component's prompt, schema or datasets.json is missing or invalid."""
 
 
 class FixtureError(SkillEvaluatorError):
-    """A case lacks its document, or its ground truth is unusable."""
+    """A case lacks its document, or its ground truth is invalid."""
 
 
 class NotEvaluatedError(SkillEvaluatorError):
-    """A component, or a case of it, is in order and not to be evaluated: it lacks documents, or is excluded."""
+    """A valid component or case is not evaluated: it has no documents, or is excluded."""
 
 
 class RunError(SkillEvaluatorError):
-    """A run folder cannot be resumed or scored as asked."""
+    """A run folder cannot be resumed or scored."""
 
 
 class LeaderboardError(SkillEvaluatorError):
-    """A leaderboard or record cannot be read, or was written by a newer version."""
+    """A leaderboard or record is invalid, or was written by a newer version."""
 
 
 class PlanError(SkillEvaluatorError):
-    """A plan of evaluations cannot be made, or an artifact does not belong to it."""
+    """A plan of runs cannot be made, or an artifact does not belong to it."""
 
 
 class AuditError(SkillEvaluatorError):
-    """A stability audit cannot be run as asked, or its table of scores has holes or errors."""
+    """An audit cannot be run, or its table of scores is incomplete or invalid."""
 
 
 class JudgeError(SkillEvaluatorError):
-    """A judge cannot be asked or measured as demanded; or its pairs, verdicts or questions are wrong or changed."""
+    """A judge cannot be run or calibrated, or its items, labels or results are invalid."""
 
 
 class GitError(SkillEvaluatorError):
-    """git is missing, refuses, or does not know a commit; `output` and `code` are those of a failed command."""
+    """git is not installed or a git command failed; `output` (stdout) and `code` (None if it did not run)."""
 
     def __init__(self, message: str, output: str = "", code: int | None = None) -> None:
         super().__init__(message)
@@ -77,4 +77,4 @@ class GitError(SkillEvaluatorError):
 
 
 class StorageError(SkillEvaluatorError):
-    """The operating system refused to write (disk full, permissions, quota)."""
+    """A file cannot be written (disk full, permissions, quota)."""

@@ -1,4 +1,4 @@
-"""File input and output: texts and JSON with errors that locate the problem, atomic replacement, locks, JSON Lines.
+"""Read texts, JSON and JSON Lines with errors that locate the problem; replace files atomically; lock files.
 
 Input files are limited in size and depth. Output files are written completely or not at all.
 """
@@ -43,13 +43,13 @@ _MAX_JSON_COMMAS = 4_000_000  # an empty array takes two bytes in a file and abo
 
 
 class FrozenModel(BaseModel):
-    """A part of a file that this program writes; unknown keys of later versions are ignored."""
+    """A part of a file that this program writes; unknown keys, such as those of later versions, are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, allow_inf_nan=False)
 
     @classmethod
     def view(cls, source: object, **values: Any) -> Self:
-        """Build the model from attributes of the same names, and `others`."""
+        """Build the model from `values` and, for its other fields, from the attributes of `source` with their names."""
         names = (name for name in cls.model_fields if name not in values and hasattr(source, name))
         return cls(**{name: getattr(source, name) for name in names}, **values)
 
@@ -74,15 +74,12 @@ _ANY_FILE = SizeLimit(max_bytes=64_000_000)
 
 
 def read_text(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> str:
-    """Read a UTF-8 text file.
-
-    Raise `error` naming the file if it is missing, unreadable, too large or not such text.
-    """
+    """Read a UTF-8 text file; raise `error` if it is missing, unreadable, too large or not UTF-8."""
     return decoded(read_bytes(path, error, limit), path, error)
 
 
 def decoded(content: bytes, path: Path, error: type[SkillEvaluatorError] = ConfigError) -> str:
-    """Decode a file's content. Raise `error` naming the file if it is not UTF-8 text."""
+    """Decode a file's content; raise `error` with the path if it is not UTF-8 text. Line ends become `\\n`."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -93,7 +90,7 @@ def decoded(content: bytes, path: Path, error: type[SkillEvaluatorError] = Confi
 
 
 def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> bytes:
-    """Read a file's bytes. Raise `error` naming the file if it is missing, unreadable or too large."""
+    """Read a file's bytes; raise `error` with the path if it is missing, unreadable or too large."""
     with open_file(path, error) as handle:
         size = os.fstat(handle.fileno()).st_size
         content = handle.read(min(size, limit.max_bytes) + 1)
@@ -106,7 +103,7 @@ def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit
 
 @contextlib.contextmanager
 def open_file(path: Path, error: type[SkillEvaluatorError]) -> Iterator[IO[bytes]]:
-    """Open a file for reading; raise `error` for a device, a pipe or a socket, which may never end."""
+    """Open a file for reading; raise `error` if it is missing or unreadable, or a device, which may never end."""
     try:
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -152,11 +149,8 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
         members = dict(pairs)
         if len(members) < len(pairs):
             key = Counter(name for name, _ in pairs).most_common(1)[0][0]
-            matches = re.finditer(rf"{re.escape(json.dumps(key, ensure_ascii=False))}\s*:", text)
-            lines, line, position = [], 1, 0
-            for match in matches:  # scan the text once, however many places there are
-                line, position = line + text.count("\n", position, match.start()), match.start()
-                lines.append(str(line))
+            pattern = re.compile(rf"{re.escape(json.dumps(key, ensure_ascii=False))}\s*:")
+            lines = [str(number) for number, line in enumerate(text.split("\n"), 1) if pattern.search(line)]
             raise ValueError(f"one object has the key '{key:.100}' twice (it is on line {listed(lines) or '?'})")
         return members
 
@@ -192,7 +186,7 @@ def validated(model: type[ModelT], value: Any, path: Path, error: type[SkillEval
 
 
 def first_problem(problem: ValidationError, model: type[BaseModel] | None = None, path: Path | None = None) -> str:
-    """Describe pydantic's first problem with key path, file and the nearest known name."""
+    """Describe the first problem of a ValidationError, with key path, file and the most similar known name."""
     details = problem.errors(include_url=False)[0]
     message, advice = problem_message(details, model, path)
     kinds = ("constrained-float", "literal[")  # pydantic's markers for union members, which are not keys
@@ -201,7 +195,7 @@ def first_problem(problem: ValidationError, model: type[BaseModel] | None = None
 
 
 def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: Path | None) -> tuple[str, str]:
-    """Describe a pydantic problem, without its location, and give advice, which may be empty.
+    """Return the message of a pydantic problem, without its location, and advice, which may be empty.
 
     `model` supplies the known keys; the suffix of `path` shows whether the value was written in YAML.
     """
@@ -210,6 +204,9 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: 
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         keys = _allowed_keys(model, parents) if model else []
         return "unknown key", nearest(str(name), keys) if keys else ""
+    if kind == "missing" and model and model.model_config.get("extra") == "forbid" and isinstance(value, dict):
+        unknown = [key for key in value if key not in _allowed_keys(model, parents)]
+        return "a required key is missing", f"(unknown key '{unknown[0]}': did you mean '{name}'?)" if unknown else ""
     message = {
         "missing": "a required key is missing",
         "too_short": f"at least {_entries(context.get('min_length', 1))} expected",
@@ -273,12 +270,12 @@ def json_blocks(value: Any) -> Iterator[str]:
 
 
 def replace_text(path: Path, content: str) -> None:
-    """Write a file atomically, and create its folder. Raise StorageError and keep the old file if that fails."""
+    """Write a file atomically, and create its folder; raise StorageError and keep the old file if that fails."""
     replace_blocks(path, [content])
 
 
 def replace_blocks(path: Path, blocks: Iterable[str | bytes]) -> None:
-    """Write the blocks of a text atomically; see `replace_text`."""
+    """Write the blocks of a text to a file as `replace_text` does."""
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -306,7 +303,7 @@ def storing(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """Hold a lock against other processes on this machine; raise StorageError after `seconds` of waiting."""
+    """Hold a file lock against other processes on this machine; raise StorageError if it takes over `seconds`."""
     with storing(lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
     lock = try_lock(lock_path, seconds)
@@ -319,7 +316,7 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
 
 
 def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
-    """Acquire a lock within `seconds`, to be released by the caller. Return None if another process holds it."""
+    """Acquire a file lock, which the caller releases. Return None if another process holds it for `seconds`."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):
@@ -334,8 +331,7 @@ def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
 class LinesWriter:
     """A JSON Lines file to append to. Each line is written at once, so a killed process loses no line.
 
-    The file is synced to disk at intervals, so a power failure loses few lines. An incomplete last line from a crash is
-    terminated first, so it cannot corrupt the next line.
+    The file is synced to disk at intervals. An incomplete last line, left by a crash, is terminated first.
     """
 
     def __init__(self, path: Path) -> None:
@@ -350,7 +346,7 @@ class LinesWriter:
                     self._write(b"\n")
 
     def append(self, value: Any) -> None:
-        """Append one value as a line; raise StorageError if that fails, leaving no partial line."""
+        """Append a value as a line; raise StorageError and write no part of the line if that fails."""
         line = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
         with storing(self.path):
             self._write(line.encode("utf-8", "backslashreplace"))
@@ -377,16 +373,16 @@ class LinesWriter:
 def read_lines(
     path: Path, error: type[SkillEvaluatorError] = ConfigError, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, Any]]:
-    """Yield the number and value of each line of a JSON Lines file; see `read_placed_lines`."""
+    """Yield the number and the value of each line of a JSON Lines file as `read_placed_lines` does."""
     return ((number, value) for number, _, value in read_placed_lines(path, error, torn_lines=torn_lines, limit=limit))
 
 
 def read_checked(
     path: Path, check: Callable[[Any], CheckedT], error: type[SkillEvaluatorError] = ConfigError
 ) -> Iterator[tuple[int, CheckedT]]:
-    """Yield the number of each line and the result of `check`, which may raise ValidationError.
+    """Yield the number of each line of a JSON Lines file and the result of `check` for its value.
 
-    Raise `error` with file, line and key path.
+    If `check` raises ValidationError, raise `error` with file, line and key path.
     """
     for number, value in read_lines(path, error):
         try:
@@ -398,10 +394,10 @@ def read_checked(
 def read_placed_lines(
     path: Path, error: type[SkillEvaluatorError], *, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, int, Any]]:
-    """Yield number, byte offset and value of each line; raise `error` for invalid JSON or a line over the limit.
+    """Yield the number, byte offset and value of each line of a JSON Lines file.
 
-    With `torn_lines`, invalid lines are skipped: a crash leaves an incomplete line at the end, or in the middle after
-    another writer terminated it. NaN is then accepted.
+    Raise `error` for invalid JSON or a line over the limit. With `torn_lines`, invalid lines, which a crash leaves, are
+    skipped and NaN is accepted.
     """
     offset = 0
     with open_file(path, error) as handle:

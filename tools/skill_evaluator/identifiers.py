@@ -1,7 +1,7 @@
-"""Types for identifiers in files, which reject path separators, line breaks and unprintable characters.
+"""Types for identifiers and bounded numbers in files.
 
-Each is as strict as its use requires: identifiers that are only compared and shown may be any printable line; those
-that become file names may not contain a separator.
+An identifier that is only compared and printed may be any printable line; one that becomes a file name may not contain
+a path separator.
 """
 
 import datetime
@@ -20,7 +20,7 @@ _MAX_NAME = 100  # characters of a component or model; both are parts of a CI jo
 
 
 def moment(timestamp: str) -> datetime.datetime:
-    """Parse a timestamp; raise ValueError if it is not a valid time.
+    """Parse an ISO 8601 timestamp; raise ValueError if it is invalid.
 
     >>> moment("2026-03-01T08:00:00Z").isoformat()
     '2026-03-01T08:00:00+00:00'
@@ -48,7 +48,7 @@ def is_file_name(name: str) -> bool:
 
 
 def is_address(url: str) -> bool:
-    """Return whether a URL has a host and no invalid port.
+    """Return whether a URL has a host and a valid port or none.
 
     >>> is_address("http://localhost:8000/v1"), is_address("http://:8000"), is_address("http://localhost:any")
     (True, False, False)
@@ -60,7 +60,7 @@ def is_address(url: str) -> bool:
 
 
 def invocation_of(run_id: str) -> str:
-    """Return the part of a run id common to all models of one invocation: `<time>-<token>`.
+    """Return the start of a run id, `<time>-<token>`, that all runs of one command have in common.
 
     >>> invocation_of("20260301T080000Z-abcdef-gpt-5@baseline")
     '20260301T080000Z-abcdef'
@@ -69,7 +69,7 @@ def invocation_of(run_id: str) -> str:
 
 
 def is_baseline(run_id: str, beside: str | None) -> bool:
-    """Return whether a run is an interleaved baseline, which has no leaderboard row and no verdict."""
+    """Return whether a run is an interleaved baseline; `beside` is the id of its candidate's run, if any."""
     return beside is not None and f"@{BASELINE}" in run_id
 
 
@@ -95,7 +95,7 @@ def _validate_file_name(name: str) -> str:
 Tier = Literal["critical", "supporting", "advisory"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Usd = Annotated[float, Field(ge=0, le=1e12)]  # bounded, so sums of costs stay finite
-MAX_REPLICATES = 10_000  # per case and model; planned calls take memory
+MAX_REPLICATES = 10_000  # limit per case and model; planned calls take memory
 ReplicateCount = Annotated[int, Field(gt=0, le=MAX_REPLICATES)]
 Label = Annotated[str, Field(max_length=500), AfterValidator(_validate_label)]
 FileName = Annotated[str, AfterValidator(_validate_file_name)]

@@ -1,7 +1,4 @@
-"""Providers, metrics and comparators that other packages add through entry points.
-
-Entry points are read only for unknown names, because reading all package metadata is slow.
-"""
+"""Providers, metrics and comparators that other packages add through entry points."""
 
 import traceback
 from collections.abc import Callable
@@ -18,10 +15,7 @@ def names(group: str) -> list[str]:
 
 
 def load(group: str, name: str, kind: type) -> Any:
-    """Load the plugin of a name, or return None if there is none.
-
-    Raise ConfigError if it cannot be loaded or has another type.
-    """
+    """Load a plugin of a group, or return None if no package has it; raise ConfigError if it is not a `kind`."""
     from importlib.metadata import entry_points
 
     entries = list(entry_points(group=group, name=name))
@@ -32,7 +26,7 @@ def load(group: str, name: str, kind: type) -> Any:
 
 
 def call(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a plugin's function. Convert its unexpected exceptions to a ConfigError that names the line."""
+    """Return `function(*arguments)` of a plugin; convert its exceptions to a ConfigError that names the line."""
     try:
         return function(*arguments)
     except (SkillEvaluatorError, MemoryError):

@@ -1,8 +1,8 @@
-"""Run programs with limits: bytes in, bytes out, an explicit environment.
+"""Run programs with limits and an explicit environment.
 
-A program runs in its own session, and its process group is killed when it ends or reaches a limit. Processes that it
-starts in other sessions are not killed, and nothing is killed if the evaluator itself is killed. This is not a sandbox:
-a program runs as the user and can read the user's files, but on Linux not the memory and environment of this process.
+A program runs in its own session, and its process group is killed when it ends or reaches a limit. This is not a
+sandbox: a program runs as the user and can read the user's files, but on Linux not the memory and environment of this
+process. Processes that it starts in other sessions are not killed.
 """
 
 import os
@@ -30,21 +30,24 @@ _key_variables: set[str] = set()
 
 
 def hide_from_children(variables: Iterable[str]) -> None:
-    """Exclude environment variables, such as API keys, from every later `child_environment`."""
+    """Exclude these environment variables from every later `child_environment`."""
     _key_variables.update(variables)
 
 
 def child_environment() -> dict[str, str]:
     """Return the environment for a child process such as git: the current one without API keys."""
-    hidden = {name for name in os.environ if name in _key_variables or name.endswith("_API_KEY")}
-    return {name: value for name, value in os.environ.items() if name not in hidden}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _key_variables and not name.endswith("_API_KEY")
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLimits:
-    """Limits for one program run: seconds, bytes of stdout and of stderr, and memory per process.
+    """The limits of a program: seconds, bytes of stdout and of stderr each, and allocated memory per process.
 
-    `memory_bytes` limits allocated memory (Linux's RLIMIT_DATA); None means no limit.
+    `memory_bytes` is Linux's RLIMIT_DATA; None means no limit.
     """
 
     seconds: float
@@ -56,7 +59,7 @@ class ProcessLimits:
 class Program:
     """A program to run in a folder, without a shell.
 
-    It gets `environment` and PATH, LC_CTYPE for UTF-8, and HOME and TMPDIR, a new folder that is deleted afterwards.
+    Its variables are `environment`, PATH, LC_CTYPE, and HOME and TMPDIR: a new folder that is deleted afterwards.
     """
 
     argv: Sequence[str]
@@ -67,9 +70,10 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessResult:
-    """The exit code of a program (negative for a signal), the reason for its end, and its output.
+    """The reason for a program's end, its exit code (negative for a signal) and its output.
 
-    `absent` means that the program could not be started. stdout is cut at the limit; stderr has only its end.
+    `absent` means that the program could not be started; `code` is then None. stdout is cut at the limit; stderr has
+    only its end.
     """
 
     reason: EndReason
@@ -80,7 +84,7 @@ class ProcessResult:
 
     @property
     def problem(self) -> str | None:
-        """The reason for the failure as text. It is None if the exit code is 0."""
+        """The reason for the failure as a sentence with the last line of stderr, or None if the exit code is 0."""
         if self.reason == "exited" and self.code == 0:
             return None
         last_line = self.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
@@ -94,11 +98,11 @@ class ProcessResult:
 
 
 def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event | None = None) -> ProcessResult:
-    """Run a program until it ends, reaches a limit or `cancelled` is set, then kill its process group.
+    """Run a program until it ends, reaches a limit or `cancelled` is set; then kill its process group."""
+    if sys.platform == "linux":  # hides the memory and environment of this process, which may contain keys
+        import ctypes
 
-    If the program cannot be started, the result is `absent`.
-    """
-    _close_memory()
+        ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)
     limits = program.limits
     home = tempfile.TemporaryDirectory(prefix="program-", ignore_cleanup_errors=True)
     with home, tempfile.TemporaryFile() as content, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
@@ -135,7 +139,6 @@ def _wait(
     outputs: Sequence[IO[bytes]],
     cancelled: threading.Event | None,
 ) -> EndReason:
-    """Wait until a program ends or reaches a limit, and return the reason."""
     if limits.memory_bytes is not None and sys.platform == "linux":
         with suppress(OSError, ValueError):  # the program has ended, or has a lower limit
             resource.prlimit(process.pid, resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
@@ -153,7 +156,7 @@ def _wait(
 
 
 async def run_process_in(threads: "Executor", program: Program, stdin: bytes = b"") -> ProcessResult:
-    """Run a program like `run_process` in a thread of the pool. Cancelling the task ends the program."""
+    """Run a program with `run_process` in a thread of a pool. If the task is cancelled, the program is ended."""
     import asyncio
 
     cancelled = threading.Event()
@@ -164,11 +167,3 @@ async def run_process_in(threads: "Executor", program: Program, stdin: bytes = b
         cancelled.set()
         await asyncio.wait({running})
         raise
-
-
-def _close_memory() -> None:
-    """Hide the memory and environment of this process, which may contain keys, from the programs it starts."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)

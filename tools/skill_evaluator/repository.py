@@ -26,7 +26,7 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _REJECTED = re.compile(r"^!\t.*\[(?:remote )?rejected\] \((.*)\)", re.MULTILINE)
 _MOVED = re.compile(r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value")
 _FETCHED = "refs/fetched"
-_NO_WORK_TREE = "must be run in a work tree"  # in git's own words
+_NO_WORK_TREE = "must be run in a work tree"  # git's own words
 _NO_REPOSITORY, _NO_COMMIT = "not a git repository", "does not have any commits yet"
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1", "LANGUAGE": "C", "LC_ALL": "C"}
 _warn = cache(lambda message: sys.stderr.write(f"warning: git failed: {message}\n"))  # each warning once
@@ -39,7 +39,7 @@ class Repository:
     """The git repository that contains a path; file paths are relative to its `root`, with `/`."""
 
     def __init__(self, path: Path) -> None:
-        """Open the repository; raise GitError if there is none, or git refuses it."""
+        """Open the repository; raise GitError if there is none or git refuses it."""
         try:
             self.root = Path(_text(_folder_of(path), "rev-parse", "--show-toplevel").removesuffix("\n"))
         except GitError as problem:
@@ -50,9 +50,9 @@ class Repository:
             raise GitError(f"{path} is not in a git repository; run this in a clone") from None
 
     def commit(self, ref: str) -> str | None:
-        """Return the commit id of a ref. Return None if the ref is empty, all zeros or does not exist locally.
+        """Return the commit id of a ref, or None if the ref is empty, all zeros or not in this clone.
 
-        Raise GitError if git refuses the repository, such as one owned by another user.
+        Raise GitError if git refuses the repository, such as one of another user.
         """
         if not ref.strip("0") or ref.startswith("-"):
             return None
@@ -64,25 +64,20 @@ class Repository:
             return None
 
     def main_branch(self) -> str | None:
-        """Return the default branch: the remote's, else `main` or `master`, else None."""
+        """Return the default branch of the remote, else `main` or `master` if it exists, else None."""
         if default := self.resolve_symbolic("refs/remotes/origin/HEAD"):
             return default.removeprefix("origin/")
         names = (name for name in ("main", "master") if self.commit(name) or self.commit(f"origin/{name}"))
         return next(names, None)
 
     def resolve_symbolic(self, name: str) -> str | None:
-        """Return the branch that a symbolic ref such as HEAD points to. Return None if there is none."""
-        try:
-            return self._text("symbolic-ref", "--quiet", "--short", name).strip()
-        except GitError:
-            return None
+        """Return the branch that a symbolic ref such as HEAD points to, or None if the ref points to none."""
+        return self._line_or_none("symbolic-ref", "--quiet", "--short", name)
 
     def address(self, remote: str) -> str | None:
-        """Return the URL of a remote without credentials. Return None if there is no such remote."""
-        try:
-            return _CREDENTIALS.sub("", self._text("remote", "get-url", remote).strip())
-        except GitError:
-            return None
+        """Return the URL of a remote without credentials, or None if there is no such remote."""
+        url = self._line_or_none("remote", "get-url", remote)
+        return None if url is None else _CREDENTIALS.sub("", url)
 
     @property
     def is_clean(self) -> bool:
@@ -90,11 +85,8 @@ class Repository:
         return not self._text("status", *_STATUS, env=_harmless(self.root))
 
     def ignores(self, path: Path) -> bool:
-        """Return whether git ignores a path, even if the file does not exist."""
-        try:
-            return bool(self._run("check-ignore", "--", str(path.absolute())))
-        except GitError:
-            return False
+        """Return whether git ignores a path, even if no such file exists."""
+        return self._line_or_none("check-ignore", "--", str(path.absolute())) is not None
 
     def relative_path(self, path: Path) -> str:
         """Return a path relative to the root; raise GitError if it is outside the repository."""
@@ -104,7 +96,7 @@ class Repository:
             raise GitError(f"{path} is outside the repository {self.root}") from None
 
     def relative_path_without_links(self, path: Path) -> str:
-        """Return a path relative to the root; raise GitError if it contains a link."""
+        """Return a path relative to the root; raise GitError if it is outside the repository or contains a link."""
         relative, ancestor = self.relative_path(path), Path(os.path.abspath(path))  # noqa: PTH100 (links must not be resolved)
         while ancestor.resolve() != self.root.resolve():
             if ancestor.is_symlink() or ancestor == ancestor.parent:
@@ -122,7 +114,7 @@ class Repository:
         return [path for path in paths if not any((self.root / path).glob("*"))]
 
     def files(self, commit: str, folder: str) -> Mapping[str, str]:
-        """Return every file below a folder at a commit: path → blob id."""
+        """Return the blob id of every file below a folder at a commit, by path."""
         pathspec = [] if folder in ("", ".") else ["--", f"{folder}/"]
         listing = self._text("ls-tree", "-r", "-z", "--full-tree", commit, *pathspec)
         entries = (entry.partition("\t") for entry in listing.split("\0") if entry)
@@ -130,7 +122,7 @@ class Repository:
         return {path: mode[12:] for mode, _, path in entries if mode[7:11] == "blob"}
 
     def work_files(self) -> dict[str, str | None]:
-        """Return the files of the work tree not ignored by git: path → blob id, or None for a new or changed file."""
+        """Return the blob id of each file in the work tree, by path, without ignored files; None if it was changed."""
         entries = (entry.partition("\t") for entry in self._text("ls-files", "-s", "-z", "--full-name").split("\0"))
         modes = ((mode.split(), path) for mode, _, path in entries if path)
         files: dict[str, str | None] = {path: blob for (mode, blob, _), path in modes if mode != "160000"}  # submodules
@@ -138,7 +130,7 @@ class Repository:
         return files | dict.fromkeys(filter(None, changed))
 
     def changed_since(self, commit: str) -> set[str]:
-        """Return the paths in the work tree that differ from a commit, without ignored files."""
+        """Return the paths in the work tree that differ from a commit; ignored files are not among them."""
         options = ("--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z")
         changed = self._text("diff", *options, commit, "--", env=_harmless(self.root))
         new = self._text("ls-files", "-o", "-z", "--full-name", "--exclude-standard")
@@ -156,7 +148,7 @@ class Repository:
         return self._text("rev-parse", "--is-shallow-repository").strip() == "true"
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """Return the content of each blob."""
+        """Return the content of each blob, by blob id."""
         ids = list(dict.fromkeys(blobs))
         if not ids:
             return {}
@@ -170,7 +162,7 @@ class Repository:
         return contents
 
     def fetch(self, remote: str, branch: str) -> str | None:
-        """Fetch a remote's branch and return its commit, or None if the remote has no such branch."""
+        """Fetch a branch of a remote and return its commit, or None if the remote has no such branch."""
         self._refuse_names(remote, branch)
         local_ref = f"refs/remotes/{remote}/{branch}"
         options = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force")
@@ -183,24 +175,21 @@ class Repository:
         return self.commit(local_ref)
 
     def fetch_commit(self, address: str, ref: str, env: Mapping[str, str]) -> str:
-        """Fetch the single commit of a branch, tag or commit id from a URL, and return its id; raise GitError."""
+        """Fetch the commit of a branch, tag or commit id from a URL and return its id; raise GitError if that fails."""
         local_ref = f"{_FETCHED}/{ref}"
         options = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force", "--depth=1")
         self._run("fetch", *options, "--", address, f"{ref}:{local_ref}", env=env)
         return self._text("rev-parse", "--verify", f"{local_ref}^{{commit}}").strip()
 
     def fetched_commit(self, ref: str) -> str | None:
-        """Return the last result of `fetch_commit` for a ref. Return None if it was never fetched."""
+        """Return the commit that `fetch_commit` fetched last for a ref, or None if it was never fetched."""
         return self.commit(f"{_FETCHED}/{ref}")
 
     def check_out(self, commit: str, folder: Path) -> None:
-        """Check out a commit in a separate folder, unless the folder exists; raise GitError.
-
-        The folder is renamed when it is complete, so a killed process leaves no incomplete folder.
-        """
+        """Check out a commit in a separate folder, unless the folder exists; raise GitError if that fails."""
         if folder.exists():
             return
-        part = folder.with_name(f"{folder.name}.part")
+        part = folder.with_name(f"{folder.name}.part")  # renamed when it is complete
         shutil.rmtree(part, ignore_errors=True)
         self._run("worktree", "prune")
         self._run("worktree", "add", "--quiet", "--force", "--detach", str(part), commit)
@@ -218,13 +207,10 @@ class Repository:
 
     def merge_base(self, commit: str) -> str:
         """Return the merge base of HEAD and a commit, or the commit itself if there is none."""
-        try:
-            return self._text("merge-base", "HEAD", commit).strip()
-        except GitError:
-            return commit
+        return self._line_or_none("merge-base", "HEAD", commit) or commit
 
     def is_ancestor(self, commit: str, descendant: str) -> bool:
-        """Return whether `commit` is `other` or in its history."""
+        """Return whether `commit` is `descendant` or in its history."""
         try:
             self._run("merge-base", "--is-ancestor", commit, descendant)
         except GitError as problem:
@@ -234,7 +220,7 @@ class Repository:
         return True
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes | None], message: str) -> str | None:
-        """Create a commit: the tree of its last parent, else an empty tree, with files added or replaced.
+        """Create a commit from the tree of the last parent, with files added or replaced, and return its id.
 
         A file with the content None is removed. Return None and create no commit if nothing changes. Raise GitError for
         a path outside the repository, which git itself would silently skip.
@@ -265,7 +251,7 @@ class Repository:
         return self._text("commit-tree", tree, *onto, "-m", message, env=_IDENTITY).strip()
 
     def push(self, remote: str, commit: str, branch: str) -> bool:
-        """Move a remote's branch forward to a commit. Return False if the branch moved since the fetch.
+        """Push a commit to a branch of a remote. Return False if somebody else pushed to it since the fetch.
 
         Raise GitError if the remote refuses for another reason (no permission, a protected branch).
         """
@@ -281,6 +267,13 @@ class Repository:
                 ) from None
             return False
         return True
+
+    def _line_or_none(self, *arguments: str) -> str | None:
+        """Return the stripped output of a git command, or None if it fails."""
+        try:
+            return self._text(*arguments).strip()
+        except GitError:
+            return None
 
     def _text(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
         return _text(self.root, *arguments, env=env)
@@ -322,7 +315,7 @@ def _folder_of(path: Path) -> Path:
 
 
 def open_store(folder: Path) -> Repository:
-    """Open the repository in a cache folder, or create it; raise GitError."""
+    """Open the repository in a cache folder, or create it; raise GitError if that fails."""
     if not (folder / ".git").exists():
         with storing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -331,7 +324,7 @@ def open_store(folder: Path) -> Repository:
 
 
 def within(folder: str, name: str) -> str:
-    """Join a folder and a name as a git path.
+    """Return the git path of a name in a folder.
 
     >>> within("components", "a"), within(".", "a")
     ('components/a', 'a')
@@ -343,7 +336,7 @@ def within(folder: str, name: str) -> str:
 def tolerating_git() -> Iterator[None]:
     """Warn once if a git command in the block fails, such as in another user's repository; in CI raise GitError.
 
-    A missing git, repository or commit ends the block silently.
+    If git, the repository or the first commit is missing, the block ends without a warning.
     """
     try:
         yield
@@ -358,8 +351,7 @@ def tolerating_git() -> Iterator[None]:
 def commit_of(*paths: Path) -> str | None:
     """Return the last commit that changed one of the paths, with `-dirty` if there are uncommitted changes.
 
-    Return None outside git, if nothing was committed, or, with a warning, if git fails. In CI, a failure raises
-    GitError.
+    Return None if there is no repository or commit. If git fails, warn and return None, or raise GitError in CI.
     """
     folder, pathspecs = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
     with tolerating_git():
@@ -370,7 +362,7 @@ def commit_of(*paths: Path) -> str | None:
 
 
 def _harmless(folder: Path) -> dict[str, str]:
-    """Return an environment that keeps `git status` from running programs in the repository's own configuration."""
+    """Return an environment in which `git status` runs no program of the repository's own configuration."""
     try:
         listing = _text(folder, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
     except GitError:  # there are no filters
@@ -388,7 +380,7 @@ def _harmless(folder: Path) -> dict[str, str]:
 
 
 def author_at(path: Path) -> str | None:
-    """Return git's configured author for commits in a folder, as `Name <email>`. Return None if none is configured."""
+    """Return the author of commits in a folder as `Name <email>`, or None if git has no name and e-mail."""
     try:
         ident = _text(_folder_of(path), "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT")
     except GitError:  # git is not installed, or name and e-mail are not configured

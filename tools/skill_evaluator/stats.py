@@ -18,7 +18,7 @@ ValueT = TypeVar("ValueT")
 
 
 def by_key(pairs: Iterable[tuple[KeyT, ValueT]]) -> dict[KeyT, list[ValueT]]:
-    """Group values by key; keys and values keep their order.
+    """Return the values of each key; keys and values keep their order.
 
     >>> by_key([("a", 1), ("b", 2), ("a", 3)])
     {'a': [1, 3], 'b': [2]}
@@ -30,12 +30,12 @@ def by_key(pairs: Iterable[tuple[KeyT, ValueT]]) -> dict[KeyT, list[ValueT]]:
 
 
 def mean_or_none(values: Sequence[float]) -> float | None:
-    """Return the arithmetic mean. Return None if there are no values."""
+    """Return the arithmetic mean, or None if there are no values."""
     return fmean(values) if values else None
 
 
 def total_or_none(values: Iterable[float | None]) -> float | None:
-    """Return the sum. Return None if a value is None.
+    """Return the sum, or None if a value is None.
 
     >>> total_or_none([1.0, 2.5]), total_or_none([1.0, None]), total_or_none([])
     (3.5, None, 0.0)
@@ -49,21 +49,20 @@ def total_or_none(values: Iterable[float | None]) -> float | None:
 
 
 def stdev_or_none(values: Sequence[float]) -> float | None:
-    """Return the sample standard deviation (n − 1). Return None for fewer than two values."""
+    """Return the sample standard deviation (n − 1), or None for fewer than two values."""
     return stdev(values) if len(values) > 1 else None
 
 
 def unseen_share(n: int) -> float:
-    """Return the upper 95 % bound of the probability of an event that n trials did not show: 1 − 0.05^(1/n)."""
+    """Return the upper 95 % bound of the probability of an event that did not occur in n trials: 1 − 0.05^(1/n)."""
     return 1.0 - math.pow(ALPHA, 1.0 / n)
 
 
 def smallest_drop(variance: float, n: int, quantiles: float) -> float | None:
-    """Return the smallest drop D that a t-test over n cases detects with a given power.
+    """Return the smallest drop D of a score that a t-test over n cases detects, or None if D ≥ 1.
 
     `variance` is the variance of the mean difference, `quantiles` the sum of Student's t quantiles at the level and at
-    the power. The test adds (D ÷ 2n)² to the variance, so D = `quantiles` · √(variance + (D ÷ 2n)²). Return None if
-    D ≥ 1.
+    the power. The test adds (D ÷ 2n)² to the variance, so D = `quantiles` · √(variance + (D ÷ 2n)²).
 
     >>> smallest_drop(0.0004, 20, 2.8), smallest_drop(0.0004, 2, 9.0)
     (0.056138, None)
@@ -74,12 +73,12 @@ def smallest_drop(variance: float, n: int, quantiles: float) -> float | None:
 
 
 def unit_interval(values: Sequence[float]) -> Interval | None:
-    """Return the 95 % confidence interval of the mean of n independent values in [0, 1].
+    """Return the 95 % confidence interval of the mean of n independent values in [0, 1], or None if n < 2.
 
     If all values are 0 or 1, it is the `rate_interval`. Otherwise it is Student's t interval on the log-odds of the
     mean (delta method), which is wider towards the middle, as skewed scores near 0 or 1 require; the variance counts
-    one additional value at half the range. If all values are equal, an unseen value may be anything in [0, 1] with a
-    probability of at most 1 − 0.05^(1/n). Return None for fewer than two values.
+    one additional value at half the range. If all values are equal, another value may be anything in [0, 1] with a
+    probability of at most `unseen_share(n)`.
 
     >>> low, high = unit_interval([1.0] * 10)
     >>> round(low, 3), high
@@ -96,14 +95,15 @@ def unit_interval(values: Sequence[float]) -> Interval | None:
     mean = fmean(values)
     error = math.hypot(stdev(values) / math.sqrt(n), (max(values) - min(values)) / 2 / n)
     step = t_quantile(n - 1) * error / (mean * (1 - mean))
-    return mean / (mean + (1 - mean) * _exp(step)), mean / (mean + (1 - mean) * _exp(-step))
+    largest_factor = math.exp(min(step, 700.0))  # exp(710) overflows
+    return mean / (mean + (1 - mean) * largest_factor), mean / (mean + (1 - mean) * math.exp(-step))
 
 
 def rate_interval(successes: int, n: int) -> Interval:
-    """Return the 95 % mid-P confidence interval of a rate: each tail has half of the observed outcome's probability.
+    """Return the 95 % mid-P confidence interval of the rate `successes` ÷ `n`.
 
-    This is the interval of Clopper and Pearson, amended by Berry and Armitage 1995 (doi:10.2307/2348891). Its coverage
-    is at least 92 %; Wilson's falls to 86 %.
+    It is the interval of Clopper and Pearson, amended by Berry and Armitage 1995 (doi:10.2307/2348891). Its coverage is
+    at least 92 %; Wilson's falls to 86 %.
 
     >>> [round(bound, 4) for bound in rate_interval(8, 10)]
     [0.4805, 0.965]
@@ -111,7 +111,7 @@ def rate_interval(successes: int, n: int) -> Interval:
     from scipy.special import bdtr
 
     def lower_tail(rate: float) -> float:
-        """Return the probability of fewer successes, plus half of the probability of as many."""
+        """Return the probability of fewer successes, plus half of the probability of equally many."""
         probability = float(bdtr(successes - 1, n, rate)) if successes else 0.0
         return (probability + float(bdtr(successes, n, rate))) / 2
 
@@ -121,7 +121,7 @@ def rate_interval(successes: int, n: int) -> Interval:
 
 
 def _find_crossing(falling: Callable[[float], float], level: float) -> float:
-    """Find the point in [0, 1] where a decreasing function crosses a level, by bisection."""
+    """Return the point in [0, 1] where a decreasing function has the value `level`, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -129,31 +129,27 @@ def _find_crossing(falling: Callable[[float], float], level: float) -> float:
     return (low + high) / 2
 
 
-def _exp(step: float) -> float:
-    return math.exp(min(step, 700.0))
-
-
 def t_quantile(degrees: Any, share: Any = 0.5 + CONFIDENCE / 2) -> Any:
-    """Return a quantile of Student's t, by default the 97.5 % quantile. Arrays give an array."""
+    """Return a quantile of Student's t, by default the 97.5 % quantile. An array gives an array."""
     from scipy.special import stdtrit
 
     return stdtrit(degrees, share)
 
 
 def t_cdf(degrees: Any, value: Any) -> Any:
-    """Return the probability that Student's t is at most a value; of arrays an array."""
+    """Return the probability that Student's t is at most a value. An array gives an array."""
     from scipy.special import stdtr
 
     return stdtr(degrees, value)
 
 
 def rounded(value: float | None, digits: int = 6) -> float | None:
-    """Round a number as records keep it; None stays None."""
+    """Round a number to the digits that records have; return None for None."""
     return None if value is None else round(value, digits)
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """Return a quantile by linear interpolation of order statistics (Hyndman and Fan 1996, type 7); None of nothing."""
+    """Return a quantile by linear interpolation (Hyndman and Fan 1996, type 7), or None if there are no values."""
     if not values:
         return None
     ordered = sorted(values)
@@ -167,7 +163,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """Return the adjusted p-values that control the false discovery rate, in the order of `p_values`.
 
     qᵢ = min over pⱼ ≥ pᵢ of m pⱼ ÷ rank(pⱼ), Benjamini and Hochberg 1995 (doi:10.1111/j.2517-6161.1995.tb02031.x).
-    `scipy.stats` has the same function, but takes 0.6 s to import.
+    The same function of `scipy.stats` takes 0.6 s to import.
 
     >>> benjamini_hochberg([0.01, 0.04, 0.03])
     [0.03, 0.04, 0.04]

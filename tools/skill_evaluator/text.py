@@ -1,4 +1,4 @@
-"""Text utilities: normalization, words, canonical JSON, key paths, digests and the nearest of several names."""
+"""Texts and JSON values: normalization, canonical JSON, digests, differences, and names and versions in messages."""
 
 import difflib
 import hashlib
@@ -17,26 +17,25 @@ _WORD = re.compile(r"\w+", re.UNICODE)
 
 
 def normalise(text: str) -> str:
-    """Normalize a text to NFC with single spaces and no surrounding white space."""
+    """Return a text in NFC with single spaces and no surrounding white space."""
     return " ".join((text if text.isascii() else unicodedata.normalize("NFC", text)).split())
 
 
 def without_punctuation(text: str) -> str:
-    """Remove Unicode punctuation, then collapse white space."""
-    return " ".join(
-        "".join(" " if unicodedata.category(character).startswith("P") else character for character in text).split()
-    )
+    """Return a text with Unicode punctuation replaced by spaces, and with single spaces."""
+    characters = (" " if unicodedata.category(character).startswith("P") else character for character in text)
+    return " ".join("".join(characters).split())
 
 
 def words(text: str) -> list[str]:
-    """Split a text into case-folded words, as counted by token F1 and ROUGE-L."""
+    """Return the case-folded words of a text, which token F1 and ROUGE-L compare."""
     return _WORD.findall(normalise(text).casefold())
 
 
 def canonical_json(value: Any) -> str:
-    """Format a value as canonical JSON, equal for equal values.
+    """Format a value as canonical JSON: equal values give equal texts.
 
-    Keys are sorted, null members removed, whole floats written as integers, and texts in NFC.
+    Keys are sorted, null members are removed, whole floats are written as integers, and texts are in NFC.
 
     >>> canonical_json({"b": 1.0, "a": None}) == canonical_json({"b": 1})
     True
@@ -62,19 +61,19 @@ def _canonical(value: Any) -> Any:
 
 
 def _members(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an object's non-null members with keys in NFC."""
+    """Return the non-null members of an object, with keys in NFC."""
     if None in value.values():
         value = {key: child for key, child in value.items() if child is not None}
     return with_nfc_keys(value)
 
 
 def with_nfc_keys(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an object with its keys in NFC, unless two keys would become equal."""
-    return value if "".join(value).isascii() else rename_keys(value, keys_by_nfc_name(value))
+    """Return an object with its keys in NFC, or unchanged if two keys would become equal."""
+    return rename_keys(value, keys_by_nfc_name(value))
 
 
 def keys_by_nfc_name(value: dict[str, Any]) -> dict[str, str]:
-    """Map NFC names to the keys of an object that are not NFC; empty if two keys would become equal."""
+    """Return the keys of an object that are not in NFC, by their NFC form; empty if two keys would become equal."""
     if "".join(value).isascii():
         return {}
     names = {unicodedata.normalize("NFC", key): key for key in value}
@@ -82,7 +81,7 @@ def keys_by_nfc_name(value: dict[str, Any]) -> dict[str, str]:
 
 
 def rename_keys(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return an object with some keys renamed; `names` maps new name → key."""
+    """Return an object with some keys renamed; `names` maps each new name to the present key."""
     if not names:
         return value
     new = {key: name for name, key in names.items()}
@@ -90,7 +89,7 @@ def rename_keys(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, An
 
 
 def frozen(value: Any) -> Hashable:
-    """Convert a JSON value to nested tuples, which are hashable and equal for equal values.
+    """Return a JSON value as nested tuples, which are hashable and equal for equal values.
 
     >>> frozen({"b": 1.0, "a": None}) == frozen({"b": 1}), frozen([1]) == frozen([True])
     (True, False)
@@ -130,12 +129,12 @@ def count_leaves(value: Any) -> int:
 
 
 def refuse_constant(name: str) -> Any:
-    """Raise ValueError for NaN and Infinity, which are not JSON; for `parse_constant`."""
+    """Raise ValueError for NaN and Infinity, which are not JSON; the `parse_constant` of `json.loads`."""
     raise ValueError(f"{name} is not a JSON value")
 
 
 def finite_float(text: str) -> float:
-    """Parse a number; raise ValueError if it is too large for a float. For `parse_float`."""
+    """Parse a number; raise ValueError if it is too large for a float. It is the `parse_float` of `json.loads`."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text} is too large for a number")
@@ -143,7 +142,7 @@ def finite_float(text: str) -> float:
 
 
 def key_path(location: tuple[int | str, ...]) -> str:
-    """Format a location as a path: `("models", 2, "provider")` → `models[2].provider`."""
+    """Format a location in a JSON value as a path: `("models", 2, "provider")` → `models[2].provider`."""
     path = ""
     for part in location:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
@@ -157,7 +156,7 @@ def digest(content: str | bytes) -> str:
 
 
 def letters_of(options: Sequence[str]) -> str:
-    """Return the letters of options.
+    """Return the letters that name the options of a multiple-choice question, from A.
 
     >>> letters_of(("Paris", "Lyon", "Nice"))
     'ABC'
@@ -175,7 +174,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], max_names: int = 5) -> str:
-    """Format the first names of a list and the number of the rest.
+    """Format the first names of a list, and the number of the other names.
 
     >>> listed(["a", "b", "c"], max_names=2)
     'a, b and 1 more'
@@ -184,7 +183,7 @@ def listed(names: Sequence[str], max_names: int = 5) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Format `(did you mean 'x'?)` if a name is close, else list all names."""
+    """Format the most similar of `names` as `(did you mean 'x'?)`, or all of them if none is similar."""
     choices = sorted(names)
     close = difflib.get_close_matches(name, choices, n=1, cutoff=0.6)
     if close:
@@ -193,7 +192,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def nearest_path(path: str, paths: Collection[str]) -> str:
-    """Format the paths below this one, else the nearest path, else paths with the nearest last name, else all.
+    """Format the known paths below a path, else the most similar path, else all paths.
+
+    A path is also similar if only its last name is.
 
     >>> nearest_path("price", ["total", "lines[].price"]), nearest_path("lines", ["line", "lines[].price"])
     ('(known: lines[].price)', '(known: lines[].price)')
@@ -210,7 +211,7 @@ def nearest_path(path: str, paths: Collection[str]) -> str:
 
 @lru_cache(maxsize=1_000)
 def re2_pattern(pattern: str) -> Any:
-    """Compile a pattern with RE2, whose time is linear in the text; raise ValueError if RE2 rejects it."""
+    """Compile a pattern with RE2, which matches in linear time; raise ValueError if RE2 rejects the pattern."""
     import re2
 
     options = re2.Options()
@@ -233,7 +234,7 @@ def matches(text: str, pattern: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueChange:
-    """A change at a path of a JSON value, as in `items[2].amount`; a missing value is None."""
+    """A difference between two JSON values at a path such as `items[2].amount`; a missing value is None."""
 
     path: str
     before: Any
@@ -241,7 +242,7 @@ class ValueChange:
 
 
 def differences(before: Any, after: Any) -> list[ValueChange]:
-    """Return the differences between two JSON values, ignoring the order of array items.
+    """Return the differences between two JSON values, sorted by path; the order of array items is ignored.
 
     >>> changes = differences({"a": 1, "b": [2, 3]}, {"a": 1, "b": [3, 4]})
     >>> [(change.path, change.before, change.after) for change in changes]
@@ -261,47 +262,33 @@ def differences(before: Any, after: Any) -> list[ValueChange]:
 
 
 _GENERATED = re.compile(r"\d+\.\d+\.\d+\+[0-9a-f]{8}")
-_DATED = re.compile(r"0\.(\d{4})(\d\d)(\d\d)(\d{6})\.0\+([0-9a-f]{8})")  # the form in earlier records
 
 
 def is_generated(version: str) -> bool:
-    """Return whether a version is generated: it ends with the digest of a prompt that declares no version.
+    """Return whether a version was generated for a prompt without a version: it ends with the prompt's digest.
 
-    >>> is_generated("0.3.0+3af3d45f"), is_generated("0.20260124093000.0+0123abcd"), is_generated("0.3.0")
-    (True, True, False)
+    >>> is_generated("0.3.0+3af3d45f"), is_generated("0.3.0")
+    (True, False)
     """
     return _GENERATED.fullmatch(version) is not None
 
 
-def comparable_version(version: str) -> str:
-    """Return a version for ordering: a version made from a date sorts below all numbered versions.
-
-    >>> comparable_version("0.20260124093000.0+0123abcd"), comparable_version("0.1.0")
-    ('0.0.0-20260124093000', '0.1.0')
-    """
-    return _DATED.sub(r"0.0.0-\1\2\3\4", version)
-
-
 def version_words(version: str, timestamp: str = "") -> str:
-    """Format a version for people; a generated version is followed by the date of its run.
+    """Format a version for a report; a generated version is followed by the date of its run.
 
     >>> version_words("0.3.0+3af3d45f", "2026-01-24T09:30:00Z"), version_words("1.2.0", "2026-01-24T09:30:00Z")
     ('0.3.0+3af3d45f (2026-01-24)', '1.2.0')
-    >>> version_words("0.20260124093000.0+0123abcd")
-    '2026-01-24 0123abcd'
     """
-    if timestamp and is_generated(version) and not _DATED.fullmatch(version):
-        return f"{version} ({timestamp[:10]})"
-    return _DATED.sub(r"\1-\2-\3 \5", version)
+    return f"{version} ({timestamp[:10]})" if timestamp and is_generated(version) else version
 
 
 Piece = tuple[str, bool]
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
-_MAX_TOKENS = 20_000  # in both texts; the time grows with the square
+_MAX_TOKENS = 20_000  # tokens in both texts; the time grows with the square
 
 
 def marked_differences(first: str, second: str) -> tuple[list[Piece], list[Piece]]:
-    """Split both texts into pieces and mark the pieces that the other text lacks. Very long texts stay unmarked.
+    """Return the pieces of both texts, each with a flag for "not in the other text". Long texts are one piece.
 
     >>> marked_differences("It opens at 8", "It opens at nine")
     ([('It opens at ', False), ('8', True)], [('It opens at ', False), ('nine', True)])
@@ -321,8 +308,7 @@ def marked_differences(first: str, second: str) -> tuple[list[Piece], list[Piece
 
 
 def _joined(tokens: Sequence[str], marked: list[bool]) -> list[Piece]:
-    """Join tokens with equal marks; a space between two marked words is also marked."""
-    for index in range(1, len(tokens) - 1):
+    for index in range(1, len(tokens) - 1):  # also marks a space between two marked words
         if tokens[index].isspace() and marked[index - 1] and marked[index + 1]:
             marked[index] = True
     return [

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 from skill_evaluator.judges.calibration.corruption import CONTROL, CORRUPTIONS, CorruptedPair, corrupt, reformatted
-from skill_evaluator.judges.prompting.items import OutputItem
+from skill_evaluator.judges.prompting.questions import OutputItem
 
 PROSE = "The archive was opened in 1987. It is kept in the old mill. Readers may order boxes. The index is complete."
 LIST = "The library.\n\n1. It opens at 9 on weekdays\n2. The fee is 4.50 a year\n3. The archive is closed"

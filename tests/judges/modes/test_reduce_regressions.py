@@ -1,11 +1,14 @@
 """A batch with answers that do not count: their pairs are in no rate and are decided all the same."""
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
-from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, question_id
+from skill_evaluator.judges.modes.regression import JudgedPair
 from skill_evaluator.judges.modes.regression_results import reduce_regressions
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
-from skill_evaluator.judges.prompting.results import JudgeRecord
+from skill_evaluator.judges.prompting.judging import JudgeCalls
+from skill_evaluator.judges.prompting.results import ORDERS, JudgeRecord
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.schedule import Call, Replicate
 
@@ -25,11 +28,13 @@ def test_pairs_with_a_broken_answer_are_in_no_rate_and_are_decided() -> None:
     answers = {}
     for item, both in zip(items, texts, strict=True):
         for order, found in zip(ORDERS, both, strict=True):
-            call = Call(question_id(item.id, order), 0)
+            call = Call(f"{item.id}/{order}", 0)
             text = BROKEN if found is None else json.dumps(answer(found))
             answers[call] = Replicate(call=call, completion=Completion(text=text))
     pairs = [JudgedPair(item=item, dimensions=dimensions_of()) for item in items]
-    result = reduce_regressions(pairs, answers, 1, ShipRules(), JUDGE, declared_strong=True)
+    run: Any = SimpleNamespace(manifest=SimpleNamespace(replicates=1))
+    calls = JudgeCalls(run=run, answers=answers, record=JUDGE, stopped=None)
+    result = reduce_regressions(pairs, calls, ShipRules(), declared_strong=True)
     completeness = result.dimensions[1]
     assert (completeness.worse.value, completeness.worse.n, completeness.uncertain) == (1 / 3, 3, 1)
     assert {name: figure.value for name, figure in result.decisions.items()} == dict.fromkeys(result.decisions, 1 / 3)

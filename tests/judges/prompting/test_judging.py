@@ -6,9 +6,14 @@ from typing import Any, cast
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.prompting.judging import JudgeRun, JudgeTask, resumed_judge_run, write_judge_run
+from skill_evaluator.judges.prompting.judging import (
+    JudgeRun,
+    JudgeSession,
+    JudgeTask,
+    resumed_judge_run,
+    write_judge_run,
+)
 from skill_evaluator.judges.prompting.questions import JudgeQuestion, load_prompt
-from skill_evaluator.judges.prompting.session import JudgeSession
 from skill_evaluator.judges.workflows.requests import JudgeRequest
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import Configuration

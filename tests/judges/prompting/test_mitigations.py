@@ -13,7 +13,7 @@ from skill_evaluator.judges.prompting.criteria import (
     family_of,
     family_warnings,
 )
-from skill_evaluator.judges.prompting.items import OutputItem
+from skill_evaluator.judges.prompting.questions import OutputItem
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.journal import settings_digest
 

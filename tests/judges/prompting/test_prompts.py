@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.prompting.questions import TEXT, delimited, fill, load_prompt, make_question, mark_of
+from skill_evaluator.judges.prompting import forms
+from skill_evaluator.judges.prompting.questions import delimited, fill, load_prompt, make_question, mark_of
 from skill_evaluator.library.rubrics import MITIGATIONS
 
 METHODS = {"direct": "direct_scoring", "reference": "reference_based", "pairwise": "pairwise_comparison"}
@@ -47,7 +48,7 @@ def test_text_cannot_close_its_tags_or_open_others(text: str) -> None:
 def test_items_differ_in_mark_and_digest_and_share_the_system_text() -> None:
     assert len({mark_of(1, "a"), mark_of(1, "b"), mark_of(2, "a")}) == 3
     first, second = (
-        make_question(name, load_prompt("direct"), {"criteria": "Is it short?"}, texts, TEXT, mark_of(0, name))
+        make_question(name, load_prompt("direct"), {"criteria": "Is it short?"}, texts, forms.TEXT, mark_of(0, name))
         for name in ("a", "b")
         for texts in [{"input": "", "output": name}]
     )

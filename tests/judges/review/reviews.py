@@ -5,8 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.judges.modes.ship_rules import dimensions_of
-from skill_evaluator.judges.review.items import ReviewItem, ReviewQuestion, ReviewReason, review_item
-from skill_evaluator.judges.review.queue import ReviewAnswer, ReviewLabel, ReviewQueue
+from skill_evaluator.judges.review.queue import (
+    ReviewAnswer,
+    ReviewItem,
+    ReviewLabel,
+    ReviewQuestion,
+    ReviewQueue,
+    ReviewReason,
+    review_item,
+)
 
 OVERALL = ReviewQuestion(name="overall", text="Which output is better?")
 SCALE = ReviewQuestion(name="tone", text="Is it friendly?", levels={1: "rude", 2: "curt", 3: "friendly"})

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.review.items import ReviewItem
-from skill_evaluator.judges.review.queue import ReviewLabel, export_labels, status_lines
+from skill_evaluator.judges.review.queue import ReviewItem, ReviewLabel, export_labels, status_lines
 
 from tests.judges.review.reviews import change, label, pair, queue_of, scored
 

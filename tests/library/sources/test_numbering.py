@@ -7,7 +7,6 @@ import pytest
 from skill_evaluator.library.sources import numbered, recorded_in
 
 A, B, C = (f"sha256:{letter * 64}" for letter in "abc")
-DATED = "0.20260301080000.0+aaaaaaaa"
 
 
 def row(version: str, prompt: str, schema: str = A) -> tuple[str, dict[str, str]]:
@@ -26,9 +25,6 @@ FIRST, SECOND = row("0.1.0+aaaaaaaa", A), row("0.2.0+bbbbbbbb", B)
         (A, [SECOND, FIRST], "0.1.0+aaaaaaaa"),  # reverted
         (C, [SECOND, FIRST], "0.3.0+cccccccc"),
         (A, [row("0.1.0+aaaaaaaa", A, B)], "0.2.0+aaaaaaaa"),  # another schema
-        (A, [row(DATED, A)], DATED),
-        (B, [row(DATED, A)], "0.1.0+bbbbbbbb"),
-        (C, [row(DATED, A), SECOND], "0.3.0+cccccccc"),
         (B, [row("1.4.2", A)], "1.5.0+bbbbbbbb"),  # its version was declared, and no longer is
         (B, [row("newest", A), ("1.0.0", {})], "1.1.0+bbbbbbbb"),
     ],

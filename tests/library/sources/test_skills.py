@@ -212,21 +212,6 @@ def test_files_named_by_an_eval_are_sent_with_it() -> None:
     assert sum(n for why, n in counts.items() if "files outside the folder of the skill" in why) == 2
 
 
-def test_skipped_evals_are_counted_by_category() -> None:
-    written = read_with(
-        [
-            {"prompt": "a", "category": "forms", "setup": "x"},
-            {"prompt": "b", "category": "tables", "setup": "x"},
-            *({"prompt": text, "category": "tables"} for text in "cd"),
-        ]
-    )
-    assert told(written) == {
-        "eval: it needs a setup; category forms (a-ac8d83)": 1,
-        "eval: it needs a setup; category tables (b-c100f9)": 1,
-        "every category but 'tables': no eval of another category is evaluated": 1,
-    }
-
-
 def test_new_eval_or_query_leaves_the_ids_of_the_others() -> None:
     def ids(of: Any, source: Callable[[Any], SourceComponent]) -> list[str]:
         return [case_id for case_id, _, _ in source(of).rows]

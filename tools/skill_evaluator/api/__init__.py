@@ -17,11 +17,11 @@ from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
+from skill_evaluator.evaluation.many import Switch, switch
 from skill_evaluator.evaluation.mutation import MutationResult, mutate
-from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult
+from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
 from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest, SwitchRequest
 from skill_evaluator.evaluation.saved import explain, score_again
-from skill_evaluator.evaluation.switching import Switch, switch
 from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results, records_in
 from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases
@@ -44,7 +44,7 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 from skill_evaluator.verdicts.history.component import RecordedComponent, chosen_of_files
 from skill_evaluator.verdicts.history.series import History
-from skill_evaluator.verdicts.planning.advice import ModelRanking
+from skill_evaluator.verdicts.planning.ranking import ModelRanking
 from skill_evaluator.verdicts.planning.sizing import SizingPlan, size_plan
 
 if TYPE_CHECKING:
@@ -173,34 +173,7 @@ class Library:
         Returns:
             The finished runs, the verdict on the new version and the ranking of its models.
         """
-        request = request_of(
-            EvaluationRequest,
-            self,
-            skill=skill,
-            concurrency=concurrency,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            replicates=replicates,
-            models=models,
-            cases=cases,
-            seed=seed,
-            resume=resume,
-            run=run,
-            no_reuse=no_reuse,
-            shard=shard,
-            scenario=scenario,
-            no_prompt=no_prompt,
-            recorded_baseline=recorded_baseline,
-            failing=failing,
-            with_baseline=with_baseline,
-            invocation=invocation,
-            rerun_baseline=rerun_baseline,
-            draft=draft,
-            batch=batch,
-            results=results,
-            leaderboard=leaderboard,
-        )
-        return Evaluation(request, watch or no_progress).run(write_report)
+        return evaluate(request_of(EvaluationRequest, locals()), watch or no_progress, write_report)
 
     def try_(
         self,
@@ -231,19 +204,8 @@ class Library:
         Returns:
             The runs and their verdict; `changed_outputs()` has the outputs that changed since the baseline.
         """
-        return self.evaluate(
-            skill,
-            cases=cases,
-            replicates=replicates,
-            models=models,
-            results=results,
-            concurrency=concurrency,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            watch=watch,
-            draft=True,
-            leaderboard=False,
-        )
+        request = request_of(EvaluationRequest, {**locals(), "draft": True, "leaderboard": False})
+        return evaluate(request, watch or no_progress, write_report)
 
     def dry_run(
         self,
@@ -272,19 +234,7 @@ class Library:
         Returns:
             The estimates of each model, and warnings.
         """
-        request = request_of(
-            EvaluationRequest,
-            self,
-            skill=skill,
-            replicates=replicates,
-            models=models,
-            cases=cases,
-            scenario=scenario,
-            no_prompt=no_prompt,
-            recorded_baseline=recorded_baseline,
-            batch=batch,
-        )
-        return dry_run(request)
+        return dry_run(request_of(EvaluationRequest, locals()))
 
     def compare(
         self,
@@ -383,16 +333,17 @@ class Library:
     def explain(
         self, run: str, *, case: str | None = None, field: str | None = None
     ) -> tuple[Manifest, list[CaseView]]:
-        """Return the outputs of a case compared with its ground truth, or one field of all cases, as `explain` does.
+        """Return the manifest of a run, and the outputs of a case beside its ground truth, as `explain` does.
 
-        `run` is a run folder, or the id of a run in a component's evals/results. Return the run's manifest, too.
+        With `field`, return this field of all cases instead. `run` is a run folder, or the id of a run in a component's
+        evals/results.
         """
         return explain(run, self.components, self.config, self.fixtures, case=case, field=field)
 
     def score(self, run: str | Path) -> tuple[Finished, Component]:
         """Score a saved run again without a call and rewrite its record.json and report.md, as `score` does.
 
-        Return the run, and the component in its current state.
+        Return the run, and the component on disk.
         """
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
         write_report(finished, site=Site(self.settings.site.address))
@@ -429,20 +380,7 @@ class Library:
         Returns:
             The mutants: killed, survived or undecided.
         """
-        request = request_of(
-            MutationRequest,
-            self,
-            skill=skill,
-            concurrency=concurrency,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            model=model,
-            replicates=replicates,
-            mutants=mutants,
-            dry_run=dry_run,
-            results=results,
-        )
-        return mutate(request, watch or no_progress)
+        return mutate(request_of(MutationRequest, locals()), watch or no_progress)
 
     def switch(
         self,
@@ -467,10 +405,7 @@ class Library:
         Returns:
             One row per component, with the verdict and the cost of both models.
         """
-        request = request_of(
-            SwitchRequest, self, old=old, new=new, skills=skills, replicates=replicates, dry_run=dry_run
-        )
-        return switch(request, watch or no_progress, write_report)
+        return switch(request_of(SwitchRequest, locals()), watch or no_progress, write_report)
 
     def import_cases(self, table: CaseTable, *, on_problem: ProblemHandler = refuse) -> ImportedCases:
         """Make cases from the rows of a table; existing cases are never overwritten.
@@ -502,15 +437,14 @@ class Library:
         Returns:
             The problems of each component; none is raised.
         """
-        request = request_of(LintRequest, self, names=names, base=base, no_cases=no_cases, fix=fix)
-        return lint(request)
+        return lint(request_of(LintRequest, locals()))
 
     def doctor(self) -> DoctorReport:
         """Call each model once, and report keys and the problems that prevent runs here and in CI."""
         return examine(read_configuration(self.config), self.config)
 
     def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> SizingPlan:
-        """Return the numbers of cases and replicates that detect a drop, by the newest version of each model."""
+        """Return the numbers of cases and replicates that detect a drop, from the newest record of each model."""
         recorded = self.recorded(skill)
         return size_plan(recorded.component, recorded.archive, models, drop, self.settings.policy)
 
@@ -533,8 +467,7 @@ class Library:
         Returns:
             The text; its `save(path)` writes a file.
         """
-        request = request_of(ExportRequest, self, sources=sources, to=to, table=table, models=models)
-        return export_records(request, self.recorded)
+        return export_records(request_of(ExportRequest, locals()), self.recorded)
 
     def import_results(
         self,
@@ -557,8 +490,7 @@ class Library:
         Returns:
             Each record with its file, and whether it is new.
         """
-        request = request_of(ImportRequest, self, file=file, skill=skill, version=version, model=model)
-        return import_results(request, self.settings, on_problem)
+        return import_results(request_of(ImportRequest, locals()), self.settings, on_problem)
 
     def site(
         self,
@@ -583,10 +515,7 @@ class Library:
         """
         from skill_evaluator.site.build import SiteBuild, build_site
 
-        request = request_of(
-            SiteBuild, self, out=out, recorded=recorded, audits=audits, judgements=judgements, outputs=outputs
-        )
-        return build_site(request)
+        return build_site(request_of(SiteBuild, locals()))
 
     @staticmethod
     def served_site(request: "ServedSite") -> AbstractContextManager["SiteServer"]:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from skill_evaluator.audit.findings.auditing import ReportedAudit, report_audit
-from skill_evaluator.audit.findings.family import FamilyCheck, check_scenarios
+from skill_evaluator.audit.auditing import ReportedAudit, report_audit
+from skill_evaluator.audit.calls import AuditResults, run_audit
+from skill_evaluator.audit.drawing import AuditSize, size_audit
+from skill_evaluator.audit.family import FamilyCheck, check_scenarios
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, Missing, ScenariosCheckRequest
-from skill_evaluator.audit.run.calls import AuditResults, run_audit
-from skill_evaluator.audit.run.drawing import AuditSize, size_audit
 from skill_evaluator.display.options import request_of
 from skill_evaluator.runner.session import Watch, no_progress
 
@@ -61,24 +61,7 @@ class Audits:
         Returns:
             The audit and its runs, or its size in a dry run.
         """
-        request = request_of(
-            AuditRunRequest,
-            self,
-            benchmarks=benchmarks,
-            scenarios=scenarios,
-            models=models,
-            questions=questions,
-            replicates=replicates,
-            seed=seed,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            concurrency=concurrency,
-            resume=resume,
-            run=run,
-            dry_run=dry_run,
-            batch=batch,
-            audits=audits,
-        )
+        request = request_of(AuditRunRequest, locals())
         return size_audit(request) if dry_run else run_audit(request, watch=watch or no_progress)
 
     def report(
@@ -112,21 +95,7 @@ class Audits:
         Returns:
             The result, and the models without any output.
         """
-        request = request_of(
-            AuditReportRequest,
-            self,
-            folder=folder,
-            cube=cube,
-            questions=questions,
-            centered=centered,
-            without=without,
-            weights=weights,
-            missing=missing,
-            grades=grades,
-            out=out,
-            audits=audits,
-        )
-        return report_audit(request)
+        return report_audit(request_of(AuditReportRequest, locals()))
 
     def check_scenarios(
         self, family: str | None = None, *, trial: str | Path | None = None, audits: str | Path = "audits"
@@ -141,4 +110,4 @@ class Audits:
         Returns:
             The findings of each scenario, and the verdict on the family.
         """
-        return check_scenarios(request_of(ScenariosCheckRequest, self, family=family, trial=trial, audits=audits))
+        return check_scenarios(request_of(ScenariosCheckRequest, locals()))

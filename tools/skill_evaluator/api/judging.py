@@ -4,25 +4,24 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from skill_evaluator.audit.drafting import draft_scenarios
 from skill_evaluator.audit.request import ScenariosDraftRequest
-from skill_evaluator.audit.run.drafting import draft_scenarios
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.ci.fixtures import refuse_fetched
 from skill_evaluator.display.options import JUDGEMENTS, request_of
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.modes.run_outputs import pin_outputs
-from skill_evaluator.judges.prompting.session import JudgeRunSize
-from skill_evaluator.judges.review.items import items_from
-from skill_evaluator.judges.review.queue import export_labels, queue_in
+from skill_evaluator.judges.prompting.judging import JudgeRunSize
+from skill_evaluator.judges.review.queue import export_labels, items_from, queue_in
 from skill_evaluator.judges.review.server import ReviewServer
 from skill_evaluator.judges.statistics import BAR
 from skill_evaluator.judges.workflows.calibration import calibrate
-from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest, DraftedCases, draft_cases
-from skill_evaluator.judges.workflows.drafting import draft_rubric
+from skill_evaluator.judges.workflows.drafting import DraftedCases, draft_cases, draft_rubric
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.judges.workflows.judging import judge as judge_outputs
 from skill_evaluator.judges.workflows.requests import (
     CalibrateRequest,
+    CasesDraftRequest,
     PairwiseRequest,
     RegressionRequest,
     RubricDraftRequest,
@@ -41,7 +40,7 @@ from skill_evaluator.runner.session import Watch
 
 
 class Judges:
-    """Judge with models: `Library.judge`.
+    """Judge with models: `Library.judge`. A judge or an input that cannot be used raises JudgeError.
 
     >>> from skill_evaluator import Library
     >>> rubric, outputs = Path(".evaluator/rubrics/tone.yaml"), Path("outputs.jsonl")
@@ -102,34 +101,8 @@ class Judges:
 
         Returns:
             The judge run with its results, or its size in a dry run.
-
-        Raises:
-            JudgeError: An input or a judge cannot be used.
         """
-        request = request_of(
-            ScoreRequest,
-            self,
-            rubric=rubric,
-            items=items,
-            run=run,
-            field=field,
-            judges=judges,
-            replicates=replicates,
-            seed=seed,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            concurrency=concurrency,
-            resume=resume,
-            judge_run=judge_run,
-            dry_run=dry_run,
-            review=review,
-            review_sample=review_sample,
-            out=out,
-            batch=batch,
-            cascade=cascade,
-            criteria=criteria,
-        )
-        return judge_outputs(request, watch, bias_page)
+        return judge_outputs(request_of(ScoreRequest, locals()), watch, bias_page)
 
     def pairwise(
         self,
@@ -177,32 +150,8 @@ class Judges:
 
         Returns:
             The judge run with its results, or its size in a dry run.
-
-        Raises:
-            JudgeError: An input or a judge cannot be used.
         """
-        request = request_of(
-            PairwiseRequest,
-            self,
-            rubric=rubric,
-            items=items,
-            judges=judges,
-            replicates=replicates,
-            seed=seed,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            concurrency=concurrency,
-            resume=resume,
-            judge_run=judge_run,
-            dry_run=dry_run,
-            review=review,
-            review_sample=review_sample,
-            out=out,
-            batch=batch,
-            cascade=cascade,
-            criteria=criteria,
-        )
-        return judge_outputs(request, watch, bias_page)
+        return judge_outputs(request_of(PairwiseRequest, locals()), watch, bias_page)
 
     def regression(
         self,
@@ -258,36 +207,8 @@ class Judges:
 
         Returns:
             The judge run with its results, or its size in a dry run.
-
-        Raises:
-            JudgeError: An input or a judge cannot be used.
         """
-        request = request_of(
-            RegressionRequest,
-            self,
-            items=items,
-            candidate=candidate,
-            baseline=baseline,
-            dimensions=dimensions,
-            preset=preset,
-            stakes=stakes,
-            against=against,
-            judges=judges,
-            replicates=replicates,
-            seed=seed,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            concurrency=concurrency,
-            resume=resume,
-            judge_run=judge_run,
-            dry_run=dry_run,
-            review=review,
-            review_sample=review_sample,
-            out=out,
-            batch=batch,
-            cascade=cascade,
-        )
-        return judge_outputs(request, watch, bias_page)
+        return judge_outputs(request_of(RegressionRequest, locals()), watch, bias_page)
 
     def calibrate(
         self,
@@ -339,34 +260,8 @@ class Judges:
 
         Returns:
             The judge run with its results, or its size in a dry run.
-
-        Raises:
-            JudgeError: An input or a judge cannot be used.
         """
-        request = request_of(
-            CalibrateRequest,
-            self,
-            labels=labels,
-            rubric=rubric,
-            corrupt=corrupt,
-            probes=probes,
-            bar=bar,
-            verdicts=verdicts,
-            batch=batch,
-            judges=judges,
-            replicates=replicates,
-            seed=seed,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            concurrency=concurrency,
-            resume=resume,
-            judge_run=judge_run,
-            dry_run=dry_run,
-            review=review,
-            review_sample=review_sample,
-            out=out,
-        )
-        return calibrate(request, watch, bias_report)
+        return calibrate(request_of(CalibrateRequest, locals()), watch, bias_report)
 
     def rubric(
         self,
@@ -392,20 +287,8 @@ class Judges:
 
         Returns:
             The findings of `judge lint` in the draft, or the size of the call in a dry run.
-
-        Raises:
-            JudgeError: An input or a judge cannot be used.
         """
-        request = request_of(
-            RubricDraftRequest,
-            self,
-            draft=draft,
-            judge=judge,
-            out=out,
-            seed=seed,
-            max_cost=max_cost,
-            dry_run=dry_run,
-        )
+        request = request_of(RubricDraftRequest, locals())
         return draft_rubric(request, watch) or self.lint([request.out])
 
     def scenarios(
@@ -433,17 +316,7 @@ class Judges:
         Returns:
             The folder of the scenarios, or the size of the call in a dry run.
         """
-        request = request_of(
-            ScenariosDraftRequest,
-            self,
-            task=task,
-            model=model,
-            family=family,
-            seed=seed,
-            max_cost=max_cost,
-            dry_run=dry_run,
-        )
-        return draft_scenarios(request, watch)
+        return draft_scenarios(request_of(ScenariosDraftRequest, locals()), watch)
 
     def draft_cases(
         self,
@@ -471,17 +344,7 @@ class Judges:
             The drafted cases and the number of skipped drafts by reason, or the size of the calls in a dry run.
         """
         refuse_fetched(load_settings(self.config).fixtures, self.fixtures)
-        request = request_of(
-            CasesDraftRequest,
-            self,
-            skill=skill,
-            model=model,
-            count=count,
-            seed=seed,
-            max_cost=max_cost,
-            dry_run=dry_run,
-        )
-        return draft_cases(request, watch)
+        return draft_cases(request_of(CasesDraftRequest, locals()), watch)
 
     def lint(self, files: Sequence[Path] = ()) -> RubricLint:
         """Check rubrics, by default all in `.evaluator/rubrics`, as `judge lint` does."""

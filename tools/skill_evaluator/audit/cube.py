@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -86,7 +85,7 @@ class Cube:
 
     @cached_property
     def overall(self) -> Floats:
-        """S(m, t): the weighted mean over the benchmarks, [models, scenarios] in per cent."""
+        """S(m, t): the weighted mean of the scores over the benchmarks, [models, scenarios] in per cent."""
         return self.scores @ self.weights
 
     @cached_property
@@ -99,16 +98,6 @@ class Cube:
         """σ of each model, points: the standard deviation of S(m, t) over the scenarios, with n − 1."""
         return np.asarray(self.overall.std(axis=1, ddof=1))
 
-    def with_costs(
-        self, spending: Mapping[str, ModelCost], answers: Mapping[str, Mapping[str, int]] = MappingProxyType({})
-    ) -> Self:
-        """Return the cube with the costs, and the numbers of outputs by kind, of its models."""
-        return replace(
-            self,
-            spending={name: spent for name, spent in spending.items() if name in self.models},
-            answers={name: counts for name, counts in answers.items() if name in self.models},
-        )
-
     def for_benchmark(self, benchmark: str) -> Self:
         """Return the cube of one benchmark."""
         column = self.benchmarks.index(benchmark)
@@ -118,23 +107,23 @@ class Cube:
             scores=self.scores[:, :, [column]],
             weights=np.ones(1),
             outcomes=None if self.outcomes is None else {benchmark: self.outcomes[benchmark]},
-            questions={name: count for name, count in self.questions.items() if name == benchmark},
         )
 
-    def for_scenarios(self, scenarios: Sequence[str]) -> Self:
-        """Return the cube of these scenarios, in this order."""
-        rows = [self.scenarios.index(name) for name in scenarios]
-        outcomes = {
-            name: replace(benchmark, scores=benchmark.scores[:, rows])
-            for name, benchmark in (self.outcomes or {}).items()
-        }
-        return replace(self, scenarios=tuple(scenarios), scores=self.scores[:, rows], outcomes=outcomes or None)
+    def select(self, models: Sequence[str], scenarios: Sequence[str]) -> Self:
+        """Return the cube of these models and scenarios, in this order."""
+        cells = np.ix_([self.models.index(name) for name in models], [self.scenarios.index(name) for name in scenarios])
+        outcomes = None
+        if self.outcomes is not None:
+            outcomes = {name: replace(known, scores=known.scores[cells]) for name, known in self.outcomes.items()}
+        return replace(
+            self, models=tuple(models), scenarios=tuple(scenarios), scores=self.scores[cells], outcomes=outcomes
+        )
 
     def centered(self) -> Self:
-        """Return the cube with each scenario's mean over the models subtracted, and the grand mean added again.
+        """Return the cube with each scenario's mean over the models subtracted, and the grand mean added.
 
-        Abilities relative to each other and to the cohort's mean are unchanged; a difference in difficulty between
-        scenarios no longer counts as fluctuation. Outputs are unchanged.
+        A difference in difficulty between scenarios then no longer counts as fluctuation. Abilities relative to each
+        other and to the cohort's mean are unchanged, and so are the outputs.
         """
         means = self.scores.mean(axis=0, keepdims=True)
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
@@ -149,15 +138,6 @@ class Cube:
         return None if self.outcomes is None else min(outcomes.replicates for outcomes in self.outcomes.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gaps:
-    """The treatment of missing scores; the error message names `source` and `unit`."""
-
-    missing: Missing = "refuse"
-    source: str = "the table"
-    unit: str = "cell"
-
-
 def cube_of_scores(
     models: Sequence[str],
     scenarios: Sequence[str],
@@ -165,63 +145,62 @@ def cube_of_scores(
     scores: Floats,
     *,
     weights: Mapping[str, float],
-    gaps: Gaps = Gaps(),
 ) -> Cube:
-    """Build a cube from scores in per cent, [models, scenarios, benchmarks]; NaN marks a missing score.
-
-    A benchmark without a weight has weight 1. Raise AuditError for missing scores unless `gaps` excludes them.
-    """
-    missing, source = gaps.missing, gaps.source
-    holes = np.asarray(np.isnan(scores).any(axis=2))
-    if holes.any() and missing in ("refuse", "questions"):
-        raise AuditError(_missing_message(models, scenarios, holes, gaps))
-    model_mask = np.asarray(~(holes.any(axis=1) & (missing == "models")))
-    scenario_mask = np.asarray(~(holes.any(axis=0) & (missing == "scenarios")))
-    if not model_mask.any() or not scenario_mask.any():
-        raise AuditError(f"{source}: --missing {missing} would exclude all {missing}; each has a missing score")
-    excluded = [name for name, included in zip(models, model_mask, strict=True) if not included]
-    excluded += [f"scenario {name}" for name, included in zip(scenarios, scenario_mask, strict=True) if not included]
+    """Build a cube from scores in per cent, [models, scenarios, benchmarks]. A benchmark has weight 1 by default."""
     raw_weights = np.array([weights.get(name, 1.0) for name in benchmarks], dtype=np.float64)
     return Cube(
-        models=tuple(compress(models, model_mask)),
-        scenarios=tuple(compress(scenarios, scenario_mask)),
+        models=tuple(models),
+        scenarios=tuple(scenarios),
         benchmarks=tuple(benchmarks),
-        scores=scores[np.ix_(model_mask, scenario_mask)],
+        scores=scores,
         weights=raw_weights / raw_weights.sum(),
-        treatment=f"excluded {listed(excluded)}: incomplete" if excluded else None,
     )
 
 
 def cube_of_outcomes(
-    models: Sequence[str],
-    scenarios: Sequence[str],
-    outcomes: Mapping[str, Outcomes],
-    *,
-    weights: Mapping[str, float],
-    missing: Missing = "refuse",
-    source: str = "the audit",
+    models: Sequence[str], scenarios: Sequence[str], outcomes: Mapping[str, Outcomes], *, weights: Mapping[str, float]
 ) -> Cube:
-    """Build a cube from outputs. A question is answered in a scenario if at least one replicate has a score.
-
-    Raise AuditError if a question has no output in some scenario, unless `missing` excludes it.
-    """
-    treatment = None
-    if missing == "questions":
-        outcomes, treatment = _complete_questions(outcomes, source)
+    """Build a cube from the outputs on each benchmark. A score is NaN if a question has no measured output."""
     scores = np.stack([100.0 * benchmark.means.mean(axis=2) for benchmark in outcomes.values()], axis=2)
-    gaps = Gaps(missing=missing, source=source, unit="output")
-    cube = cube_of_scores(models, scenarios, tuple(outcomes), scores, weights=weights, gaps=gaps)
-    selection = np.ix_([models.index(name) for name in cube.models], [scenarios.index(name) for name in cube.scenarios])
-    return replace(
-        cube,
-        outcomes={name: replace(benchmark, scores=benchmark.scores[selection]) for name, benchmark in outcomes.items()},
-        questions={name: len(benchmark.questions) for name, benchmark in outcomes.items()},
-        treatment=treatment or cube.treatment,
-    )
+    cube = cube_of_scores(models, scenarios, tuple(outcomes), scores, weights=weights)
+    return replace(cube, outcomes=outcomes, questions={name: len(known.questions) for name, known in outcomes.items()})
 
 
-def _complete_questions(outcomes: Mapping[str, Outcomes], source: str) -> tuple[dict[str, Outcomes], str | None]:
-    """Select the questions that every model answered in every scenario, and name the excluded ones in a sentence."""
+def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
+    """Return the cube without its missing scores (NaN), and note what is excluded in its treatment.
+
+    Raise AuditError, which names `source`, if scores are missing and `missing` does not exclude them.
+    """
+    holes = np.asarray(np.isnan(cube.scores).any(axis=2))
+    if not holes.any():
+        return cube
+    if missing == "questions" and cube.outcomes is not None:
+        return _complete_questions(cube, cube.outcomes, source)
+    if missing in ("refuse", "questions"):
+        gaps = [
+            f"{model} in {listed(list(compress(cube.scenarios, row)), _MAX_NAMED)}"
+            for model, row in zip(cube.models, holes, strict=True)
+            if row.any()
+        ]
+        more = f"; and {len(gaps) - _MAX_NAMED} more models" if len(gaps) > _MAX_NAMED else ""
+        raise AuditError(
+            f"{source} lacks scores of {'; '.join(gaps[:_MAX_NAMED])}{more}: complete it, or exclude what is "
+            f"incomplete with --missing {'' if cube.outcomes is None else 'questions, '}scenarios or models"
+        )
+    models, scenarios = list(cube.models), list(cube.scenarios)
+    if missing == "models":
+        models = list(compress(models, np.asarray(~holes.any(axis=1))))
+    else:
+        scenarios = list(compress(scenarios, np.asarray(~holes.any(axis=0))))
+    if not models or not scenarios:
+        raise AuditError(f"{source}: --missing {missing} would exclude all {missing}; each has a missing score")
+    excluded = [name for name in cube.models if name not in models]
+    excluded += [f"scenario {name}" for name in cube.scenarios if name not in scenarios]
+    return cube.select(models, scenarios).with_treatment(f"excluded {listed(excluded)}: incomplete")
+
+
+def _complete_questions(cube: Cube, outcomes: Mapping[str, Outcomes], source: str) -> Cube:
+    """Return the cube of the questions that every model answered in every scenario."""
     selected, excluded = {}, []
     for name, benchmark in outcomes.items():
         complete = np.asarray(~np.isnan(benchmark.means).any(axis=(0, 1)))
@@ -230,27 +209,12 @@ def _complete_questions(outcomes: Mapping[str, Outcomes], source: str) -> tuple[
         questions = tuple(compress(benchmark.questions, complete))
         selected[name] = Outcomes(questions=questions, scores=benchmark.scores[:, :, complete])
         excluded += [f"{name}/{question}" for question in compress(benchmark.questions, ~complete)]
-    return selected, f"excluded {listed(excluded)}: some model has no output for them" if excluded else None
-
-
-def _missing_message(models: Sequence[str], scenarios: Sequence[str], holes: NDArray[np.bool_], gaps: Gaps) -> str:
-    """Name the models and scenarios with missing scores, and the options that exclude them."""
-    unit, source = gaps.unit, gaps.source
-    model_gaps = [
-        f"{model} in {listed(list(compress(scenarios, row)), _MAX_NAMED)}"
-        for model, row in zip(models, holes, strict=True)
-        if row.any()
-    ]
-    suffix = f"; and {len(model_gaps) - _MAX_NAMED} more models" if len(model_gaps) > _MAX_NAMED else ""
-    options = "scenarios or --missing models" if unit == "cell" else "questions, scenarios or models"
-    return (
-        f"{source} lacks {unit}s of {'; '.join(model_gaps[:_MAX_NAMED])}{suffix}: complete it, or leave out what is "
-        f"incomplete with --missing {options}"
-    )
+    complete_cube = replace(cube_of_outcomes(cube.models, cube.scenarios, selected, weights={}), weights=cube.weights)
+    return complete_cube.with_treatment(f"excluded {listed(excluded)}: some model has no output for them")
 
 
 def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
-    """Read a table of scores; raise AuditError with the line of a mistake."""
+    """Read a table of scores; raise AuditError with the line of a mistake, or if scores are missing."""
     benchmarks, cells = _read_scores(path)
     models = tuple(dict.fromkeys(model for model, _ in cells))
     scenarios = tuple(dict.fromkeys(scenario for _, scenario in cells))
@@ -259,12 +223,11 @@ def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "r
         scores[models.index(model), scenarios.index(scenario)] = values
     if 0 < np.max(scores, initial=0.0, where=~np.isnan(scores)) <= 1:
         raise AuditError(f"{path}: no score is above 1: these look like shares; write per cent, 0 to 100")
-    gaps = Gaps(missing=missing, source=str(path))
-    return cube_of_scores(models, scenarios, benchmarks, scores, weights=weights, gaps=gaps)
+    return without_gaps(cube_of_scores(models, scenarios, benchmarks, scores, weights=weights), missing, str(path))
 
 
 def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], list[float]]]:
-    """Read the names of the benchmarks, and their scores by model and scenario. A missing score is NaN."""
+    """Return the names of the benchmarks, and their scores by (model, scenario). A missing score is NaN."""
     try:
         text = read_text(path, AuditError)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator_of(text), strict=True)
@@ -310,9 +273,9 @@ def _parse_score(cell: str, location: str, column: str) -> float:
 
 
 def write_cube(cube: Cube, folder: Path) -> list[Path]:
-    """Write cube.csv and, if outputs are known, outcomes.csv; raise StorageError.
+    """Write cube.csv and, if outputs are known, outcomes.csv, and return their paths; raise StorageError.
 
-    Names are written unchanged. A call without a score has no line in outcomes.csv.
+    A call without a score has no line in outcomes.csv.
     """
     table, answers = folder / "cube.csv", folder / "outcomes.csv"
     rows: list[list[Any]] = [["model", "template", *cube.benchmarks]]

@@ -10,7 +10,6 @@ from skill_evaluator.display.options import (
     Audits,
     Batch,
     Concurrency,
-    ConfigOption,
     FormatOption,
     LibraryOptions,
     MaxCalls,
@@ -22,6 +21,7 @@ from skill_evaluator.display.options import (
     options,
     rare,
 )
+from skill_evaluator.judges.workflows.requests import DraftRequest
 from skill_evaluator.library.config import SafetyLimits, load_settings
 
 Missing = Literal["refuse", "questions", "scenarios", "models"]  # an error, or the rows to exclude for missing scores
@@ -38,8 +38,8 @@ class AuditFolders(LibraryOptions):
 
 
 @options
-class AuditRequest(AuditFolders):
-    """The size of an audit; None and empty stand for the value in settings.yaml or in the audit to resume."""
+class AuditRunRequest(AuditFolders):
+    """The options of `audit run`; None and empty stand for the value in settings.yaml or in the audit to resume."""
 
     benchmarks: tuple[str, ...] = option(
         "A component; default: audit.benchmarks (settings.yaml).", (), "--benchmark", metavar="NAME"
@@ -52,12 +52,6 @@ class AuditRequest(AuditFolders):
     replicates: int | None = option("Outputs per question and scenario; default 2.", None, "-n")
     seed: int | None = rare("Seed of the drawn cases and of the calls; default 0.")
     max_cost: MaxCost = None
-
-
-@options
-class AuditRunRequest(AuditRequest):
-    """The options of `audit run`."""
-
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
     resume: bool = flag("Continue the newest audit.")
@@ -68,7 +62,7 @@ class AuditRunRequest(AuditRequest):
 
     @property
     def resumed(self) -> str | None:
-        """The audit to continue, `latest` for the newest; None for a new audit."""
+        """The id or folder of the audit to continue, `latest` for the newest, or None for a new audit."""
         return self.run or (LATEST if self.resume else None)
 
 
@@ -78,13 +72,13 @@ class AuditReportRequest(AuditFolders):
 
     folder: Path | None = argument("An audit's folder; default: the newest.", None)
     cube: Path | None = option("A CSV of scores in per cent, instead of an audit.", metavar="FILE")
-    questions: int | None = option("Questions of each benchmark in --cube.", metavar="N", min=1)
-    centered: bool = flag("Subtract each scenario's mean over the models before σ.")
+    questions: int | None = option("With --cube: the number of questions of each benchmark.", metavar="N", min=1)
+    centered: bool = flag("Subtract the mean of each scenario before computing σ.")
     without: tuple[str, ...] = option("Skip a scenario; repeatable.", (), metavar="SCENARIO")
-    weights: tuple[str, ...] = rare("The weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
+    weights: tuple[str, ...] = rare("Weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
     missing: Missing = rare("Refuse missing scores, or exclude them for all models.", "refuse")
     grades: int = rare("8: finer grades, for 20 models or more.", 4, metavar="4|8")
-    out: Path | None = option("Folder of page and charts; default: the audit's.", metavar="DIR")
+    out: Path | None = option("Folder for the page and charts; default: the audit's.", metavar="DIR")
     audits: Audits = AUDITS
 
 
@@ -92,18 +86,15 @@ class AuditReportRequest(AuditFolders):
 class ScenariosCheckRequest(AuditFolders):
     """The options of `scenarios check`."""
 
-    family: str | None = argument("A folder of .evaluator/scenarios; default: its files.", None)
+    family: str | None = argument("A folder in .evaluator/scenarios; default: the files there.", None)
     trial: Path | None = option("An audit of these scenarios; default: the newest.", metavar="DIR")
     audits: Audits = AUDITS
 
 
 @options
-class ScenariosDraftRequest(FormatOption, ConfigOption):
+class ScenariosDraftRequest(FormatOption, DraftRequest):
     """The options of `scenarios draft`."""
 
     task: str = option("The domain, in a few words.", ..., metavar="TEXT")
     model: str = option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
     family: str | None = option("The new folder of scenarios; default: from --task.", metavar="NAME")
-    seed: int = rare("Seed of the call.", 0)
-    max_cost: MaxCost = None
-    dry_run: bool = flag("Print the maximum cost; make no call.")

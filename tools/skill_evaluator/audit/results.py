@@ -1,6 +1,6 @@
 """The result of an audit, as `audit report --format json` prints it and report.json stores it.
 
-Scores are in per cent; fluctuations, noise and shifts are in points of the same scale. Nothing is computed here.
+Scores are in per cent; fluctuations, noise and shifts are in points of the same scale.
 """
 
 from pathlib import Path
@@ -10,6 +10,7 @@ from pydantic import Field
 
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, read_versioned
+from skill_evaluator.stats import Interval
 
 Quadrant = Literal["safe default", "predictable baseline", "strong but scenario-fragile", "avoid"]
 QUADRANTS: dict[Quadrant, str] = {  # numbered as in the paper
@@ -18,7 +19,6 @@ QUADRANTS: dict[Quadrant, str] = {  # numbered as in the paper
     "avoid": "Q3",
     "strong but scenario-fragile": "Q4",
 }
-Interval = tuple[float, float]
 AUDIT_VERSION = 1
 REPORTED = "report.json"
 
@@ -55,7 +55,7 @@ class ModelAudit(FrozenModel):
 
 
 class Thresholds(FrozenModel):
-    """Quartiles of the fluctuation over the cohort; `cuts` are the upper bounds of finer grades, if requested."""
+    """Quartiles of the fluctuation over the cohort; `cuts`: the upper bounds of finer grades, if they are used."""
 
     q25: float
     q50: float
@@ -71,7 +71,7 @@ class Medians(FrozenModel):
 
 
 class ScenarioEffect(FrozenModel):
-    """A scenario's median shift over the models; `ratio`: in standard errors; `significant`: beyond the limit."""
+    """The median shift of a scenario over the models; `ratio`: in standard errors; `significant`: above the limit."""
 
     scenario: str
     shift: float
@@ -97,7 +97,7 @@ class RankEntry(FrozenModel):
 
 
 class Regime(FrozenModel):
-    """The models to prefer under a regime, best first; `left_out`: the models that its rule excludes."""
+    """A use of models and the models to prefer for it, best first; `left_out`: the models that its rule excludes."""
 
     title: str
     note: str
@@ -137,5 +137,5 @@ class AuditResult(FrozenModel):
 
 
 def read_audit(path: Path) -> AuditResult:
-    """Read an earlier report.json; raise AuditError if it is broken or of a newer version."""
+    """Read a report.json; raise AuditError if it is invalid or of a newer version."""
     return read_versioned(AuditResult, path, "audit_version", AUDIT_VERSION, AuditError)

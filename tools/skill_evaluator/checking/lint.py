@@ -82,9 +82,6 @@ def _prose(component: Component, path: str) -> str:
 
 
 def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) -> str:
-    """Return the reason for a comparator: declared, or inferred from the schema, with further declarations such as a
-    weight.
-    """
     if any(declaration.get(name) for name in deciding):
         return "declared"
     return f"{inferred} (declared: {', '.join(sorted(declaration))})" if declaration else inferred
@@ -192,7 +189,6 @@ def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case]
 def _judge_problems(
     component: Component, cases: Sequence[Case], settings: Settings, models: Sequence[Model]
 ) -> Iterator[str]:
-    """Yield the problem of the judge of `expect` checks, if there is one."""
     try:
         judge_of(component, cases, (), tuple(models), settings)
     except SkillEvaluatorError as problem:
@@ -200,7 +196,6 @@ def _judge_problems(
 
 
 def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Settings) -> Iterator[str]:
-    """Yield the fields and cases of the policy that the component does not have."""
     policy, plan = settings.policy.components.get(component.name, ComponentPolicy()), component.plan
     key = f"policy.components.{component.name}"
     if plan.leaves and not plan.stars:
@@ -224,7 +219,6 @@ def unknown_names(key: str, names: Iterable[str], existing: Collection[str]) -> 
 
 
 def _section_hints(component: Component) -> Iterator[str]:
-    """Yield a hint if a prompt with a single system message has headings that look like messages."""
     headings = section_headings(component.prompt.system) if len(component.prompt.messages) == 1 else []
     if headings:
         yield (
@@ -234,7 +228,6 @@ def _section_hints(component: Component) -> Iterator[str]:
 
 
 def _contradicted_profiles(component: Component) -> Iterator[str]:
-    """Yield a hint for each model whose newest record contradicts its declared profile."""
     with suppress(SkillEvaluatorError):
         archive = Archive(component)
         for record in map(archive.record, {entry.model_id: entry for entry in reversed(archive.entries)}.values()):
@@ -279,7 +272,6 @@ def hints(component: Component, truths: Sequence[Any]) -> list[str]:
 
 
 def _prose_hints(component: Component) -> Iterator[str]:
-    """Yield a hint for every field that is treated as prose, with its effect on field_level_f1."""
     for path, median in component.prose.items():
         subject = f"'{path}'" if path else "the whole answer"
         threshold = component.plan.leaves[path].threshold

@@ -13,7 +13,6 @@ _MAX_REASON = 500  # characters of a reason
 
 
 def _score(task: dict[str, Any]) -> dict[str, Any]:
-    """Call the function and return its score and reason. Exceptions of the function propagate."""
     module = types.ModuleType("checks")
     sys.modules["checks"] = module  # dataclasses look up their module here
     exec(compile(task["source"], "checks.py", "exec"), vars(module))  # noqa: S102 - that is what it is for

@@ -38,7 +38,7 @@ class Proposal:
 
     linted: Sequence[LintResult]
     files: Mapping[str, str]
-    searched: Sequence[tuple[str, int]]
+    searched: Sequence[tuple[str, int]] = ()
     contracts: Mapping[str, str] = field(default_factory=dict)
     declared: Collection[str] = ()
     ignored: Sequence[str] = ()
@@ -62,58 +62,54 @@ def propose(request: InitRequest, schemas: Mapping[str, str], choose: ChooseSche
     request = replace(request, folder=folder.absolute(), out=request.out and request.out.absolute())
     with chdir(folder):
         names = component_names(COMPONENTS)
-        tree = folder_tree(Path(), load_settings(CONFIG).limits)
-        counts = {kind: len(source.find(tree)) for kind, source in formats().items() if kind != "own"}
+        tree, sources = folder_tree(Path(), load_settings(CONFIG).limits), formats()
+        counts = {kind: len(source.find(tree)) for kind, source in sources.items() if kind != "own"}
         searched = [(f"{COMPONENTS}/<name>/prompt.md", len(names))]
-        searched += [(formats()[kind].looks_for, count) for kind, count in counts.items()]
+        searched += [(sources[kind].looks_for, count) for kind, count in counts.items()]
         if names and not request.out:
-            skipped = [
+            lost = [
                 f"left out: {pattern} ({count:,}); docs/sources.md explains how to read both"
                 for pattern, count in searched[1:]
-                if count
+                if count and not load_settings(CONFIG).sources
             ]
-            return replace(
-                _propose_own(names, files, searched, choose), lost=() if load_settings(CONFIG).sources else skipped
-            )
+            return replace(_propose_own(names, files, choose), searched=searched, lost=lost)
         if kinds := [*(["own"] if names else []), *(kind for kind, count in counts.items() if count)]:
-            skipped = [str(item) for kind in kinds for item in formats()[kind].lost(tree)]
+            lost = [str(item) for kind in kinds for item in sources[kind].lost(tree)]
             if request.out and (cases := Path("fixtures").absolute()).is_dir():
-                skipped.append(f"add --fixtures {cases} to each command")
-            return replace(_propose_sources(request, kinds, files, searched), lost=skipped)
+                lost.append(f"add --fixtures {cases} to each command")
+            return replace(_propose_sources(request, kinds, files), searched=searched, lost=lost)
     message = f"looked for {', '.join(pattern for pattern, _ in searched)}"
     patterns = {pattern for pattern in NOT_READ if any(fnmatch(path, pattern) for path in tree.paths)}
     reasons = "".join(f"; {pattern} is not read: {NOT_READ[pattern]}" for pattern in sorted(patterns))
     raise ComponentError(f"{folder} holds no component to adopt; {message}{reasons}; `init` writes an example")
 
 
-def _propose_own(
-    names: Sequence[str], files: Mapping[str, str], searched: Sequence[tuple[str, int]], choose: ChooseSchema
-) -> Proposal:
+def _propose_own(names: Sequence[str], files: Mapping[str, str], choose: ChooseSchema) -> Proposal:
     settings = load_settings(CONFIG)
-    limits = settings.limits
     linted = list(map_in_processes(lambda name: lint_component(COMPONENTS, name, None, (), settings), names))
-    undeclared = [name for name in names if not (COMPONENTS / name / "evals" / "datasets.json").exists()]
-    fitting = {name: parts for name in undeclared if (parts := fitting_parts(COMPONENTS / name, limits))}
-    choices = {
-        name: parts[0] if len(parts) == 1 or parts[0].endswith("/output") else choose(name, parts)
-        for name, parts in fitting.items()
-    }
-    contracts = {name: pointer for name, pointer in choices.items() if pointer}
-    texts = {name: declarations(COMPONENTS / name, contracts.get(name), limits) for name in undeclared}
-    declared = {f"{COMPONENTS}/{name}/evals/datasets.json": text for name, text in texts.items() if text}
+    contracts: dict[str, str] = {}
+    declared: dict[str, str] = {}
+    for name in names:
+        path = COMPONENTS / name / "evals" / "datasets.json"
+        if path.exists():
+            continue
+        parts = fitting_parts(COMPONENTS / name, settings.limits)
+        is_clear = len(parts) == 1 or (parts and parts[0].endswith("/output"))
+        chosen = parts[0] if is_clear else choose(name, parts) if parts else None
+        if chosen:
+            contracts[name] = chosen
+        if text := declarations(COMPONENTS / name, chosen or None, settings.limits):
+            declared[path.as_posix()] = text
     return Proposal(
         linted=linted,
         contracts=contracts,
-        files={pointer: text for pointer, text in {**files, **declared}.items() if not Path(pointer).exists()},
+        files={path: text for path, text in {**files, **declared}.items() if not Path(path).exists()},
         declared=declared.keys() - files.keys(),
         ignored=ignore(Path(), write=False),
-        searched=searched,
     )
 
 
-def _propose_sources(
-    request: InitRequest, kinds: Sequence[str], files: Mapping[str, str], searched: Sequence[tuple[str, int]]
-) -> Proposal:
+def _propose_sources(request: InitRequest, kinds: Sequence[str], files: Mapping[str, str]) -> Proposal:
     """Propose the files of a library in other formats, which is read with the sources that settings.yaml will name."""
     settings, current_folder = load_settings(CONFIG), Path.cwd()
     judge = settings.policy.judge.model
@@ -157,14 +153,12 @@ def _propose_sources(
     return Proposal(
         linted=[linted for linted, _ in results],
         files=missing,
-        searched=searched,
         unread=len(names) - len(results),
         sentences=sentences if judge is None else 0,
     )
 
 
 def _without(folders: Sequence[str], linted: LintResult) -> LintResult:
-    """Remove folder prefixes from the messages of a lint result."""
 
     def shorten(text: str) -> str:
         for folder in folders:

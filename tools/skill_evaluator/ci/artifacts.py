@@ -14,7 +14,7 @@ from pathlib import Path
 from skill_evaluator.ci.plan import Plan, PlannedRun
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import LeaderboardError, RunError
-from skill_evaluator.identifiers import BASELINE, invocation_of, moment
+from skill_evaluator.identifiers import BASELINE, moment
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import (
     ANSWERS,
@@ -41,7 +41,7 @@ Part = tuple[PlannedRun, Manifest]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivedRun:
-    """A run folder and the job whose artifact holds it, if known. `problem` explains a missing manifest."""
+    """A run folder and, if known, the job whose artifact holds it. `problem` explains why there is no manifest."""
 
     folder: Path
     path: str
@@ -60,7 +60,7 @@ class ArrivedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrivals:
-    """The run folders below `root`, and the reasons of the jobs that did not run."""
+    """The run folders below `root`; `notes` has the reasons of skipped jobs by job id."""
 
     root: Path
     runs: tuple[ArrivedRun, ...]
@@ -68,7 +68,7 @@ class Arrivals:
 
 
 def find_arrivals(root: Path, plan: Plan) -> Arrivals:
-    """Find the run folders and the notes of a plan's jobs below a folder, at any depth."""
+    """Find the run folders and the skip notes of a plan's jobs below `root`, at any depth."""
     planned = {job.id for job in plan.jobs}
     runs: list[ArrivedRun] = []
     notes: dict[str, str] = {}
@@ -92,23 +92,24 @@ def _is_regular_file(path: Path) -> bool:
 def _read_run(folder: Path, root: Path, job: str | None) -> ArrivedRun:
     manifest, problem = None, ""
     try:
-        for name in (MANIFEST, ANSWERS, RECORD):
-            if os.path.lexists(folder / name) and not _is_regular_file(folder / name):
-                raise RunError(f"{folder / name} is not a regular file")
+        for path in (folder / MANIFEST, folder / ANSWERS, folder / RECORD):
+            if os.path.lexists(path) and not _is_regular_file(path):
+                raise RunError(f"{path} is not a regular file")
         manifest = read_manifest(folder)
     except RunError as caught:
         problem = str(caught)
-    path = visible(str(folder.relative_to(root)))
-    return ArrivedRun(folder=folder, path=path, job=job, manifest=manifest, problem=problem)
+    path_text = visible(str(folder.relative_to(root)))
+    return ArrivedRun(folder=folder, path=path_text, job=job, manifest=manifest, problem=problem)
 
 
 def _read_note(path: Path) -> str:
+    """Return the first line of a note, or "skipped" if it is blank."""
     try:
         with path.open("rb") as handle:
-            lines = handle.read(_MAX_NOTE_BYTES).decode("utf-8", "replace").splitlines()
+            first_line, *_ = handle.read(_MAX_NOTE_BYTES).decode("utf-8", "replace").splitlines() or [""]
     except OSError as problem:
         return f"skipped, and the reason cannot be read: {problem.strerror}"
-    return visible(lines[0].strip()) if lines and lines[0].strip() else "skipped"
+    return visible(first_line.strip()) or "skipped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +129,7 @@ class GatheredRun:
 
 
 def parts_of_runs(plan: Plan) -> list[list[Part]]:
-    """Group the planned parts (shards) by run: by component, model and role."""
+    """Return the planned parts (shards) of each run: those with the same component, model and role."""
     key = attrgetter("skill", "model_id", "role")
     return list(by_key((key(manifest), (run, manifest)) for run, manifest in plan.manifests()).values())
 
@@ -146,10 +147,10 @@ def _claimants(plan: Plan, part: Part, arrivals: Arrivals) -> list[ArrivedRun]:
 
 
 def gather(plan: Plan, parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
-    """Join the planned outputs of a run's parts, with a remark for each folder or output that was not planned."""
+    """Join the planned outputs of a run's parts; remark on each ignored folder, ignored output and missing job."""
     outputs: list[tuple[Manifest, list[Replicate]]] = []
-    manifests, folders, remarks = list[Manifest](), list[Path](), list[str]()
-    absent_jobs, judge = list[str](), parts[0][0].judge
+    manifests, folders, remarks, absent_jobs = list[Manifest](), list[Path](), list[str](), list[str]()
+    judge = parts[0][0].judge
     for run, planned in parts:
         claimants = _claimants(plan, (run, planned), arrivals)
         for arrived in claimants:
@@ -163,23 +164,17 @@ def gather(plan: Plan, parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun
             folders.append(arrived.folder)
             remarks += [visible(problem.replace(f"{arrivals.root}{os.sep}", "")) for problem in problems]
         if not claimants:
-            absent_jobs.append(plan.job_of(run))
-            remarks.append(arrivals.notes.get(absent_jobs[-1]) or _nothing_arrived(absent_jobs[-1], planned, arrivals))
+            job = plan.job_of(run)
+            absent_jobs.append(job)
+            remarks.append(arrivals.notes.get(job) or f"nothing arrived of {job}")
     return GatheredRun(
-        manifest=_whole_manifest(plan, parts, manifests),
+        manifest=_whole_manifest(plan, [manifest for _, manifest in parts], manifests),
         judge=None if judge is None else judge.model_id,
         answers=merged_outcomes(outputs),
         folders=tuple(folders),
         skipped=len(absent_jobs) == len(parts) and all(job in arrivals.notes for job in absent_jobs),
         remarks=tuple(dict.fromkeys(remarks)),
     )
-
-
-def _nothing_arrived(job: str, planned: Manifest, arrivals: Arrivals) -> str:
-    invocations = {invocation_of(arrived.manifest.run_id) for arrived in arrivals.runs if arrived.manifest is not None}
-    others = sorted(invocations - {invocation_of(planned.run_id)})
-    remark = f"; the folder has runs of other plans: {listed(others, _MAX_LISTED)}" if others else ""
-    return f"nothing arrived of {job}{remark}"
 
 
 def _differences(manifest: Manifest, planned: Manifest) -> str:
@@ -208,17 +203,14 @@ def _shown(value: object) -> str:
 
 
 def _read_answers(arrived: ArrivedRun, planned: Manifest) -> tuple[list[Replicate], list[str]]:
-    """Return the readable outputs of planned calls, and the problems of the rest."""
-    replicates, problems, unplanned = list[Replicate](), list[str](), 0
+    """Return the readable outputs of an artifact, and messages about its other outputs and an early end of its job."""
+    replicates, problems = list[Replicate](), list[str]()
     try:
         for replicate in read_answers(arrived.folder, problems.append):
-            if planned.includes(replicate.call):
-                replicates.append(replicate)
-            else:
-                unplanned += 1
+            replicates.append(replicate)
     except RunError as problem:
         problems.append(str(problem))
-    if unplanned:
+    if unplanned := sum(not planned.includes(replicate.call) for replicate in replicates):
         problems.append(f"{arrived.path}: {counted(unplanned, 'output')} of unplanned calls ignored")
     try:
         stopped = read_record(arrived.folder / RECORD).stopped
@@ -227,9 +219,8 @@ def _read_answers(arrived: ArrivedRun, planned: Manifest) -> tuple[list[Replicat
     return replicates, [*problems, abridged(stopped, 300)] if stopped else problems
 
 
-def _whole_manifest(plan: Plan, parts: Iterable[Part], manifests: Sequence[Manifest]) -> Manifest:
-    """Build the manifest of a whole run from the manifests of its parts."""
-    planned = [manifest for _, manifest in parts]
+def _whole_manifest(plan: Plan, planned: Sequence[Manifest], arrived: Sequence[Manifest]) -> Manifest:
+    """Build the manifest of a whole run from the planned manifests of its parts and those that arrived."""
     first = planned[0]
     cases = {case_id: digest for manifest in planned for case_id, digest in manifest.cases.items()}
     new, baseline = (run_id_of(plan.invocation, first.skill, first.model_id, mark=mark) for mark in ("", BASELINE))
@@ -238,8 +229,8 @@ def _whole_manifest(plan: Plan, parts: Iterable[Part], manifests: Sequence[Manif
         update={
             "run_id": run_id,
             "beside": None if first.beside is None else counterpart,
-            "created": min((manifest.created for manifest in manifests), default=first.created),
-            "server": next((manifest.server for manifest in manifests if manifest.server), None),
+            "created": min((manifest.created for manifest in arrived), default=first.created),
+            "server": next((manifest.server for manifest in arrived if manifest.server), None),
             "shard": None,
             "cases": dict(sorted(cases.items())),
         }

@@ -3,6 +3,7 @@
 Collecting makes no call and changes no leaderboard. It scores the outputs again and joins shards into one run.
 """
 
+import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,13 +12,12 @@ from functools import partial
 from pathlib import Path
 
 from skill_evaluator.ci.artifacts import Arrivals, GatheredRun, answers_size, find_arrivals, gather, parts_of_runs
-from skill_evaluator.ci.lost_values import lost_values
 from skill_evaluator.ci.matrix import CiOptions
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, LostValue, Outcome, RunOutcome, Status
 from skill_evaluator.ci.plan import Plan, read_plan, sha256_of
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.display.options import FormatOption, PlatformOption, argument, options, rare, words_of
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.safe_text import value_pair, visible
 from skill_evaluator.errors import InternalError, PlanError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.drift import drift_of, drifts_in
 from skill_evaluator.evaluation.judged import JudgedRun, judged_by, judged_items
@@ -31,23 +31,26 @@ from skill_evaluator.records.archive import refusal_reason
 from skill_evaluator.records.record import PARTIAL, Record, fault_lines, write_record
 from skill_evaluator.runner.journal import JUDGE, Manifest, input_digests, read_answers
 from skill_evaluator.runner.schedule import Replicate, schedule_calls
+from skill_evaluator.scoring.answer_views import answer_changes
 from skill_evaluator.scoring.answers import TOO_COSTLY, takes_programs
 from skill_evaluator.scoring.recording import Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _MAX_LISTED = 3
+_MAX_LOST_FIELDS = 3  # lost fields named per model
+_INDEX = re.compile(r"\[\d+\]")
 
 
 @options
 class CollectRequest(CiOptions, PlatformOption, FormatOption):
     """The options of `collect`."""
 
-    artifacts: Path | None = argument("Folder with the run folders of a plan's jobs.", None)
-    plan: Path = rare("The plan.", Path("plan.json"), metavar="FILE")
+    artifacts: Path | None = argument("Folder of the artifacts of the plan's jobs.", None)
+    plan: Path = rare("The file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
     plan_sha256: str | None = rare("The SHA-256 that the plan's file must have.", metavar="HEX")
     out: Path = rare("Folder for records and outcome.json.", Path("collected"), metavar="DIR")
 
@@ -139,7 +142,7 @@ def resume_commands(request: CollectRequest, outcome: Outcome) -> list[str]:
 
 
 def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], request: CollectRequest) -> JudgedRun:
-    """Read the planned judge's verdicts on a run's outputs. Ignore verdicts of other judge prompts."""
+    """Read the verdicts of a run's judge on its outputs, except verdicts by an earlier judge prompt."""
     configuration, manifest = request.configuration, gathered.manifest
     if not any(case.sentences for case in cases):
         return JudgedRun()
@@ -193,7 +196,7 @@ def _lost_values(
     outputs: Mapping[str | None, Callable[[], GatheredRun]],
     request: CollectRequest,
 ) -> Iterator[tuple[str, list[LostValue] | SkillEvaluatorError]]:
-    """Yield the lost values, or the error, of each run with an interleaved baseline, by run id.
+    """Yield the id of each run with an interleaved baseline, and its lost values or the error.
 
     Yield nothing if the cases are in another repository, which may have other readers.
     """
@@ -202,8 +205,28 @@ def _lost_values(
     for model in (model for verdict in verdicts for model in verdict.models if model.lost_fields):
         ids = (model.baseline.run_id if model.baseline else "", model.candidate.run_id)
         if all(run_id in records for run_id in ids):
-            baseline, candidate = ((records[run_id], outputs[run_id]().answers) for run_id in ids)
-            yield ids[1], result_or_error(candidate[0].skill, partial(lost_values, model, baseline, candidate, request))
+            runs = [(records[run_id], outputs[run_id]()) for run_id in ids]
+            yield ids[1], result_or_error(runs[0][0].skill, partial(_lost_values_of_model, model, runs, request))
+
+
+def _lost_values_of_model(
+    verdict: ModelVerdict, runs: Sequence[tuple[Record, GatheredRun]], request: CollectRequest
+) -> list[LostValue]:
+    """Return a value before and after for the first lost fields, each from the case with the largest drop."""
+    (before, gathered_before), (after, gathered_after) = runs
+    component = request.component(after.skill)
+    cases, outputs = load_cases(component, request.fixtures), (gathered_before.answers, gathered_after.answers)
+    changes = list(answer_changes(component, cases, before, after, outputs))
+    changes.sort(key=lambda change: (change.score_after or 0.0) - (change.score_before or 0.0))
+    lost = []
+    for field in verdict.lost_fields[:_MAX_LOST_FIELDS]:
+        values = ((change.case_id, value) for change in changes for value in change.values)
+        example = next(((case_id, value) for case_id, value in values if _INDEX.sub("[]", value.path) == field), None)
+        if example is not None:
+            case_id, value = example
+            old, new = value_pair(value.before, value.after)
+            lost.append(LostValue(case_id=case_id, path=value.path, before=old, after=new))
+    return lost
 
 
 def _score_run(
@@ -245,7 +268,7 @@ def _write(record: Record, request: CollectRequest) -> None:
 
 
 def _refusal_reason(record: Record, checkout: CiOptions) -> str | None:
-    """Return the reason to refuse a complete run whose version was recorded meanwhile with another prompt, or None."""
+    """Return the reason to refuse a complete run, if its version is recorded with another prompt, or None."""
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
             archive = checkout.archive(checkout.component(record.skill))

@@ -6,7 +6,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,11 +38,10 @@ Call = Literal["answered", "failed", "not_made"]
 
 
 class ModelKey(StrictModel):
-    """The location of a model's key, and whether the model answered a call.
+    """Where a model has its key, on this machine and in CI, and whether it answered a call.
 
-    `here` is the state of the key on this machine, in one of `variables`; `in_ci` in the CI `environment` or in the
-    repository's secrets. With `auth: oidc` the model has no key, and `variables` identify the job. A program needs all
-    `variables`.
+    A model needs a key in one of `variables`, a program all of them. `in_ci` says whether the key is a secret of the CI
+    `environment` or of the repository. With `auth: oidc` there is no key, and `variables` identify the job.
     """
 
     id: str
@@ -87,11 +86,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
     programs = dict(_programs())
     environments = [environment_of(model, configuration.kinds[model.provider]) for model in configuration.models]
     unseen: list[str] = []
-    names = _SecretNames(repository=None, environments=None, secrets=None)
-    try:
-        names = _read_names([*environments, *map(environment_of_program, programs)], config, unseen)
-    except ConfigError as problem:
-        unseen.append(f"GitHub: {problem}")
+    names = _read_names({*environments, *map(environment_of_program, programs)}, config, unseen)
     failures = asyncio.run(_call_models(configuration))
     keys = (
         *(_key_of_model(model, configuration, names, failures) for model in configuration.models),
@@ -115,7 +110,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
-    """Make one call to each model whose key is here; return the error by model, None for a call that succeeded.
+    """Call each model whose key is here once; return by model id the error, or None if the model answered.
 
     Local and replayed models are not called.
     """
@@ -150,30 +145,20 @@ def _key_of_model(
 ) -> ModelKey:
     kind = configuration.kinds[model.provider]
     variables, environment = secrets_for(model, kind), environment_of(model, kind)
-    here: Here = "missing" if variables else "not_needed"
-    in_ci: InCi = "unknown" if variables else "not_needed"
+    here: Here = "not_needed"
+    in_ci: InCi = "not_needed"
     if model.auth == "oidc" and kind.federation is not None:
         variables, here, in_ci = kind.federation.required, "in_ci_only", "identity"
     elif variables:
         here = "set" if find_key(model, kind, configuration.keys) else "missing"
         in_ci = _key_location(environment, variables, names)
     call: Call = "not_made" if model.id not in failures else "failed" if failures[model.id] else "answered"
-    return ModelKey(
-        id=model.id,
-        provider=model.provider,
-        auth=model.auth,
-        variables=variables,
-        here=here,
-        environment=environment,
-        in_ci=in_ci,
-        call=call,
-    )
+    return ModelKey.view(model, variables=variables, here=here, environment=environment, in_ci=in_ci, call=call)
 
 
 def _key_of_program(
     name: str, program: ProgramUnderTest, configuration: Configuration, names: _SecretNames
 ) -> ModelKey:
-    """Return the location of the variables of a component's program."""
     environment, values = environment_of_program(name), values_of(program.variables, configuration.keys, os.environ)
     missing = tuple(variable for variable in program.variables if variable not in values)
     return ModelKey(
@@ -246,21 +231,26 @@ def _programs() -> Iterator[tuple[str, ProgramUnderTest]]:
                 yield name, program
 
 
-def _read_names(wanted: Iterable[str], folder: Path, unseen: list[str]) -> _SecretNames:
-    """List the secrets of the repository that contains a folder, and add unreadable resources to `unseen`.
+def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _SecretNames:
+    """List the secrets of the `wanted` environments and of the repository that contains a folder.
 
-    Raise ConfigError if `gh` is missing, not logged in, or does not know the repository.
+    Add a line to `unseen` for each resource that `gh` cannot read, or one line if it cannot read the repository.
     """
-    name = os.environ.get("GITHUB_REPOSITORY") or name_of_repository(folder)
-    root = f"repos/{name}"
-    if _read_api(root, unseen) is None:
-        raise ConfigError(f"cannot read {unseen.pop()}")
+    unknown = _SecretNames(repository=None, environments=None, secrets=None)
+    try:
+        name = os.environ.get("GITHUB_REPOSITORY") or name_of_repository(folder)
+        root = f"repos/{name}"
+        if _read_api(root, unseen) is None:
+            unseen.append(f"GitHub: cannot read {unseen.pop()}")
+            return unknown
+        listing = _read_api(f"{root}/environments?per_page=100", unseen)
+    except ConfigError as problem:
+        unseen.append(f"GitHub: {problem}")
+        return unknown
     environments = None
-    if (listing := _read_api(f"{root}/environments?per_page=100", unseen)) is not None:
-        existing = sorted({environment["name"] for environment in listing.get("environments", ())}.intersection(wanted))
-        environments = {
-            environment: _secret_names(f"{root}/environments/{environment}/secrets", unseen) for environment in existing
-        }
+    if listing is not None:
+        existing = sorted({each["name"] for each in listing.get("environments", ())}.intersection(wanted))
+        environments = {each: _secret_names(f"{root}/environments/{each}/secrets", unseen) for each in existing}
     secrets = _secret_names(f"{root}/actions/secrets", unseen)
     if secrets is not None:  # a personal repository has no organisation
         secrets |= _secret_names(f"{root}/actions/organization-secrets", []) or frozenset()
@@ -268,7 +258,6 @@ def _read_names(wanted: Iterable[str], folder: Path, unseen: list[str]) -> _Secr
 
 
 def _secret_names(path: str, unseen: list[str]) -> frozenset[str] | None:
-    """Return the names of the secrets at a path of GitHub's API. Return None if listing them is not permitted."""
     content = _read_api(f"{path}?per_page=100", unseen)
     return None if content is None else frozenset(each["name"] for each in content.get("secrets", ()))
 

@@ -10,7 +10,7 @@ from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import FixtureError, GitError
 from skill_evaluator.files import locked
 from skill_evaluator.library.reading import ConfinedFolder, FixturesElsewhere
-from skill_evaluator.providers.weights import cache_dir
+from skill_evaluator.providers.local import cache_dir
 from skill_evaluator.repository import open_store
 from skill_evaluator.text import digest
 

@@ -41,7 +41,7 @@ def with_identity(workflow: str) -> str:
 
 
 def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, str]:
-    """Return evaluate.yml and a message if it lacks keys or permissions of models.yaml. Return {} otherwise."""
+    """Return a message by path: for evaluate.yml, if it lacks keys or permissions that models.yaml requires."""
     path = config.parent / WORKFLOWS / EVALUATE
     if not path.exists():
         return {}
@@ -52,7 +52,8 @@ def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, st
         for name in sorted(filter(None, keys))
         if f"secrets.{name} " not in text
     ]
-    if any(model.auth == "oidc" for model in configuration.models) and "id-token: write" not in _evaluate_job(text):
+    evaluate_job = text.partition("\n  evaluate:\n")[2].partition("\n  collect:")[0]
+    if any(model.auth == "oidc" for model in configuration.models) and "id-token: write" not in evaluate_job:
         missing.append("id-token: write (below permissions; `skill-evaluator init --workflows --keyless` writes it)")
     message = f"{path.as_posix()} lacks lines that models.yaml requires; add to the job `evaluate`"
     return {path: f"{message}: {'; '.join(missing)}"} if missing else {}
@@ -70,7 +71,7 @@ class InitRequest:
     keyless: bool = flag("With --workflows: let `auth: oidc` use the job's identity.")
     audit: bool = flag("Also write scenarios for an audit.")
     judge: bool = flag("Also write rubrics for judges.")
-    out: Path | None = option("With --adopt: write to this folder.", metavar="DIR")
+    out: Path | None = option("With --adopt: write the proposed files to this folder.", metavar="DIR")
 
     def __post_init__(self) -> None:
         if self.name is not None and not is_component_name(self.name):
@@ -88,7 +89,10 @@ class InitRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitResult:
-    """The result of `init`: a line per file, the component to try, and the branch that the workflows evaluate."""
+    """The result of `init`: a line per file, the component to try first, and the branch that the workflows evaluate.
+
+    `name` is None if there is no component, `branch` if no workflows were requested.
+    """
 
     lines: Sequence[str]
     name: str | None
@@ -121,23 +125,14 @@ def files_of_library(request: InitRequest, schemas: Mapping[str, str]) -> dict[s
     """Return the text of each file by path; workflows with their tools, scenarios and rubrics only if requested."""
     files = library_files(_find_branch(request.folder))
     files |= {f"{CONFIG}/schemas/{name}.json": text for name, text in schemas.items()}
-    prefixes = tuple(
-        prefix
-        for kind, prefixes_of_kind in _OPTIONAL_FILES.items()
-        if not getattr(request, kind)
-        for prefix in prefixes_of_kind
-    )
-    files = {path: text for path, text in files.items() if not path.startswith(prefixes)}
+    for kind, prefixes in _OPTIONAL_FILES.items():
+        if not getattr(request, kind):
+            files = {path: text for path, text in files.items() if not path.startswith(prefixes)}
     evaluate = (WORKFLOWS / EVALUATE).as_posix()
     return files | ({evaluate: with_identity(files[evaluate])} if request.keyless else {})
 
 
-def _evaluate_job(text: str) -> str:
-    return text.partition("\n  evaluate:\n")[2].partition("\n  collect:")[0]
-
-
 def _check_writable(folder: Path, paths: Iterable[str]) -> None:
-    """Raise ConfigError for the first path that cannot be written."""
     for target in (folder / path for path in paths):
         if target.is_dir():
             raise ConfigError(f"{target} is a folder, but a file must go there; move it away")

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from skill_evaluator.checking.lint import LintResult, lint_component, unknown_names
@@ -43,8 +44,8 @@ class LintRequest(PlatformOption, LibraryOptions):
     """The options of `lint`."""
 
     names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
-    base: str | None = option("Check the changes since this commit.", metavar="COMMIT")
-    no_cases: bool = rare("Check versions and records only.", False)
+    base: str | None = option("Check only what changed since this commit.", metavar="COMMIT")
+    no_cases: bool = rare("Check versions and records only, no schemas and cases.", False)
     fix: bool = flag("Resolve conflict markers in leaderboard.json.")
 
 
@@ -131,20 +132,16 @@ def _with_judge_key(linted: LintResult, config: Path, configuration: Configurati
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[tuple[str, str]]:
     """Yield changed files that decide how changes are checked, and leaderboards deleted with their component."""
     message = "this change edits a file that checks changes; review it before the merge"
-    for checked, file_pattern in (
-        (".github", "*"),
-        (repository.relative_path_without_links(request.config), "requirements*"),
-    ):
+    config = repository.relative_path_without_links(request.config)
+    for checked, pattern in ((".github", "*"), (config, "requirements*")):
         before, after = (repository.files(ref, checked) for ref in (commit, str(repository.commit("HEAD"))))
-        for path in sorted({path for path, _ in before.items() ^ after.items()}):
-            if fnmatch(PurePosixPath(path).name, file_pattern):
-                yield path, f"{path}: {message}"
+        changed = {path for path, _ in before.items() ^ after.items() if fnmatch(PurePosixPath(path).name, pattern)}
+        yield from ((path, f"{path}: {message}") for path in sorted(changed))
     boards = [path for path in repository.files(commit, folder) if path.endswith("/leaderboard.json")]
     deleted = [path for path in boards if not any((repository.root / path).with_name(kept).exists() for kept in _KEPT)]
-    versions = [
-        read_version(path.parent, path.parent.name) for path in request.components.glob("*/prompt.md") if deleted
-    ]
-    renamed = {former for version in versions if version is not None for former in version.formerly}
+    folders = [path.parent for path in request.components.glob("*/prompt.md") if deleted]
+    versions = filter(None, (read_version(path, path.name) for path in folders))
+    renamed = {former for version in versions for former in version.formerly}
     for path in deleted:
         name = Path(path).parent.name
         if name not in renamed:
@@ -153,15 +150,11 @@ def _edited(request: LintRequest, repository: Repository, commit: str, folder: s
 
 
 def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[Model]) -> Iterator[str]:
-    """Yield the components, judges and metrics of the policy that do not exist."""
-    judges, ids = policy.judge, [model.id for model in models]
+    ids = [model.id for model in models]
     yield from unknown_names("policy.components", policy.components, components)
-    yield from unknown_names("policy.judge.trusted", judges.trusted, ids)
-    yield from unknown_names("policy.judge.panel.weights", judges.panel.weights, ids)
-    metrics = [
-        *policy.metrics,
-        *(name for policy_of_component in policy.components.values() for name in policy_of_component.metrics),
-    ]
+    yield from unknown_names("policy.judge.trusted", policy.judge.trusted, ids)
+    yield from unknown_names("policy.judge.panel.weights", policy.judge.panel.weights, ids)
+    metrics = chain(policy.metrics, *(part.metrics for part in policy.components.values()))
     unknown = unknown_names("metrics of the policy", metrics, [*METRICS, *REPRODUCIBILITY, *AMOUNTS])
     yield from (message for message in unknown if "did you mean" in message)  # imported results may have other metrics
 
@@ -171,7 +164,7 @@ def _all_names(components: Path) -> tuple[str, ...]:
     if sources_in(components):
         return tuple(component_names(components))
     if not components.is_dir():
-        raise ComponentError(f"{components} is not a folder; name the components with --components DIR")
+        raise ComponentError(f"{components} is not a folder; set the components folder with --components DIR")
     # git leaves results in the folder when it checks out a branch without the component
     marks = ("prompt.md", "schema.json", "leaderboard.json", "evals/*")
     files = [path for mark in marks for path in components.glob(f"*/{mark}") if path.name != "results"]
@@ -182,7 +175,6 @@ def _all_names(components: Path) -> tuple[str, ...]:
 
 
 def _problems_of_history(request: LintRequest, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
-    """Return the problems of a component's version, leaderboard and records."""
     if not is_component_name(name):  # loading the component reports the invalid name
         return []
     try:
@@ -194,19 +186,18 @@ def _problems_of_history(request: LintRequest, name: str, folder: str, past: Lib
 def _base_commit(request: LintRequest) -> str | None:
     """Return the commit of `--base`; print a warning if it does not exist or is not in the history of HEAD.
 
-    Return None without `--base`, or if the commit does not exist.
+    Return None if `--base` is not given or if the commit does not exist.
     """
     if request.base is None:
         return None
     repository = Repository(request.components)
-    commit = repository.commit(request.base)
+    commit, remark = repository.commit(request.base), ""
     if commit is None:
-        print(f"warning: no commit '{request.base}' here; changes are not checked", file=sys.stderr)
+        remark = f"no commit '{request.base}' here; changes are not checked"
     elif not repository.is_ancestor(commit, "HEAD"):
-        print(
-            f"warning: '{request.base}' is not in the history of HEAD; its additions count as removed here",
-            file=sys.stderr,
-        )
+        remark = f"'{request.base}' is not in the history of HEAD; its additions count as removed here"
+    if remark:
+        print(f"warning: {remark}", file=sys.stderr)
     return commit
 
 
@@ -225,10 +216,8 @@ def _touched(request: LintRequest, repository: Repository, commit: str, names: t
         # a component that declares its fixtures folder may use this one
         touched |= {name} if folder == folders[0] else {name, *sharing}
     if unchanged := len(names) - len(touched.intersection(names)):
-        message = (
-            f"{counted(unchanged, 'component')} of {len(names):,} unchanged since {request.base}, not checked again"
-        )
-        print(message, file=sys.stderr)
+        text = f"{counted(unchanged, 'component')} of {len(names):,} unchanged since {request.base}"
+        print(f"{text}, not checked again", file=sys.stderr)
     return tuple(name for name in names if name in touched)
 
 

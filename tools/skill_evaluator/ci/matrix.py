@@ -43,7 +43,7 @@ _SLOW_CALL_S = 10.0
 class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
     """The options of CI commands on a work tree: its folders, its configuration, and branches with more records."""
 
-    recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
+    recorded: tuple[str, ...] = rare("A branch with more records; repeatable.", (), metavar="REF")
 
     @cached_property
     def configuration(self) -> Configuration:
@@ -56,7 +56,7 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return the number that the records here and on the branches give a version that no prompt declares."""
+        """Return a version; if it is generated, with its number in the records of this clone and the branches."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = Repository(self.components), self.components / skill / "leaderboard.json"
@@ -98,13 +98,11 @@ class PlannedEvaluation:
 
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, CostEstimate]]:
         """Estimate the calls for these cases: one estimate for the model, and one for its judge, each with its id."""
-        requests = [(self.sizes, self.replicates)]
+        sizes = {case: self.sizes[case] for case in case_ids}
+        parts = [estimate(sizes, self.model, self.kind, self.replicates)]
         if self.beside is not None:
-            requests.append((self.sizes_beside, replicates_of_baseline(self.replicates)))
-        parts = [
-            estimate({case: sizes[case] for case in case_ids}, self.model, self.kind, replicates)
-            for sizes, replicates in requests
-        ]
+            sizes = {case: self.sizes_beside[case] for case in case_ids}
+            parts.append(estimate(sizes, self.model, self.kind, replicates_of_baseline(self.replicates)))
         estimates = [(self.model.id, sum_of(parts))]
         if self.judge is not None:
             cases = [self.cases[case_id] for case_id in case_ids]
@@ -212,7 +210,7 @@ def _merged(
 
 
 def outputs_of(plan: Plan) -> dict[str, Any]:
-    """Build the outputs of the planning job for the following jobs: the matrix, and the numbers of jobs and faults."""
+    """Return the outputs of the planning job by name: the matrix of jobs, and the numbers of jobs and faults."""
     runs = {run.id: run for run in plan.runs}
     matrix = [
         {
@@ -227,7 +225,7 @@ def outputs_of(plan: Plan) -> dict[str, Any]:
 
 
 def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
-    """Give each run its share of a cap on the total cost, in proportion to the run's maximum cost.
+    """Return the runs with their shares of a cap on the total cost, in proportion to their maximum costs.
 
     Raise PlanError if a run's price is unknown.
     """
@@ -239,20 +237,21 @@ def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[Plann
                 f"the cost cannot be capped because the price of '{run.model_id}' is unknown; "
                 "set price: {input, output} in models.yaml, or plan without this model"
             )
-    total = sum(run.cost_upper_usd or 0.0 for run in runs)
-    share = min(1.0, max_cost_usd / total) if total else 1.0
-    return [
-        run.model_copy(update={"max_cost_usd": math.floor((run.cost_upper_usd or 0.0) * share * 1e6) / 1e6})
-        for run in runs
-    ]
+    costs = [run.cost_upper_usd or 0.0 for run in runs]
+    share = min(1.0, max_cost_usd / sum(costs)) if any(costs) else 1.0
+    caps = [math.floor(cost * share * 1e6) / 1e6 for cost in costs]
+    return [run.model_copy(update={"max_cost_usd": cap}) for run, cap in zip(runs, caps, strict=True)]
 
 
 def with_limits(
     runs: Sequence[PlannedRun], jobs: Sequence[PlannedJob], configuration: Configuration
 ) -> list[PlannedRun]:
-    """Give each run its share of the rate limits of models and providers, which concurrent jobs divide."""
+    """Return the runs with their rate limits: concurrent jobs share the limits of a model and of a provider."""
     ceilings, models = configuration.settings.ceilings, {model.id: model for model in configuration.models}
-    models_of_run = {run.id: [models[model_id] for model_id in _models_of(run) if model_id in models] for run in runs}
+    models_of_run = {
+        run.id: [models[each] for each in (run.model_id, run.judge and run.judge.model_id) if each in models]
+        for run in runs
+    }
     called = [{model.id for run_id in job.runs for model in models_of_run[run_id]} for job in jobs]
     of_model = Counter(model_id for ids in called for model_id in ids)
     of_provider = Counter(provider for ids in called for provider in {models[model_id].provider for model_id in ids})
@@ -267,12 +266,8 @@ def with_limits(
     return shared
 
 
-def _models_of(run: PlannedRun) -> list[str]:
-    return [run.model_id, *([] if run.judge is None else [run.judge.model_id])]
-
-
 def key_variable_of(model: Model, kind: ProviderKind) -> str:
-    """Return the first variable that may hold a model's key; empty if the model needs no key."""
+    """Return the first variable that may hold a model's key; "" if the model needs no key."""
     return next(iter(secrets_for(model, kind)), "")
 
 
@@ -336,7 +331,7 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy, *
 
 
 def affordable(wanted: Sequence[PlannedEvaluation], cap_usd: float | None) -> list[PlannedEvaluation]:
-    """Remove the baselines, with a warning, if the cap is enough for the new versions but not for both."""
+    """Return the evaluations, without baselines (with a warning) if the cap is enough for the new versions only."""
     reduced = [replace(pair, beside=None, sizes_beside={}) for pair in wanted]
     without, with_baselines = (
         total_or_none(part.cost_upper_usd for pair in work for _, part in pair.estimates(pair.cases))

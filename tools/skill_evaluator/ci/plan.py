@@ -14,16 +14,12 @@ from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import (
     BASELINE,
-    CaseId,
     Commit,
-    ComponentName,
     Digest,
     FileName,
     Label,
     ModelId,
-    ReplicateCount,
     RunId,
-    ShardText,
     Timestamp,
     Usd,
     VersionText,
@@ -31,7 +27,7 @@ from skill_evaluator.identifiers import (
 from skill_evaluator.library.config import Limits
 from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.runner.journal import MANIFEST, Manifest, run_id_of
+from skill_evaluator.runner.journal import MANIFEST, Manifest, RunPlan, run_id_of
 from skill_evaluator.runner.prices import Forecast
 from skill_evaluator.runner.schedule import Shard, replicates_of_baseline
 from skill_evaluator.text import nearest
@@ -57,29 +53,17 @@ class PlannedJudge(FrozenModel):
     calls: NonNegativeInt
 
 
-class PlannedRun(FrozenModel):
-    """A component on a model, or a shard of its cases, each called `replicates` times; `cases` is id → digest.
+class PlannedRun(RunPlan):
+    """A run of the plan.
 
-    `not_applicable` has the reasons for the component's cases that are not applicable to this model, in any shard.
     `environment` is the CI environment that may hold the provider's key, `key_variable` the variable of the key ("" if
     the provider needs none). `max_cost_usd` is this run's share of the plan's cap, and `limits` its shares of the rate
     limits of its models and their providers. The costs include the judge's.
     """
 
     id: FileName
-    skill: ComponentName
-    skill_version: VersionText
-    model_id: ModelId
-    provider: Label
     environment: Label
     key_variable: str
-    shard: ShardText | None
-    replicates: ReplicateCount
-    seed: int
-    cases: dict[CaseId, Digest]
-    inputs: UsedInputs = (DOCUMENT,)
-    not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
-    digests: dict[str, Digest]
     cost_upper_usd: Usd | None
     max_cost_usd: Usd | None = None
     limits: dict[ModelId, Limits] = Field(default={}, exclude_if=lambda limits: not limits)

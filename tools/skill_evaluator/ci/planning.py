@@ -11,8 +11,16 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
-from skill_evaluator.ci.before_merge import changed_paths, refusals, refuse_code
-from skill_evaluator.ci.decisions import decide, decide_again, grouped, newest_of, recorded_boards
+from skill_evaluator.ci.decisions import (
+    changed_paths,
+    decide,
+    decide_again,
+    grouped,
+    newest_of,
+    recorded_boards,
+    refusals,
+    refuse_code,
+)
 from skill_evaluator.ci.matrix import (
     CiOptions,
     PlannedEvaluation,
@@ -67,13 +75,13 @@ class PlanRequest(CiOptions, PlatformOption, FormatOption):
     """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
 
     names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
-    base: str | None = option("Run MINOR and MAJOR bumps since this commit.", metavar="COMMIT")
+    base: str | None = option("Plan the MINOR and MAJOR bumps since this commit.", metavar="COMMIT")
     models: OnlyModels = ()
     replicates: int | None = option("Calls per case and model.", None, "-n")
-    seed: int | None = rare("Seed of the replicates' seeds.")
+    seed: int | None = rare("Seed from which each replicate's seed is drawn.")
     max_cost: float | None = option("Maximum cost of all jobs together.", metavar="USD")
-    pull_request: str | None = rare("Plan drafts of a pull request, by its merge commit.", metavar="COMMIT")
-    drift: bool = rare("Run the recorded versions again to detect drift.", False)
+    pull_request: str | None = rare("Plan drafts of the pull request with this merge commit.", metavar="COMMIT")
+    drift: bool = rare("Plan the recorded versions again, to detect drift.", False)
     dry_run: bool = rare("Plan jobs that make no call.", False)
 
 
@@ -117,7 +125,6 @@ def make_plan(request: PlanRequest) -> Plan:
 
 
 def _with_runs(plan: Plan, request: PlanRequest, changed: set[str]) -> Plan:
-    """Read the chosen components, and return the plan with their runs and jobs."""
     limits = request.configuration.settings.jobs
     max_cost = limits.max_cost if request.max_cost is None else request.max_cost
     wanted = affordable(list(_read_components(plan, request, changed)), max_cost)
@@ -136,7 +143,6 @@ def _with_runs(plan: Plan, request: PlanRequest, changed: set[str]) -> Plan:
 
 
 def _named(request: PlanRequest, models: Sequence[Model]) -> Iterator[OnModels]:
-    """Yield each named component, or all components if none is named, on each model."""
     names = request.names or component_names(request.components)
     if not names:
         raise PlanError(f"{request.components} holds no component; name its folder with --components DIR")

@@ -8,6 +8,7 @@ import datetime
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -22,6 +23,7 @@ from skill_evaluator.identifiers import moment
 from skill_evaluator.records.archive import with_rows
 from skill_evaluator.records.record import Record, parse_record, read_record
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
 _MAX_ATTEMPTS = 6
@@ -32,10 +34,12 @@ _MIN_WAIT_S = 0.5
 class PublishRequest(ComponentsOption, FormatOption):
     """The options of `publish`."""
 
-    collected: Path = argument("The folder that `collect` wrote.", Path("collected"))
-    mode: Literal["push", "branch", "pull-request"] = option("Push to --to, to --branch, or for review.", "push")
+    collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
+    mode: Literal["push", "branch", "pull-request"] = option(
+        "push: to --to; branch: to --branch; pull-request: to review.", "push"
+    )
     to: str = rare("The branch that is evaluated.", "main", metavar="BRANCH")
-    branch: str = rare("The data or review branch.", "skill-evaluator-records", metavar="BRANCH")
+    branch: str = rare("Branch for the records, or for the pull request.", "skill-evaluator-records", metavar="BRANCH")
     remote: str = rare("The remote to push to.", "origin")
 
     @property
@@ -58,7 +62,7 @@ class Published:
 
 
 def publish(request: PublishRequest) -> Published:
-    """Add collected records to a branch in one commit and push it; retry on top of a concurrent push."""
+    """Add collected records to a branch in one commit and push it. If the branch moved meanwhile, try again."""
     if not request.collected.is_dir():
         raise PlanError(f"{request.collected} is not a folder; name the folder that collect wrote")
     records, problems = read_records(request.collected)
@@ -72,8 +76,7 @@ def publish(request: PublishRequest) -> Published:
     return Published(records=ids, branch=request.target, commit=commit, problems=problems)
 
 
-def _message(records: Sequence[Record]) -> str:
-    """Build the message of the commit that adds the records."""
+def _commit_message(records: Sequence[Record]) -> str:
     runs = ", ".join(dict.fromkeys(f"{record.skill} {record.skill_version}" for record in records))
     head = f"Record {counted(len(records), 'evaluation')}: {runs}"
     lines = [
@@ -94,8 +97,7 @@ def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
     runs = outcome.get("runs") if isinstance(outcome, dict) else None
     if not isinstance(runs, list):
         raise PlanError(f"{path} lists no runs; name the folder that collect wrote")
-    records: list[Record] = []
-    problems: list[LeaderboardError] = []
+    records, problems = list[Record](), list[LeaderboardError]()
     for number, value in enumerate(runs):
         try:
             run = validated(RunOutcome, value, Path(f"runs[{number}] of {path}"), LeaderboardError)
@@ -112,13 +114,10 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
     record = read_record(path)
     if (record.skill, record.run_id) != (skill, run_id):
         raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}' of '{record.skill}'")
-    try:
-        is_ahead = moment(record.timestamp) > datetime.datetime.now(datetime.UTC) + MAX_CLOCK_SKEW
-    except (ValueError, TypeError):  # the time is invalid, or has no equivalent in UTC
-        is_ahead = True
-    if is_ahead:
-        raise LeaderboardError(f"timestamp '{record.timestamp}' in {path} is not a time in the past")
-    return record
+    with suppress(ValueError, TypeError):  # the time is invalid, or has no equivalent in UTC
+        if moment(record.timestamp) <= datetime.datetime.now(datetime.UTC) + MAX_CLOCK_SKEW:
+            return record
+    raise LeaderboardError(f"timestamp '{record.timestamp}' in {path} is not a time in the past")
 
 
 def publish_records(
@@ -141,7 +140,7 @@ def publish_records(
         parents, waiting, unreadable = _find_parents(repository, request, folder)
         tip = parents[-1] if parents else None
         files, problems = _derive_files(repository, tip, [*waiting, *records], folder)
-        commit = repository.add(parents, files, _message(records))
+        commit = repository.add(parents, files, _commit_message(records))
         if commit is None or repository.push(request.remote, commit, request.target):
             if problems := [*unreadable, *problems]:
                 raise LeaderboardError("; ".join(map(str, problems)))
@@ -179,12 +178,11 @@ def _find_parents(
         if fnmatch(path, "*/evals/records/*.json") and path not in existing
     }
     contents = repository.contents(missing.values())
-    waiting: list[Record] = []
-    problems: list[LeaderboardError] = []
+    waiting, problems = list[Record](), list[LeaderboardError]()
     for path, blob in missing.items():
         source = Path(f"{tip[:12]}:{path}")
-        text = contents[blob].decode("utf-8", "replace")
         try:
+            text = contents[blob].decode("utf-8", "replace")
             waiting.append(parse_record(parse_json(text, source, LeaderboardError), source))
         except LeaderboardError as problem:
             problems.append(problem)
@@ -202,36 +200,32 @@ def _derive_files(
 
     An existing record is kept. If a new complete record differs from it, that is a problem; incomplete ones may differ.
     """
-    by_skill: dict[str, dict[str, Record]] = {}
-    for record in records:
-        path = within(folder, f"{record.skill}/evals/records/{record.run_id}.json")
-        by_skill.setdefault(record.skill, {}).setdefault(path, record)
-    boards = {skill: within(folder, f"{skill}/leaderboard.json") for skill in by_skill}
-    paths = {*boards.values(), *(path for paths in by_skill.values() for path in paths)}
     tree = {} if tip is None else repository.files(tip, folder)
-    blobs = {path: blob for path, blob in tree.items() if path in paths}
-    contents = repository.contents(blobs.values())
-    existing = {path: contents[blob] for path, blob in blobs.items()}
     files: dict[str, bytes] = {}
     problems: list[LeaderboardError] = []
-    for skill, records_by_path in by_skill.items():
-        board = boards[skill]
-        rows = [record.row() for record in records_by_path.values() if record.has_row]
+    for skill, records_of_skill in by_key((record.skill, record) for record in records).items():
+        board = within(folder, f"{skill}/leaderboard.json")
+        by_path: dict[str, Record] = {}
+        for record in records_of_skill:
+            by_path.setdefault(within(folder, f"{skill}/evals/records/{record.run_id}.json"), record)
+        blobs = {path: tree[path] for path in (board, *by_path) if path in tree}
+        contents = repository.contents(blobs.values())
+        existing = {path: contents[blob] for path, blob in blobs.items()}
+        rows = [record.row() for record in by_path.values() if record.has_row]
         try:
             additions = with_rows(existing.get(board), Path(board), skill, rows)
         except LeaderboardError as problem:
             problems.append(problem)
             continue
         problems += additions.refused.values()
-        records_by_path = {
-            path: record for path, record in records_by_path.items() if record.run_id not in additions.refused
-        }
-        new = {path: json_text(record.model_dump(mode="json")).encode() for path, record in records_by_path.items()}
-        files |= {board: b"".join(additions.blocks)} if additions.blocks else {}
-        files |= {path: content for path, content in new.items() if path not in existing}
-        problems += [
-            LeaderboardError(f"{path} exists with different content; a record is never edited")
-            for path, record in records_by_path.items()
-            if record.complete and existing.get(path, new[path]) != new[path]
-        ]
+        if additions.blocks:
+            files[board] = b"".join(additions.blocks)
+        for path, record in by_path.items():
+            content = json_text(record.model_dump(mode="json")).encode()
+            if record.run_id in additions.refused:
+                continue
+            if path not in existing:
+                files[path] = content
+            elif record.complete and existing[path] != content:
+                problems.append(LeaderboardError(f"{path} exists with different content; a record is never edited"))
     return files, problems

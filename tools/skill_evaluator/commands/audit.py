@@ -1,15 +1,24 @@
-"""`skill-evaluator audit`: measure how much models fluctuate when the prompt around the task varies."""
+"""`skill-evaluator audit` and `scenarios`: measure how much models fluctuate when the prompt around the task varies."""
 
 import sys
 
 from skill_evaluator.api import Library
-from skill_evaluator.audit.report.calls import print_audit_runs, print_size
-from skill_evaluator.audit.report.page import print_audit, write_audit
-from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest
-from skill_evaluator.audit.run.drawing import AuditSize
+from skill_evaluator.audit.drawing import AuditSize
+from skill_evaluator.audit.family import FamilyVerdict
+from skill_evaluator.audit.page import print_audit, write_audit
+from skill_evaluator.audit.printing import print_audit_runs, print_family, print_size
+from skill_evaluator.audit.request import (
+    AuditReportRequest,
+    AuditRunRequest,
+    ScenariosCheckRequest,
+    ScenariosDraftRequest,
+)
 from skill_evaluator.display.options import folders_of, keywords_of
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
+from skill_evaluator.judges.prompting.judging import JudgeRunSize
+from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
+from skill_evaluator.text import counted
 
 EXAMPLES = {
     "audit_run": (
@@ -24,10 +33,24 @@ EXAMPLES = {
         "skill-evaluator audit report --without <scenario>",
         "skill-evaluator audit report --cube scores.csv --questions 100 --out report",
     ),
+    "scenarios_check": (
+        "skill-evaluator scenarios check",
+        "skill-evaluator scenarios check legal --format markdown",
+        "skill-evaluator scenarios check legal --trial audits/<id>",
+    ),
+    "scenarios_draft": (
+        'skill-evaluator scenarios draft --task "law" --model <model> --dry-run',
+        'skill-evaluator scenarios draft --task "law" --model <model> --max-cost 1',
+    ),
 }
 EXITS = {
     "audit_run": {4: "incomplete (it prints the command to go on)"},
     "audit_report": {4: "a model of the audit has no output"},
+    "scenarios_check": {
+        2: "invalid input, or a family that is not ready",
+        4: "a template that is not reviewed",
+    },
+    "scenarios_draft": {2: "invalid input, or an output that is not a family (nothing is written)", 4: "no output"},
 }
 
 
@@ -48,3 +71,29 @@ def audit_report(options: AuditReportRequest) -> int:
     if written := write_audit(reported):
         print(f"written to {reported.out}: {', '.join(path.name for path in written)}", file=sys.stderr)
     return EXIT_INCOMPLETE if reported.absent else EXIT_OK
+
+
+_EXIT_OF: dict[FamilyVerdict, int] = {
+    "ready": EXIT_OK,
+    "not ready": EXIT_USER_ERROR,
+    "not reviewed": EXIT_INCOMPLETE,
+}
+
+
+def scenarios_check(options: ScenariosCheckRequest) -> int:
+    """Check whether scenarios are ready for an audit; shows the scores of a trial. Makes no call."""
+    check = Library(**folders_of(options)).audits.check_scenarios(**keywords_of(options, ScenariosCheckRequest))
+    print_family(check, options.format, options)
+    return _EXIT_OF[check.verdict]
+
+
+def scenarios_draft(options: ScenariosDraftRequest) -> int:
+    """Draft scenarios for a domain with a model; marked as unreviewed. Overwrites nothing."""
+    library = Library(config=options.config)
+    drafted = library.judge.scenarios(**keywords_of(options, ScenariosDraftRequest), watch=watch)
+    if isinstance(drafted, JudgeRunSize):
+        return print_judged(drafted, options.format)
+    check = library.audits.check_scenarios(drafted.name)
+    print_family(check, options.format)
+    print(f"{counted(len(check.scenarios), 'scenario')} written to {drafted}, not reviewed yet", file=sys.stderr)
+    return EXIT_OK

@@ -6,7 +6,7 @@ from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed, leave_out
 from skill_evaluator.display.options import ConfigOption, PlatformOption, SkipInvalid, folders_of, keywords_of, options
 from skill_evaluator.errors import EXIT_OK, refuse
-from skill_evaluator.judges.workflows.case_drafting import CasesDraftRequest
+from skill_evaluator.judges.workflows.requests import CasesDraftRequest
 from skill_evaluator.library.case_table import CaseTable
 from skill_evaluator.reports.judge_results import print_drafted_cases
 from skill_evaluator.reports.live import watch
@@ -41,8 +41,6 @@ def cases_draft(options: CasesDraftRequest) -> int:
 
 @options
 class CasesImportOptions(CaseTable):
-    """The options of `cases import`."""
-
     skip_invalid: SkipInvalid = False
 
 

@@ -1,39 +1,212 @@
-"""`skill-evaluator evaluate`: run prompts on their cases and models; the command line imports this module when used."""
+"""`skill-evaluator evaluate`, `try`, `switch` and `mutate`: run prompts, show the results and return the exit code."""
 
+import sys
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
-from skill_evaluator.commands.evaluating import measure, measure_many, measure_planned
-from skill_evaluator.display.options import Full, options, rare
-from skill_evaluator.evaluation.dry_run import dry_run
-from skill_evaluator.evaluation.request import ManyRequest
-from skill_evaluator.reports.planning import print_dry_run
-
-EXAMPLES = (
-    "skill-evaluator evaluate --max-cost 5",
-    "skill-evaluator evaluate <component> --dry-run",
-    "skill-evaluator evaluate <component> --model <model> --replicates 2",
-    "skill-evaluator evaluate <component> --recorded-baseline",
-    "skill-evaluator evaluate <component> --failing",
-    "skill-evaluator evaluate <component> --resume",
+from skill_evaluator.api import Library
+from skill_evaluator.ci.plan import planned_request, read_plan
+from skill_evaluator.commands.options import agreed
+from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.options import (
+    SKILL,
+    Cases,
+    Full,
+    LibraryOptions,
+    LimitsOption,
+    OnlyModels,
+    argument,
+    flag,
+    folders_of,
+    keywords_of,
+    option,
+    options,
+    rare,
+    words_of,
 )
-EXITS = {3: "regression", 4: "incomplete run, another model answered, or a verdict of policy.fail_on"}
+from skill_evaluator.display.pages import print_page
+from skill_evaluator.errors import (
+    EXIT_BUG,
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    EXIT_REGRESSED,
+    EXIT_USER_ERROR,
+    NotEvaluatedError,
+    RunError,
+    SkillEvaluatorError,
+)
+from skill_evaluator.evaluation.dry_run import dry_run
+from skill_evaluator.evaluation.many import evaluate_many, plan_many
+from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate_at_each_save
+from skill_evaluator.evaluation.pipeline import evaluate as run_evaluation
+from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
+from skill_evaluator.library.scenarios import SCHEMA_ALONE
+from skill_evaluator.records.archive import entry_of
+from skill_evaluator.records.selection import skipped_run_notes
+from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page, write_report
+from skill_evaluator.reports.live import watch
+from skill_evaluator.reports.many import many_json, many_page, mutation_page, print_planned, switch_json, switch_page
+from skill_evaluator.reports.planning import print_dry_run
+from skill_evaluator.runner.session import print_resume_command
+
+EXAMPLES = {
+    "evaluate": (
+        "skill-evaluator evaluate --max-cost 5",
+        "skill-evaluator evaluate <component> --dry-run",
+        "skill-evaluator evaluate <component> --model <model> --replicates 2",
+        "skill-evaluator evaluate <component> --recorded-baseline",
+        "skill-evaluator evaluate <component> --failing",
+        "skill-evaluator evaluate <component> --resume",
+    ),
+    "try_": (
+        "skill-evaluator try <component>",
+        "skill-evaluator try <component> --case 'clean-*' -n 2",
+        "skill-evaluator try <component> --watch --max-cost 0.50",
+    ),
+    "switch": (
+        "skill-evaluator switch <model> <model> --dry-run",
+        "skill-evaluator switch <model> <model> <component>",
+    ),
+    "mutate": (
+        "skill-evaluator mutate <component> --model <model> --dry-run",
+        "skill-evaluator mutate <component> --model <model> --max-cost 2",
+    ),
+}
+EXITS = {
+    "evaluate": {3: "regression", 4: "incomplete run, another model answered, or a verdict of policy.fail_on"},
+    "try_": {3: "regression", 4: "incomplete run, or another model answered"},
+    "switch": {3: "a component regressed with the new model", 4: "a component could not be compared"},
+    "mutate": {4: "a mutant is undecided (the same command resumes)"},
+}
 
 
 @options
 class EvaluateOptions(ManyRequest):
-    """The options of `evaluate`."""
-
     full: Full = False
-    plan: Path = rare("With --planned: the plan.", Path("plan.json"), metavar="FILE")
-    planned: str | None = rare("Run, or resume, the run of this id in --plan.", metavar="RUN")
+    plan: Path = rare("With --planned: the file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
+    planned: str | None = rare("Make or resume the run of the plan that has this id.", metavar="RUN")
 
 
 def evaluate(options: EvaluateOptions) -> int:
     """Run a prompt on its cases and models; score the outputs and record the result."""
     if options.planned:
-        return measure_planned(options, options.format, options.plan, options.planned)
-    if options.is_many:
-        return measure_many(options, options.format)
+        plan = read_plan(options.plan)
+        options = planned_request(options, plan, plan.run(options.planned))
+    elif options.is_many:
+        return _evaluate_many(options)
     if options.dry_run:
         return print_dry_run(dry_run(options), options.format)
-    return measure(options, options.format, full=options.full)
+    return _show(run_evaluation(options, watch, write_report), options, full=options.full)
+
+
+@options
+class TryOptions(LimitsOption, LibraryOptions):
+    skill: str = argument(SKILL, metavar="COMPONENT")
+    cases: Cases = ()
+    replicates: int = option("Calls per case and model.", 3, "-n")
+    models: OnlyModels = ()
+    full: Full = False
+    watch: bool = flag("Evaluate after every save; at most 200 calls in all.")
+    results: Path | None = rare("Folder for runs; default: in the component.", metavar="DIR")
+
+
+def try_(options: TryOptions) -> int:
+    """Evaluate the prompt on disk without recording it; show the verdict and the outputs that changed.
+
+    The outputs stay in the run folder, so that `explain` can show them.
+    """
+    passed_on = options.__dataclass_fields__.keys() - {"full", "watch"}
+    values = {name: getattr(options, name) for name in passed_on}
+    request = EvaluationRequest(**values, draft=True, leaderboard=False)
+    if not options.watch:
+        return _show(run_evaluation(request, watch, write_report), request, full=options.full, show_changes=True)
+    code = EXIT_INCOMPLETE
+    for done in evaluate_at_each_save(request, watch, write_report):
+        code = _show(done, request, full=options.full, show_changes=True)
+    return code
+
+
+def switch(options: SwitchRequest) -> int:
+    """Compare two models on every component; both are called in the same minutes.
+
+    The results are recorded. If the old model does not answer, its newest record is used.
+    """
+    result = Library(**folders_of(options)).switch(**keywords_of(options, SwitchRequest), watch=watch)
+    folders = words_of(options)
+    print_page(options.format, json=lambda: switch_json(result, folders), page=lambda: switch_page(result, folders))
+    return result.exit_code
+
+
+def mutate(options: MutationRequest) -> int:
+    """Remove parts of a prompt, show whether the cases notice.
+
+    Each sentence, bullet and section is removed once. All mutants are called interleaved with the whole prompt. Nothing
+    is recorded; the outputs stay in one folder, and the same command resumes there without repeating a call.
+    """
+    result = Library(**folders_of(options)).mutate(**keywords_of(options, MutationRequest), watch=watch)
+    value = {**result.model_dump(mode="json"), "score": result.score}
+    print_page(options.format, json=lambda: value, page=lambda: mutation_page(result))
+    if result.dry_run or not result.count("undecided"):
+        return EXIT_OK
+    print("the same command resumes where this one stopped, and repeats no call", file=sys.stderr)
+    return EXIT_INCOMPLETE
+
+
+def _show(done: EvaluationResult, request: EvaluationRequest, *, full: bool, show_changes: bool = False) -> int:
+    site = Site(done.inputs.settings.site.address)
+    changes = done.changed_outputs() if show_changes else []
+    page = evaluation_page(done, changes, words_of(request), site)
+    print_page(request.format, json=lambda: evaluation_json(done, changes), page=lambda: page, full=full)
+    if done.verdict is None:
+        _warn_without_verdict(done, show_changes=show_changes)
+    print_resume_command(done.resume_command())
+    if done.problems:
+        raise done.problems[0]
+    return _code(Library(**folders_of(request)), done)
+
+
+def _evaluate_many(request: ManyRequest) -> int:
+    """Show the cost of several components, evaluate them after confirmation, and return the worst exit code."""
+    library = Library(**folders_of(request))
+    planned = plan_many(request)
+    print_planned(planned)
+    done: Mapping[str, EvaluationResult | SkillEvaluatorError] = {}
+    if planned.ready and not request.dry_run:
+        if request.max_cost is None and not agreed("Make these calls?", yes=request.yes):
+            raise RunError("no call was made; set a cap with --max-cost USD, or use --yes to run without a cap")
+        done = evaluate_many(request, planned, watch, write_report)
+    if done or request.format == "json":
+        folders = words_of(request)
+        page = partial(many_page, done, planned, folders)
+        print_page(request.format, json=lambda: many_json(done, planned), page=page)
+    broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
+    codes = [_code(library, each) for each in (*done.values(), *broken)]
+    codes += [EXIT_USER_ERROR for plan in planned.ready if plan.problems and request.dry_run]
+    codes = codes or [EXIT_INCOMPLETE] * bool(planned.left_out and not request.dry_run)  # nothing was measured
+    return next(
+        (code for code in (EXIT_BUG, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK
+    )
+
+
+def _code(library: Library, done: EvaluationResult | SkillEvaluatorError) -> int:
+    if isinstance(done, SkillEvaluatorError):
+        return done.exit_code
+    if done.problems:
+        return done.problems[0].exit_code
+    scored = (run.record for run in done.finished if not (run.record.is_final and entry_of(run.record).is_baseline))
+    if not all(record.complete for record in scored):
+        return EXIT_INCOMPLETE
+    return EXIT_OK if done.verdict is None else library.exit_code([done.verdict])
+
+
+def _warn_without_verdict(done: EvaluationResult, *, show_changes: bool) -> None:
+    name = done.inputs.component.name
+    for record in done.judged:
+        notes = [*skipped_run_notes(done.archive.entries, entry_of(record), None), record.served_note]
+        for note in filter(None, notes):
+            print(f"warning: {note}", file=sys.stderr)
+    if done.inputs.request.scenario == SCHEMA_ALONE and done.judged:
+        print(f"evaluate {name} without --no-prompt, too, to see what the prompt adds", file=sys.stderr)
+    if show_changes and done.judged:
+        print(f"there is no complete record to compare with: evaluate {name} first", file=sys.stderr)

@@ -1,27 +1,36 @@
-"""`skill-evaluator init`: write the files that evaluations require. Existing files are not changed."""
+"""`skill-evaluator init`, `demo` and `schemas`: write the files of a library. Existing files are not changed."""
 
+import contextlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.prompt import IntPrompt
 from rich.text import Text
 
 from skill_evaluator.api import Library
 from skill_evaluator.api.ci import ContinuousIntegration
+from skill_evaluator.api.schemas import write_schemas
 from skill_evaluator.ci.layout import InitRequest
 from skill_evaluator.commands.options import agreed
-from skill_evaluator.display.options import CONFIG
+from skill_evaluator.display.options import CONFIG, argument, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import show
-from skill_evaluator.errors import EXIT_OK
+from skill_evaluator.errors import EXIT_OK, ConfigError
+from skill_evaluator.files import replace_text
+from skill_evaluator.library.scaffolding import DEMO, DEMO_VERSIONS, demo_files, demo_version
 from skill_evaluator.reports.lint import adoption_sheet, declared_words
 from skill_evaluator.text import counted
 
-EXAMPLES = (
-    "skill-evaluator init --name invoice-extraction",
-    "skill-evaluator init --adopt",
-    "skill-evaluator init --workflows",
-)
+EXAMPLES = {
+    "init": (
+        "skill-evaluator init --name invoice-extraction",
+        "skill-evaluator init --adopt",
+        "skill-evaluator init --workflows",
+    ),
+    "demo": ("skill-evaluator demo", "skill-evaluator demo /tmp/tour"),
+    "schemas": ("skill-evaluator schemas .evaluator/schemas",),
+}
 _NEXT = """
 Next: skill-evaluator evaluate {name} --dry-run
 Then put your prompt, schema and fields into components/{name}, your cases into fixtures/{name}/cases
@@ -30,6 +39,16 @@ and your models into .evaluator/models.yaml: skill-evaluator evaluate {name} --m
 _NEXT_OF_WORKFLOWS = """
 On GitHub a push to {branch} that brings a component, or raises its version by MINOR or MAJOR, is evaluated.
 `skill-evaluator doctor` says which keys and settings are missing, and how to add them. More: docs/ci.md.
+"""
+_NEXT_OF_DEMO = """{folder}: three versions of '{skill}', two models, {replicates} outputs for each receipt.
+No call was made.
+
+Is the second version worse? How did each version score? What went wrong?
+  cd {folder}
+  skill-evaluator compare {skill} --candidate 1.1.0 --model example-large
+  skill-evaluator history {skill}
+  skill-evaluator explain --case booking \\
+    {run}
 """
 _NEXT_OF_ADOPTED = "\nNext: {} .evaluator/models.yaml{}, then: skill-evaluator evaluate --max-cost 1"
 _WORKFLOWS = "`skill-evaluator init {}` adds the workflows of GitHub."
@@ -80,17 +99,51 @@ def _adopt(options: InitRequest) -> None:
         judge = " and your judge into .evaluator/settings.yaml" if proposal.sentences else ""
         print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in", judge))
         if local:
-            print("Until then the small local model of that file is called; its first call downloads 93 MB.")
+            print("Until then the small local model in that file is called; its first call downloads 93 MB.")
         if not options.workflows:
             print(_WORKFLOWS.format("--adopt --workflows --yes"))
     else:
-        print("nothing was written; --yes writes the proposed files" if count else "nothing is to be written")
+        print("nothing was written; --yes writes the proposed files" if count else "nothing is missing")
 
 
 def _choose(name: str, parts: Sequence[str]) -> str | None:
-    """Ask which part of a schema describes the output."""
-    print(f"Which part of its schema does {visible(name)} answer with? 0: none of these")
+    print(f"Which part of the schema of {visible(name)} describes its output? 0: none of these")
     for number, part in enumerate(parts, 1):
         print(f"{number}: {visible(part)}")
     number = IntPrompt.ask("Number", default=0)
     return parts[number - 1] if 0 < number <= len(parts) else None
+
+
+@options
+class DemoOptions:
+    folder: Path = argument("An empty or new folder.", Path("demo"))
+
+
+def demo(options: DemoOptions) -> int:
+    """Create a small prompt library; it has three recorded versions of a prompt.
+
+    Makes no call: the outputs are shipped, and scored when the library is created.
+    """
+    if options.folder.exists() and (not options.folder.is_dir() or any(options.folder.iterdir())):
+        raise ConfigError(f"{options.folder} is not empty; remove it, or name a new folder: skill-evaluator demo DIR")
+    for day, version in enumerate(DEMO_VERSIONS, 1):
+        for path, text in {**demo_files(), **demo_version(version)}.items():
+            replace_text(options.folder / path, text)
+        with contextlib.chdir(options.folder):
+            Library().evaluate(DEMO, invocation=f"2026010{day}T090000Z-00000{day}")
+    run = f"20260102T090000Z-000002-{DEMO}-example-large"
+    replicates = Library(config=options.folder / CONFIG).settings.replicates
+    print(_NEXT_OF_DEMO.format(folder=options.folder, skill=DEMO, replicates=replicates, run=run), end="")
+    return EXIT_OK
+
+
+@options
+class SchemasOptions:
+    folder: Path = argument("The folder to write to.", CONFIG / "schemas")
+
+
+def schemas(options: SchemasOptions) -> int:
+    """Write the JSON Schemas of all file formats."""
+    for path in write_schemas(options.folder):
+        print(path)
+    return EXIT_OK

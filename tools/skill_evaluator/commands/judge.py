@@ -112,8 +112,6 @@ def judge_rubric(options: RubricDraftRequest) -> int:
 
 @options
 class JudgeLintOptions(PlatformOption, LibraryOptions):
-    """The options of `judge lint`."""
-
     files: tuple[Path, ...] = argument("Rubrics; default: all of .evaluator/rubrics.", (), "FILE")
 
 
@@ -133,10 +131,8 @@ def judge_lint(options: JudgeLintOptions) -> int:
 
 @options
 class JudgePinOptions(LibraryOptions):
-    """The options of `judge pin`."""
-
     run: str = argument("A run folder, or the id of a run in evals/results.")
-    cases: tuple[str, ...] = option("Only the outputs of these cases; repeatable.", (), "--case", metavar="GLOB")
+    cases: tuple[str, ...] = option("Only outputs of cases whose id matches; repeatable.", (), "--case", metavar="GLOB")
 
 
 def judge_pin(options: JudgePinOptions) -> int:

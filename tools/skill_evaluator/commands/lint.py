@@ -1,31 +1,38 @@
-"""`skill-evaluator lint`: check components with all their cases, and show how each field is scored, and why.
-
-The problems of all components are printed before the command fails.
-"""
+"""`skill-evaluator lint` and `doctor`: check a library and its set-up."""
 
 import sys
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.linting import LintRequest
-from skill_evaluator.display.options import flag, folders_of, keywords_of, options
+from skill_evaluator.display.options import ConfigOption, FormatOption, flag, folders_of, keywords_of, options
+from skill_evaluator.display.pages import page_of, print_page
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
+from skill_evaluator.reports.ci import doctor_blocks
 from skill_evaluator.reports.lint import mark_linted, not_evaluated, print_linted
 from skill_evaluator.text import counted
 
-EXAMPLES = ("skill-evaluator lint <component>", "skill-evaluator lint --base origin/main")
-EXITS = {2: "invalid input, or a component with an error"}
+EXAMPLES = {
+    "lint": ("skill-evaluator lint <component>", "skill-evaluator lint --base origin/main"),
+    "doctor": ("skill-evaluator doctor", "skill-evaluator doctor --format json"),
+}
+EXITS = {
+    "lint": {2: "invalid input, or a component with an error"},
+    "doctor": {0: "no problem found", 4: "a problem; the output says what to do"},
+}
 
 
 @options
 class LintOptions(LintRequest):
-    """The options of `lint`."""
-
-    strict: bool = flag("Fail if a component or case is not evaluated.")
+    strict: bool = flag("Also fail on cases that are not evaluated yet.")
 
 
 def lint(options: LintOptions) -> int:
-    """Check components and all their cases; show how every field is compared, and why."""
+    """Check components and all their cases; show how every field is compared, and why.
+
+    With --base, only changed components are checked, and also that a changed prompt has a higher version and that
+    records are only added.
+    """
     linted = Library(**folders_of(options)).lint(**keywords_of(options, LintRequest))
     print_linted(linted, options.format)
     mark_linted(linted, options.platform)
@@ -40,3 +47,19 @@ def lint(options: LintOptions) -> int:
         return EXIT_OK
     print(f"error: {visible('; '.join(wrong))}", file=sys.stderr)
     return EXIT_USER_ERROR
+
+
+@options
+class DoctorOptions(ConfigOption, FormatOption):
+    """The options of `doctor`."""
+
+
+def doctor(options: DoctorOptions) -> int:
+    """Check the set-up; the key of each model here and in CI, one call to it, git, placeholders and workflows.
+
+    Keys here are environment variables. Those in CI are secrets, whose names `gh` lists if it is logged in; without it
+    the command says that it could not look. No key is shown. Each model with a key here gets one short call.
+    """
+    report = Library(**folders_of(options)).doctor()
+    print_page(options.format, json=lambda: report, page=lambda: page_of("the set-up", doctor_blocks(report)))
+    return EXIT_INCOMPLETE if report.problems else EXIT_OK

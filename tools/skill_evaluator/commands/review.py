@@ -31,8 +31,6 @@ EXAMPLES = {
 
 @options
 class ReviewCasesOptions(ComponentsOption, FixturesOption, ConfigOption):
-    """The options of `review cases`."""
-
     skill: str = argument("The component.", metavar="COMPONENT")
     accept: tuple[str, ...] = option("Accept these cases: an id or a pattern; repeatable.", (), metavar="ID")
 
@@ -55,8 +53,6 @@ def review_cases(options: ReviewCasesOptions) -> int:
 
 @options
 class ReviewServeOptions(ConfigOption):
-    """The options of `review serve`."""
-
     reviewer: str = option("The reviewer's name; default: the page asks.", "", metavar="NAME")
     port: int = option("Port of the page; 0: any free one.", 0, min=0, max=65535)
 
@@ -79,12 +75,10 @@ def review_serve(options: ReviewServeOptions) -> int:
 
 @options
 class ReviewAddOptions(ConfigOption):
-    """The options of `review add`."""
-
-    file: Path = argument("JSON Lines: id and two outputs.")
-    sample: int | None = option("Queue N random items.", min=1)
+    file: Path = argument("JSON Lines with an id and two outputs.")
+    sample: int | None = option("Queue only N random pairs.", min=1)
     seed: int = rare("Seed of the sample.", 0)
-    dimensions: tuple[str, ...] = option("A dimension to compare in; repeatable.", (), metavar="NAME")
+    dimensions: tuple[str, ...] = option("Dimension that reviewers compare; repeatable.", (), metavar="NAME")
 
 
 def review_add(options: ReviewAddOptions) -> int:
@@ -101,9 +95,7 @@ def review_add(options: ReviewAddOptions) -> int:
 
 @options
 class ReviewExportOptions(ConfigOption):
-    """The options of `review export`."""
-
-    labels: Path = option("The file of labels, which `judge calibrate` reads.", ..., metavar="FILE")
+    labels: Path = option("The file of labels to extend; `judge calibrate` reads it.", ..., metavar="FILE")
 
 
 def review_export(options: ReviewExportOptions) -> int:

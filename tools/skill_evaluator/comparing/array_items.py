@@ -13,18 +13,17 @@ from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field, FieldPlan
 from skill_evaluator.text import canonical_json, frozen, with_nfc_keys
 
-_CONTAINERS = (dict, list)
 Steps = tuple[Hashable, ...]
 Leaf = tuple[Steps, Hashable, float]
 T = TypeVar("T")
 
 
 class ItemLeaves(NamedTuple):
-    """The leaves of an array item as (steps from the item, canonical value, weight).
+    """The leaves of one array item.
 
-    If `plain`, the weight that two items share is the weight of their common leaves. Otherwise the item contains an
-    array whose items need pairing, here represented by one leaf, or a leaf compared with tolerance, here unequal to
-    all others.
+    A leaf is (keys and indexes below the item, canonical value, weight). If two items are `plain`, they match with the
+    total weight of their common leaves. An item is not plain if it has an array that requires pairing, represented by
+    one leaf, or a leaf with a tolerance, represented as unequal to all other leaves.
     """
 
     leaves: frozenset[Leaf]
@@ -32,7 +31,7 @@ class ItemLeaves(NamedTuple):
 
 
 class MemoizedValue:
-    """A value with cached intermediate results of its comparison."""
+    """A value of a comparison, with cached results for its items and arrays."""
 
     def __init__(self, value: Any, plan: FieldPlan) -> None:
         self.value = plan.with_numbers(value)
@@ -40,7 +39,7 @@ class MemoizedValue:
         self._kept: dict[tuple[Callable[..., Any], int, str], Any] = {}
 
     def once(self, work: Callable[..., T], part: Any, field: Field, *arguments: Any) -> T:
-        """Return the cached result of `work` for a part of this value, such as an item or an array."""
+        """Return `work(part, field, *arguments)`, cached. `part` is an item or an array inside this value."""
         key = (work, id(part), field.path)
         cached: T | None = self._kept.get(key)
         if cached is None:
@@ -54,7 +53,7 @@ class MemoizedValue:
 
     @cached_property
     def item_counts(self) -> Mapping[str, Counter[Hashable]]:
-        """The counts of items by array path; arrays inside array items are pooled.
+        """The number of equal items by array path and item identity; arrays inside array items are pooled.
 
         An item without any of its key fields is identified by its whole value.
         """
@@ -73,14 +72,14 @@ class MemoizedValue:
 
 
 def pairs_by_best(rule: FieldRule, field: Field) -> bool:
-    """Return whether pairing requires an assignment of all items: for `best`, and for scalars with a tolerance."""
+    """Return whether an array is paired by assignment: with `best`, and with `set` if its leaves have a tolerance."""
     return rule.align == "best" or (
         rule.align == "set" and field.item.rule is not None and not field.item.rule.exact_equality
     )
 
 
 def identities(items: list[Any], field: Field, rule: FieldRule) -> list[Hashable]:
-    """Return the identity of each array item: the canonical values of its key fields, or of the whole item."""
+    """Return the identity of each array item, in order: the canonical values of its key fields or of the item."""
     if rule.align != "key":
         return _canonicals(items, field.item)
     keys = [
@@ -100,24 +99,14 @@ def key_value(item: Any, key: str) -> Any:
 
 
 def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
-    """Yield every array in a value. It is `FieldPlan.walk` without leaves, for speed."""
-    stack = [(value, plan.field(""))]
-    while stack:
-        value, field = stack.pop()
-        if field.rule is not None:
-            continue
-        if isinstance(value, dict):
-            if any(isinstance(child, _CONTAINERS) for child in value.values()):
-                stack += [(child, field.child(name)) for name, child in with_nfc_keys(value).items()]
-        elif isinstance(value, list):
-            yield field, value
-            stack += [(child, field.item) for child in value]
+    """Yield the field and the items of every array inside a value, except arrays that are compared as a whole."""
+    return ((field, part) for field, part in plan.walk(value) if field.rule is None and isinstance(part, list))
 
 
 def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], dict[str, int]]:
-    """Map leaf paths to canonical values, and array paths to their numbers of items.
+    """Return the canonical values by leaf path, and the numbers of items by array path.
 
-    Several values of one path become their multiset.
+    If a leaf path has several values, its value is their multiset.
     """
     forms: defaultdict[str, list[Hashable]] = defaultdict(list)
     lengths: dict[str, int] = {}
@@ -129,7 +118,7 @@ def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], di
 def _gather_values(
     value: Any, field: Field, star: Steps, forms: Mapping[str, list[Hashable]], lengths: dict[str, int]
 ) -> None:
-    """Collect the values below a value; `star` has the keys for each `*` of the path, which keep values apart."""
+    """Add values to `forms` and array lengths to `lengths`, by path. `star` has the keys for each `*` of the path."""
     if field.rule is None and isinstance(value, dict):
         for key, child in with_nfc_keys(value).items():
             if child is not None:
@@ -149,14 +138,10 @@ def _canonicals(values: Iterable[Any], field: Field) -> list[Hashable]:
 
 
 def item_leaves(items: list[Any], field: Field) -> list[ItemLeaves]:
-    """Return the leaves of each array item."""
-    return [_leaves(item, field.item) for item in items]
-
-
-def _leaves(item: Any, field: Field) -> ItemLeaves:
-    leaves: list[Leaf] = []
-    plain = _gather_leaves(item, field, (), leaves)
-    return ItemLeaves(frozenset(leaves), plain)
+    """Return the leaves of each item of the array at a field."""
+    leaves_by_item: list[list[Leaf]] = [[] for _ in items]
+    plain = [_gather_leaves(item, field.item, (), leaves) for item, leaves in zip(items, leaves_by_item, strict=True)]
+    return [ItemLeaves(frozenset(leaves), each) for leaves, each in zip(leaves_by_item, plain, strict=True)]
 
 
 def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]) -> bool:
@@ -173,7 +158,7 @@ def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]
         if rule.align == "ordered":
             for index, item in enumerate(value):
                 plain &= _gather_leaves(item, field.item, (*steps, index), collected)
-        elif items := Counter(leaves for item in value if (leaves := _leaves(item, field.item).leaves)):
+        elif items := Counter(item.leaves for item in item_leaves(value, field) if item.leaves):
             plain = False
             collected.append((steps, frozenset(items.items()), 0.0))
     elif field.by_closeness:
@@ -186,9 +171,9 @@ def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]
 
 
 def text_of(value: Any, field: Field) -> str:
-    """Return the canonical text of a value, with keys and the items of unordered arrays sorted.
+    """Return a text that is equal for equal values, in any order of keys and of the items of unordered arrays.
 
-    It serves as a stable sort key of items. Recursive, one frame per level of nesting.
+    Array items are sorted by it. Recursive, one frame per level of nesting.
     """
     if field.rule is None and isinstance(value, dict):
         members = with_nfc_keys(value)

@@ -8,6 +8,7 @@ import datetime
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
@@ -15,9 +16,8 @@ from typing import Any
 
 from skill_evaluator import plugins
 from skill_evaluator.comparing.declarations import COMPARATOR_GROUP, FieldRule
-from skill_evaluator.comparing.similarity import token_f1
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.text import frozen, nearest, normalise, without_punctuation
+from skill_evaluator.text import frozen, nearest, normalise, without_punctuation, words
 
 _NOT_AMOUNT = re.compile(r"[^\d.,]|[.,](?!\s*\d)|(?<=[^\W\d_])[.,]")  # includes the point of «Rs.» and of «5.-»
 _MINUS = re.compile(r"(?<![.,])[-−]")
@@ -29,8 +29,8 @@ _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 class Comparator:
     """A comparator: `canonical` returns a hashable form; `close` decides on two raw values under a tolerance.
 
-    Both take any JSON value except null. `close` is reflexive and symmetric, is true for equal canonical forms and
-    depends only on these forms. It is called only if the rule has a tolerance or threshold.
+    Both take any JSON value except null. `close` must be reflexive and symmetric, be true for equal canonical forms and
+    depend only on these forms. It is called only if the rule has a tolerance or threshold.
     """
 
     canonical: Callable[[Any, FieldRule], Hashable]
@@ -39,7 +39,7 @@ class Comparator:
 
 @cache
 def comparator(name: str) -> Comparator:
-    """Return a shipped or plugin comparator by name. Raise ComponentError if it is unknown."""
+    """Return the comparator with this name, shipped or of a package. Raise ComponentError if it is unknown."""
     if name in COMPARATORS:
         return COMPARATORS[name]
     added = plugins.load(COMPARATOR_GROUP, name, Comparator)
@@ -51,13 +51,7 @@ def comparator(name: str) -> Comparator:
 
 
 def equal(truth: Any, output: Any, rule: FieldRule) -> bool:
-    """Return whether two leaves are equal under a rule. Null equals only null.
-
-    >>> equal("ACME  Ltd.", "acme ltd", FieldRule(compare="string", casefold=True, ignore_punctuation=True))
-    True
-    >>> equal(9, 9.004, FieldRule(compare="number", tolerance=0.005))
-    True
-    """
+    """Return whether two leaves are equal under a rule, including its tolerance or threshold. Null equals only null."""
     if truth is None or output is None:
         return truth is output
     by = comparator(rule.compare or "exact")
@@ -67,7 +61,7 @@ def equal(truth: Any, output: Any, rule: FieldRule) -> bool:
 
 
 def canonical(value: Any, rule: FieldRule) -> Hashable:
-    """Return the canonical form of a leaf under a rule."""
+    """Return the hashable form of a leaf under a rule. Without a tolerance, leaves with equal forms are equal."""
     return comparator(rule.compare or "exact").canonical(value, rule)
 
 
@@ -118,7 +112,7 @@ def amount(text: str) -> float | None:
 
 
 def read_number(text: str) -> int | float | str:
-    """Parse a text in JSON's number format; return any other text unchanged.
+    """Return the number in a text of JSON's number format. Return any other text unchanged.
 
     >>> read_number("4.750"), read_number("1E+2"), read_number("007"), read_number("4 kg")
     (4.75, 100.0, '007', '4 kg')
@@ -187,6 +181,38 @@ def _has_token_f1(truth: Any, output: Any, rule: FieldRule) -> bool:
 
 def _category(value: Any, rule: FieldRule) -> Hashable:
     return normalise(value) if isinstance(value, str) else frozen(value)
+
+
+def token_f1(truth: str, output: str) -> float:
+    """Return the harmonic mean of precision and recall of the output's words, as multisets.
+
+    Range 0 to 1, 1 is best; both empty → 1. Rajpurkar et al. 2016 (SQuAD), https://arxiv.org/abs/1606.05250, but
+    articles count.
+
+    >>> round(token_f1("the cat sat", "the cat ran"), 3)
+    0.667
+    """
+    truth_words, output_words = words(truth), words(output)
+    if not truth_words and not output_words:
+        return 1.0
+    common = sum((Counter(truth_words) & Counter(output_words)).values())
+    return 2 * common / (len(truth_words) + len(output_words))
+
+
+def rouge_l(truth: str, output: str) -> float:
+    """Return the F-measure of the longest common subsequence of words (β = 1).
+
+    Range 0 to 1, 1 is best; both empty → 1. Lin 2004, https://aclanthology.org/W04-1013.
+
+    >>> round(rouge_l("police killed the gunman", "police kill the gunman"), 2)
+    0.75
+    """
+    truth_words, output_words = words(truth), words(output)
+    if not truth_words and not output_words:
+        return 1.0
+    from rapidfuzz.distance import LCSseq
+
+    return 2 * LCSseq.similarity(truth_words, output_words) / (len(truth_words) + len(output_words))
 
 
 COMPARATORS: Mapping[str, Comparator] = {

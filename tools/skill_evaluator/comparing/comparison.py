@@ -53,29 +53,25 @@ class ComparedLeaf:
 
 
 def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:
-    """Align two JSON values and compare their leaves, in the order of the truth's keys, then of extra keys."""
+    """Align two JSON values and return their compared leaves, by the order of the truth's keys, then of extra keys."""
     return compare_values(MemoizedValue(truth, plan), MemoizedValue(output, plan))
 
 
 def compare_values(truth: MemoizedValue, output: MemoizedValue) -> list[ComparedLeaf]:
-    """Align two values under one plan and compare their leaves."""
-    return _Comparison(truth, output).run()
+    """Align two values of the same plan and return their compared leaves."""
+    walk = _Comparison(truth, output)
+    walk.compare(truth.value, output.value, truth.plan.field(""), (), ())
+    return walk.rows
 
 
 class _Comparison:
-    """One walk over truth and output: their aligned leaves."""
-
     def __init__(self, truth: MemoizedValue, output: MemoizedValue) -> None:
         self.rows: list[ComparedLeaf] = []
         self._truth = truth
         self._output = output
 
-    def run(self) -> list[ComparedLeaf]:
-        self.compare(self._truth.value, self._output.value, self._truth.plan.field(""), (), ())
-        return self.rows
-
     def compare(self, truth: Any, output: Any, field: Field, truth_at: ValuePath, output_at: ValuePath) -> None:
-        """Append the compared values of a field to the rows.
+        """Append the compared leaves of a field to `rows`.
 
         It recurses directly, with one stack frame per level, so that deep nesting stays below the recursion limit.
         """
@@ -113,7 +109,7 @@ class _Comparison:
     def _compare_respelt(
         self, truth: dict[str, Any], output: dict[str, Any], field: Field, truth_at: ValuePath, output_at: ValuePath
     ) -> None:
-        """Compare objects whose keys are not in NFC: match members by NFC name, but keep original keys as paths."""
+        """Compare objects with keys that are not in NFC: members match by NFC name, paths have the original keys."""
         truth_keys, output_keys = keys_by_nfc_name(truth), keys_by_nfc_name(output)
         truths, outputs = rename_keys(truth, truth_keys), rename_keys(output, output_keys)
         for name in {**truths, **outputs}:
@@ -145,7 +141,7 @@ class _Comparison:
     def _assign(
         self, rows: Sequence[int], columns: Sequence[int], truth: list[Any], output: list[Any], field: Field
     ) -> Iterable[Pair]:
-        """Return the assignment with maximum matched weight, in the truth's order, then the unpaired outputs.
+        """Return the pairs of the assignment with maximum matched weight: in the truth's order, then unpaired outputs.
 
         Equal items are paired first, which is optimal if equality is transitive (with a tolerance it is not). Ties are
         broken by the items' content, not by their order.
@@ -194,7 +190,10 @@ class _Comparison:
 
 
 def heaviest(weights: Weights) -> dict[int, int]:
-    """Return the assignment of rows to columns with maximum weight; ties go to the one nearest to the diagonal."""
+    """Return the column of each row in the assignment with maximum total weight.
+
+    If there are more rows than columns, some rows have none. Ties go to the assignment nearest to the diagonal.
+    """
     if len(weights) > len(weights[0]):
         transposed = heaviest([list(column) for column in zip(*weights, strict=True)])
         return {row: column for column, row in transposed.items()}
@@ -226,7 +225,10 @@ def heaviest(weights: Weights) -> dict[int, int]:
 
 
 def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:
-    """Return the total weights of matched leaves, of the truth's leaves and of the output's leaves."""
+    """Return three total weights: of right leaves, of the truth's leaves, and of the output's leaves.
+
+    A leaf that does not count in field_level_f1 has weight 0.
+    """
     weights: dict[int, float] = {}  # key: id of the rule, whose properties are slow
     matched = of_truth = of_output = 0.0
     for row in rows:

@@ -63,25 +63,26 @@ class FieldRule:
 
     @property
     def counts(self) -> bool:
-        """Whether the field's leaves count in field_level_f1; free text counts only with a threshold."""
+        """Whether the field's leaves count in field_level_f1: not if ignored, nor free text without a threshold."""
         return self.compare != "ignore" and not (self.compare == "text" and self.threshold is None)
 
     @property
     def exact_equality(self) -> bool:
-        """Whether equal canonical forms decide equality; not so with a tolerance or threshold."""
+        """Whether two leaves are equal only if their canonical forms are: without a tolerance or threshold."""
         return self.threshold is None and not (self.tolerance or self.relative_tolerance or self.tolerance_days)
 
     @property
     def options(self) -> dict[str, Any]:
-        """The comparator's settings with values other than the default, by name."""
-        settings = {member.name: (getattr(self, member.name), member.default) for member in fields(self)}
-        return {
-            name: value for name, (value, default) in settings.items() if name not in _NO_OPTIONS and value != default
-        }
+        """The comparator's settings by name, without default values."""
+        options = (member for member in fields(self) if member.name not in _NO_OPTIONS)
+        return {each.name: value for each in options if (value := getattr(self, each.name)) != each.default}
 
 
 def refuse_wrong_rules(rules: Mapping[str, FieldRule], key_path: str, where: str) -> None:
-    """Raise ComponentError for a rule with an unknown comparator or format; `key_path` is the rules' key in `where`."""
+    """Raise ComponentError for a rule with an unknown comparator or an unreadable date format.
+
+    The message names the key below `key_path` in the file `where`.
+    """
     shipped = get_args(Compare)
     for path, rule in rules.items():
         added = () if rule.compare in (None, *shipped) else plugins.names(COMPARATOR_GROUP)
@@ -124,7 +125,7 @@ def _refuse_unreadable_format(form: str, location: str) -> None:
 
 
 def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
-    """Read rules by path from dicts of settings. Raise ComponentError with the key path of the error."""
+    """Convert settings by field path to rules. Raise ComponentError with the key path of an invalid setting."""
     from pydantic import BaseModel  # imported here, since scoring must not import pydantic
 
     class _FieldSettings(BaseModel):
@@ -136,7 +137,7 @@ def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
 
 
 def compared_as(rule: FieldRule) -> str:
-    """Format a leaf's comparison with its options.
+    """Format the comparator of a leaf with its options.
 
     >>> compared_as(FieldRule(compare="number", tolerance=0.005, from_string=True))
     'number, ± 0.005, also written as text'
@@ -181,12 +182,8 @@ NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dep
 DATA = ("const", "enum", "default", "examples")
 _OPEN_KEYS = ("additionalProperties", "unevaluatedProperties")
 _KEYWORDS = {"object": ("properties", "patternProperties", *_OPEN_KEYS), "array": ("items", "prefixItems")}
-_ARRAYS = (
-    "array of anything",
-    "array of scalars",
-    "array of objects",
-    "array by position",
-)  # later kinds take precedence
+# Later kinds take precedence.
+_ARRAYS = ("array of anything", "array of scalars", "array of objects", "array by position")
 _SCALARS = ("string", "number", "integer", "boolean")
 _UNDECIDED = (None, "any", "exact", "number")  # kinds that give way to what another branch of the schema says
 _Node = Mapping[str, Any]
@@ -195,7 +192,7 @@ _Visits = Mapping[str, int]
 
 @dataclass(slots=True)
 class SchemaPath:
-    """The schema of one path.
+    """The values that a schema describes at one path.
 
     `kind` is a comparator's name, `object`, `array of scalars`, `array of objects`, `array by position` (a schema by
     position), `array of anything` if items are undeclared, or `any` if the kind is undeclared. A union of text and
@@ -208,12 +205,12 @@ class SchemaPath:
 
     @property
     def allows_numeric_text(self) -> bool:
-        """Whether the schema allows both numbers and any text, as the schema of a pydantic `Decimal`."""
+        """Whether the schema allows both numbers and any text, like that of a pydantic `Decimal`."""
         return self.kind == "string" and any(types_of(node) & {"number", "integer"} for node in self.nodes)
 
 
 def schema_places(schema: _Node) -> dict[str, SchemaPath]:
-    """Return the schema of each path, in the schema's order; the root is included only if the schema describes it."""
+    """Return the schema's paths in its order. The root is included only if the schema describes it."""
     paths_found: dict[str, SchemaPath] = {}
     for path, node in schema_walk(schema):
         if node is not False:
@@ -245,12 +242,7 @@ def _note_kind(schema_path: SchemaPath, node: _Node, path: str, root: _Node) -> 
 
 
 def paths_outside(path_schemas: Mapping[str, SchemaPath], ends: Collection[str]) -> set[str]:
-    """Return the paths that are not inside one of `ends`.
-
-    >>> places = schema_places({"properties": {"a": {"properties": {"b": {}}}, "a.c": {}}})
-    >>> sorted(paths_outside(places, {"a"}))
-    ['', 'a', 'a.c']
-    """
+    """Return the paths that are not below one of the paths in `ends`; `ends` themselves are returned."""
     reachable: set[str] = set()
     ahead = [""]
     while ahead:
@@ -262,19 +254,12 @@ def paths_outside(path_schemas: Mapping[str, SchemaPath], ends: Collection[str])
 
 
 def below(path: str, key: str) -> str:
-    """Return the path of an object's key.
-
-    >>> below("", "a"), below("a[]", "b")
-    ('a', 'a[].b')
-    """
+    """Return the path of a key in the object at a path: `a[].b` for the key `b` at `a[]`."""
     return f"{path}.{key}" if path else key
 
 
 def schema_walk(schema: _Node) -> Iterator[tuple[str, Any]]:
-    """Yield each subschema (a mapping, True or False) with the path of the values that it describes, level by level.
-
-    Local references are followed, recursive references twice.
-    """
+    """Yield the path and the subschema (a mapping, True or False) of every value, level by level, with references."""
     nodes = 0
     ahead: deque[tuple[str, Any, _Visits]] = deque([("", schema, {})])
     while ahead:
@@ -287,7 +272,7 @@ def schema_walk(schema: _Node) -> Iterator[tuple[str, Any]]:
 
 
 def same_value(schema: Any, root: _Node, keywords: Sequence[str] = _COMBINING_KEYWORDS) -> Iterator[Any]:
-    """Yield a schema and the subschemas that apply to the same value, through references or one of the keywords."""
+    """Yield a schema and its subschemas for the same value, through references and `keywords` such as `allOf`."""
     return (part for part, _ in _same_value(schema, root, {}, keywords))
 
 
@@ -334,13 +319,13 @@ def _array_kind(node: _Node, root: _Node) -> str:
 
 
 def types_of(node: _Node) -> set[str]:
-    """Return the types that a schema names."""
+    """Return the names in a schema's `type`."""
     types = node.get("type", ())
     return {types} if isinstance(types, str) else set(types)
 
 
 def describes(node: _Node, kind: str) -> bool:
-    """Return whether a schema describes objects or arrays (`kind`), by its type or by a keyword specific to it."""
+    """Return whether a schema describes an object or an array (`kind`), by its type or by another keyword."""
     return kind in types_of(node) or any(keyword in node for keyword in _KEYWORDS[kind])
 
 
@@ -381,7 +366,7 @@ def schemas_in(schema: Any) -> Iterator[_Node]:
 
 
 def references_of(node: _Node) -> list[str]:
-    """Return the references of a schema itself, without those of nested schemas."""
+    """Return the `$ref` and `$dynamicRef` of a schema, without those of nested schemas."""
     return [node[key] for key in ("$ref", "$dynamicRef") if isinstance(node.get(key), str)]
 
 

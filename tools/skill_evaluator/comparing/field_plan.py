@@ -42,7 +42,7 @@ _MAX_CACHED_FIELDS = 10_000  # bounds the cache, since models can invent any num
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldPlan:
-    """The rules by path. `leaves` and `arrays` are in the schema's order.
+    """The rules of a component by path: `leaves` are compared, `arrays` are aligned. Both are in the schema's order.
 
     `declared`: the paths in evals/datasets.json; the other rules follow the schema. `named`: all paths of the schema,
     also without a rule, which take precedence over a `*` at the same level. `stars`: the paths to each `*` with rules.
@@ -62,12 +62,12 @@ class FieldPlan:
         object.__setattr__(self, "stars", stars)
 
     def leaf(self, path: str, *values: Any) -> FieldRule:
-        """Return the rule of a leaf; for unknown leaves, the rule for the type of the first value that is not null."""
+        """Return the rule of a leaf. An unknown leaf has the rule for the type of its first value that is not null."""
         return self.leaves.get(path) or _by_type(values)
 
     @property
     def counts(self) -> bool:
-        """Whether any field counts in field_level_f1, or the plan has no leaves."""
+        """Whether any field counts in field_level_f1. It is true for a plan without leaves."""
         return not self.leaves or any(rule.counts and rule.weight > 0 for rule in self.leaves.values())
 
     def field(self, path: str) -> "Field":
@@ -80,11 +80,7 @@ class FieldPlan:
         return cached
 
     def with_numbers(self, value: Any) -> Any:
-        """Return a value with its numeric texts replaced by numbers; all scores and digests use this form.
-
-        >>> plan_fields({"properties": {"a": {"type": ["number", "string"]}}}, {}, "").with_numbers({"a": "4.750"})
-        {'a': 4.75}
-        """
+        """Return a value with its numeric texts replaced by numbers; all scores and digests use this form."""
         if not self.numeric_texts:
             return value
         top = [value]
@@ -111,12 +107,9 @@ class FieldPlan:
         return len(self._fields) >= _MAX_CACHED_FIELDS
 
     def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
-        """Yield every part of a value with its field, outermost first: objects, arrays and leaves, including nulls.
+        """Yield the field and the value of every object, array and leaf inside a value, outermost first, with nulls.
 
         A value with a leaf rule is not entered. Iterative, because values may be hundreds of levels deep.
-
-        >>> [(field.path, part) for field, part in FieldPlan().walk({"a": [1, 2]})]
-        [('', {'a': [1, 2]}), ('a', [1, 2]), ('a[]', 1), ('a[]', 2)]
         """
         ahead = [(self.field(""), value)]
         while ahead:
@@ -131,7 +124,7 @@ class FieldPlan:
 
 
 class Field:
-    """The rules at one path; the fields below it are cached."""
+    """The rule at one path of a plan, and the fields below it."""
 
     __slots__ = ("_alignment", "_item", "_plan", "by_closeness", "children", "ignored", "is_star", "path", "rule")
 
@@ -165,7 +158,7 @@ class Field:
         return self._item
 
     def descendant(self, steps: Iterable[str | int]) -> "Field":
-        """Return the field at the end of a path of keys and array indexes."""
+        """Return the field below this one at a path of keys and array indexes."""
         field = self
         for step in steps:
             field = field.item if isinstance(step, int) else field.child(step)
@@ -176,7 +169,7 @@ class Field:
         return self.rule or _by_type(values)
 
     def array_rule(self, *items: Any) -> FieldRule:
-        """Return the alignment rule of this array. Without a rule it is `best` or `set`, depending on the items."""
+        """Return the alignment of this array. If undeclared, it is `best` for objects and arrays, `set` for scalars."""
         if self._alignment is not None and self._alignment.align is not None:
             return self._alignment
         return _BEST if any(isinstance(item, dict | list) for item in items) else _SET
@@ -187,7 +180,10 @@ def _by_type(values: Iterable[Any]) -> FieldRule:
 
 
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:
-    """Compile the plan. Raise ComponentError for a declared path that the schema does not have."""
+    """Compile a schema and declared rules to a plan. Raise ComponentError if the schema lacks a declared path.
+
+    `where` is the file of the declarations, for error messages.
+    """
     schema_paths = {} if schema is None else schema_places(schema)
     numeric = {path for path, path_schema in schema_paths.items() if path_schema.allows_numeric_text}
     kinds = {path: path_schema.kind for path, path_schema in schema_paths.items() if path or path_schema.kind != "any"}
@@ -230,7 +226,7 @@ def _stars(path: str) -> list[str]:
 
 
 def _paths_inside(closed: Sequence[str], path_schemas: Mapping[str, SchemaPath], declared: Iterable[str]) -> set[str]:
-    """Return the paths inside subtrees that are compared or ignored as a whole, by the schema or else by prefix."""
+    """Return the paths below the `closed` ones, which are compared or ignored as a whole."""
     if path_schemas:
         return path_schemas.keys() - paths_outside(path_schemas, closed)
     below_it = {parent: (f"{parent}.", f"{parent}[]") if parent else "" for parent in closed}

@@ -5,7 +5,7 @@ commands share are declared here, with one help text and one default.
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
@@ -15,13 +15,12 @@ from cyclopts.validators import Number
 
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.text import nearest
 
 COMPONENTS = Path("components")
 CONFIG = Path(".evaluator")
 AUDITS = Path("audits")
 JUDGEMENTS = Path("judgements")
-FOLDERS = ("components", "fixtures", "config")  # of a library
+FOLDERS = ("components", "fixtures", "config")
 LATEST = "latest"  # stands for the id of the newest unfinished run
 SECTIONS = ARGUMENTS, OPTIONS, RARE, COMMON = "Arguments", "Options", "Rarer options", "Options of most commands"
 PlatformName = Literal["github"]
@@ -34,7 +33,7 @@ def options(cls: type[_Options]) -> type[_Options]:
     """Make a class of annotated fields the options of a command. A field without `option` is set by the program."""
     for name, hint in cls.__annotations__.items():
         metadata = getattr(cls.__dict__.get(name), "metadata", {})
-        if not hasattr(hint, "__metadata__"):  # and not yet `Annotated`
+        if not hasattr(hint, "__metadata__"):  # plain types only; `Annotated` has its own converter
             cls.__annotations__[name] = Annotated[hint, metadata.get("parameter", Parameter(parse=False))]
     return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
@@ -88,7 +87,7 @@ class ComponentsOption:
 class FixturesOption:
     """A command that reads cases."""
 
-    fixtures: Path | None = option("Folder of their cases; default: fixtures.", metavar="DIR", group=COMMON)
+    fixtures: Path | None = option("Folder of the cases; default: fixtures.", metavar="DIR", group=COMMON)
 
 
 @options
@@ -102,7 +101,7 @@ class ConfigOption:
 class PlatformOption:
     """A command that CI also runs."""
 
-    platform: PlatformName | None = rare("Also write outputs, summary and annotations of this CI.")
+    platform: PlatformName | None = rare("In a CI job: also write outputs, summary and annotations.")
 
 
 @options
@@ -130,11 +129,11 @@ SkipInvalid = Annotated[bool, _shared("Skip invalid rows with a warning.")]
 OnlyModels = Annotated[
     tuple[str, ...], _shared("Only this model of models.yaml; repeatable.", "--model", "-m", metavar="ID")
 ]
-Cases = Annotated[tuple[str, ...], _shared("Only these cases; repeatable.", "--case", metavar="GLOB")]
+Cases = Annotated[tuple[str, ...], _shared("Only cases whose id matches; repeatable.", "--case", metavar="GLOB")]
 Full = Annotated[bool, _shared("Print all rows at full length (JSON always does).")]
-MaxCost = Annotated[float | None, _shared("Maximum cost of all models together.", metavar="USD")]
-MaxCalls = Annotated[int | None, _shared("Maximum calls of all models; retries do not count.", group=RARE)]
-Concurrency = Annotated[int | None, _shared("Concurrent calls per model; default 8, privately 256.", group=RARE)]
+MaxCost = Annotated[float | None, _shared("Maximum cost of all calls together, in USD.", metavar="USD")]
+MaxCalls = Annotated[int | None, _shared("Maximum number of calls; retries do not count.", group=RARE)]
+Concurrency = Annotated[int | None, _shared("Concurrent calls per model; default 8, private servers 256.", group=RARE)]
 Batch = Annotated[bool, _shared("Use batch APIs: half the price, outputs within a day.")]
 Audits = Annotated[Path, _shared("Folder of audits.", metavar="DIR", group=RARE)]
 Judgements = Annotated[Path, _shared("Folder of judge runs.", metavar="DIR", group=RARE)]
@@ -204,20 +203,19 @@ def keywords_of(options: Any, request: type, *left_out: str) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names if name not in (*FOLDERS, "format", "platform", *left_out)}
 
 
-def request_of(kind: type[_Options], library: Any = None, /, **values: Any) -> _Options:
-    """Return the options of a command, made of keyword arguments and the folders of a library.
+def request_of(kind: type[_Options], arguments: Mapping[str, Any]) -> _Options:
+    """Make a command's options from the arguments of a method of `Library`, with the folders of its `self`.
 
-    A path may be a string, and one value may replace a tuple. Raise ConfigError if an option is unknown or has a wrong
-    type.
+    Paths may be texts, and a single value may stand for several. Arguments that are no options are ignored. Raise
+    ConfigError for a value of a different type.
 
-    >>> request_of(ComponentsOption, components="prompts").components.name
+    >>> request_of(ComponentsOption, {"components": "prompts"}).components.name
     'prompts'
     """
-    hints = get_type_hints(kind)
-    for name in values.keys() - hints:
-        raise ConfigError(f"there is no option '{name}' {nearest(name, hints)}")
-    folders = {name: getattr(library, name) for name in FOLDERS if library and name in hints}
-    return kind(**{name: _fitting(name, hints[name], value) for name, value in (folders | values).items()})
+    hints, library = get_type_hints(kind), arguments.get("self")
+    folders = {name: getattr(library, name) for name in FOLDERS if library}
+    values = {name: value for name, value in {**folders, **arguments}.items() if name in hints}
+    return kind(**{name: _fitting(name, hints[name], value) for name, value in values.items()})
 
 
 def _fitting(name: str, hint: Any, value: Any) -> Any:

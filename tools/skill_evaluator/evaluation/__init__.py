@@ -1,1 +1,1 @@
-"""The stories of `evaluate` (`story.py`), `try`, `mutate` and `switch`, and what they decide beside the verdict."""
+"""`evaluate`, `try`, `mutate` and `switch`: plan runs, call models, score the outputs, record and compare."""

@@ -19,24 +19,21 @@ from skill_evaluator.verdicts.decide.comparability import Pair, without_unstable
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_all
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
-from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed
+from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
 from skill_evaluator.verdicts.history.component import RecordedComponent, drift_pair
 
 _ALPHA = 0.025  # rate of false drift reports
 
 
 def drift_of(records: Sequence[Record], recorded: RecordedComponent) -> ComparisonResult | None:
-    """Compare complete runs of a recorded version with the earlier runs of their series.
-
-    Return None if no run has an earlier run.
-    """
+    """Compare complete runs of a version with earlier runs of their series. Return None if there are none."""
     recorded.archive.add(records)
     pairs = [pair for record in records if (pair := drift_pair(record, recorded.archive)) is not None]
-    return drifted(recorded.component.name, pairs, recorded.rules(records[0])) if pairs else None
+    return drifted(recorded.component.name, pairs, rules_for(recorded.settings, records[0])) if pairs else None
 
 
 def with_drift(records: Sequence[Record], repeated: Sequence[bool], recorded: RecordedComponent) -> list[Record]:
-    """Add the drift to complete records that `repeated` a recorded version; print a warning for each drifted model."""
+    """Add the drift to the complete records whose flag in `repeated` is true, and warn of models that drifted."""
     reruns = [record for record, is_rerun in zip(records, repeated, strict=True) if is_rerun and record.complete]
     drifts = drifts_in(drift_of(reruns, recorded)) if reruns else {}
     for record in reruns:
@@ -47,7 +44,7 @@ def with_drift(records: Sequence[Record], repeated: Sequence[bool], recorded: Re
 
 
 def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
-    """Return the drift of each compared model, by the id of the new run."""
+    """Return the drift of each model of a comparison, by the id of the new run."""
     models = [] if result is None else result.models
     return {
         model.candidate.run_id: Drift(since=model.baseline.run_id, moved=model.moved)
@@ -57,7 +54,7 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 
 def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
-    """Compare runs with earlier runs of their series. Only drift counts as a change."""
+    """Compare runs of a version with earlier runs (the baselines of `pairs`). Only drift counts as a change."""
     pairs = [without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
     result = compare_records(skill, pairs, rules)
     measured = measure_all(pairs)
@@ -65,14 +62,13 @@ def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> Compariso
     return result.model_copy(update={"models": models})
 
 
-def _only_drift(model: ModelVerdict, compared: "Compared", primary_metric: str) -> ModelVerdict:
-    """Reduce a verdict to drift: only lost measures and the primary metric may count as changed."""
+def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) -> ModelVerdict:
+    """Reduce a verdict to drift: only lost fields and the primary metric may count as changed."""
     drift: dict[tuple[str, str], VerdictName] = {}
     for measured in compared.measured:
         if measured.measure.name == primary_metric and _is_beyond_a_day(measured):
-            drift[measured.measure.kind, measured.measure.name] = (
-                "improved" if measured.after.mean > measured.before.mean else "regressed"
-            )
+            has_risen = measured.after.mean > measured.before.mean
+            drift[measured.measure.kind, measured.measure.name] = "improved" if has_risen else "regressed"
         elif measured.measure.kind != "reproducibility" and has_collapsed(measured, models=1):
             drift[measured.measure.kind, measured.measure.name] = "regressed"
 
@@ -93,11 +89,10 @@ def _only_drift(model: ModelVerdict, compared: "Compared", primary_metric: str) 
     return model.model_copy(update=update)
 
 
-def _is_beyond_a_day(measured: "MeasureEffects") -> bool:
+def _is_beyond_a_day(measured: MeasureEffects) -> bool:
     """Return whether the 97.5 % confidence interval of the difference excludes 0.
 
-    The standard error includes the variance of a day, which is taken as known. The degrees of freedom are the number
-    of cases minus 1.
+    The standard error includes the variance of a day, which counts as known: there are (cases − 1) degrees of freedom.
     """
     effect = measured.effect_if(is_sampled=False)
     if effect is None:
@@ -108,10 +103,7 @@ def _is_beyond_a_day(measured: "MeasureEffects") -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpread:
-    """The strict means of a version's primary metric by run, and their standard deviation `sigma`.
-
-    `sigma` is None for fewer than two runs.
-    """
+    """The strict means of a version's primary metric by run id, and their standard deviation (None for one run)."""
 
     model_id: str
     version: str
@@ -121,25 +113,21 @@ class RunSpread:
 
 
 def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
-    """Return the spread over runs for each model whose recorded version was run again."""
+    """Return the spread over the runs of each record's version; the last record of a model counts."""
     spreads = []
     for record in {record.model_id: record for record in records}.values():
-        scores = {name: score for name, score in _scores_of_runs(record, archive).items() if score is not None}
-        spreads.append(
-            RunSpread(
-                model_id=record.model_id,
-                version=record.skill_version,
-                metric=record.primary_metric,
-                scores=scores,
-                sigma=stdev_or_none(list(scores.values())),
-            )
-        )
+        runs = (*same_series(record, _earlier_runs(record, archive)), record)
+        means = {run.run_id: run.accuracy[run.primary_metric].strict_mean for run in runs}
+        scores = {run_id: mean for run_id, mean in means.items() if mean is not None}
+        sigma, metric = stdev_or_none(list(scores.values())), record.primary_metric
+        version = record.skill_version
+        spreads.append(RunSpread(model_id=record.model_id, version=version, metric=metric, scores=scores, sigma=sigma))
     return spreads
 
 
-def _scores_of_runs(record: Record, archive: Archive) -> dict[str, float | None]:
+def _earlier_runs(record: Record, archive: Archive) -> list[Record]:
     entry = entry_of(record)
-    runs = [
+    return [
         archive.record(run)
         for run in runs_like(archive.runs_of(entry.model_id), entry)
         if run.version == entry.version
@@ -147,8 +135,3 @@ def _scores_of_runs(record: Record, archive: Archive) -> dict[str, float | None]
         and run.is_comparable(entry)
         and run.digests.get("prompt") == entry.digests.get("prompt")
     ]
-    return {run.run_id: _score(run) for run in (*same_series(record, runs), record)}
-
-
-def _score(record: Record) -> float | None:
-    return record.accuracy[record.primary_metric].strict_mean

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import FixtureError, LeaderboardError
-from skill_evaluator.evaluation.inputs import Inputs, expand_no_prompt, read_inputs
+from skill_evaluator.evaluation.inputs import Inputs, read_inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import baseline_notes, plan_runs
 from skill_evaluator.judges.modes.sentences import judge_estimate
@@ -35,12 +35,13 @@ from skill_evaluator.runner.prices import (
 from skill_evaluator.runner.schedule import Replicate, calls_in_flight, schedule_calls
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """The size of an evaluation: an estimate per model, remarks, problems, and the cost of each call mode."""
+    """The calls and cost of an evaluation: an estimate per model, the cost of each call mode, remarks and problems."""
 
     component: Component
     cases: Sequence[Case]
@@ -49,16 +50,25 @@ class DryRun:
     further: Sequence[str]
     problems: Sequence[str]
 
+    @property
+    def calls(self) -> int:
+        """The number of calls of all models."""
+        return sum(each.calls for each in self.estimates)
+
+    @property
+    def cost_at_most_usd(self) -> float | None:
+        """The maximum cost of all models in USD. None if a price is unknown."""
+        return total_or_none(each.cost_upper_usd for each in self.estimates)
+
 
 _FILES = "tokens of images and of pages of PDFs are estimates, by each vendor's rule of November 2026"
 
 
 def dry_run(request: EvaluationRequest) -> DryRun:
-    """Check everything that needs no call, and estimate the calls, cost and duration of a run."""
-    request = expand_no_prompt(request)
+    """Check everything that requires no call, and estimate the calls, cost and duration of a run."""
     inputs = read_inputs(request)
     kinds = inputs.kinds
-    planned = plan_runs(inputs, replace(request, dry_run=True))
+    planned = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True)))
     runs = planned.runs
     chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     for ids, run in {tuple(run.manifest.cases): run for run in runs}.items():
@@ -82,7 +92,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
         model_sizes = {case_id: size.of_model(run.model, kind) for case_id, size in sizes.items()}
         remarks += _too_long(model_sizes, run.model, context_of(run.model, kind))
         remarks += [_FILES] if any(size.files for size in sizes.values()) else []
-    remarks += [COST_OF_BATCHES] if request.batch else _durations(estimates_of_model, runs, inputs, request)
+    remarks += [COST_OF_BATCHES] if request.batch else _durations(estimates_of_model, runs, inputs)
     estimates = [
         ModelEstimate(
             model_id=model.id,
@@ -113,30 +123,23 @@ def _extra_calls(runs: Sequence[Run]) -> list[str]:
         if manifest.role == "again":
             suffix = f" under {manifest.scenario}" if manifest.scenario else ""
             versions.setdefault(run.model.id, []).append(f"{manifest.skill_version}{suffix}")
-    recorded = [
-        f"{model_id} is called with recorded prompts: {', '.join(names)}" for model_id, names in versions.items()
-    ]
+    recorded = [f"{name} is called with recorded prompts: {', '.join(of)}" for name, of in versions.items()]
     return [*baseline_notes(runs), *recorded]
 
 
 def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None) -> Iterator[str]:
-    """Yield a line on the cases that are longer than a model's context, by their approximate size."""
-    too_long = {
-        case_id: size.likely for case_id, size in sizes.items() if context is not None and size.likely > context
-    }
-    if too_long and context is not None:
-        cases = listed([f"{case_id} (about {tokens:,} tokens)" for case_id, tokens in too_long.items()])
+    """Yield a line on the cases that are probably longer than a model's context, or nothing if there are none."""
+    too_long = [(name, size.likely) for name, size in sizes.items() if context and size.likely > context]
+    if too_long:
+        cases = listed([f"{name} (about {tokens:,} tokens)" for name, tokens in too_long])
         yield f"longer than the context of {model.id} ({context:,} tokens): {cases}"
 
 
 def _durations(
-    estimates_of_model: Mapping[str, Sequence[CostEstimate]],
-    runs: Sequence[Run],
-    inputs: Inputs,
-    request: EvaluationRequest,
+    estimates_of_model: Mapping[str, Sequence[CostEstimate]], runs: Sequence[Run], inputs: Inputs
 ) -> Iterator[str]:
     """Estimate the duration of each model's calls, by the median latency of its last record."""
-    archive = Archive(inputs.component)
+    archive, request = Archive(inputs.component), inputs.request
     for model in {run.model.id: run.model for run in runs}.values():
         record = _last_record(model.id, archive, inputs, request.components)
         if record is None or record.latency_s.p50 is None:
@@ -150,7 +153,7 @@ def _durations(
 
 
 def _last_record(model_id: str, archive: Archive, inputs: Inputs, components: Path) -> Record | None:
-    """Return a model's last record, else that of its last run folder, else its last record of any other component.
+    """Return the last record of a model: of the component, else of its run folders, else of any other component.
 
     Skip unreadable records. Return None if there is no record.
     """

@@ -21,8 +21,12 @@ from skill_evaluator.runner.schedule import Shard, refuse_amounts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs(Configuration):
-    """Everything an evaluation reads, checked. `models` are the models to call; `judge` decides `expect` checks."""
+    """The request of an evaluation, and everything that it reads, checked.
 
+    `models` are the models to call. `judge` decides `expect` checks; it is None if there are none.
+    """
+
+    request: EvaluationRequest
     component: Component
     cases: tuple[Case, ...]
     shard: Shard | None
@@ -30,23 +34,14 @@ class Inputs(Configuration):
     judge: Model | None = None
 
 
-def expand_no_prompt(request: EvaluationRequest) -> EvaluationRequest:
-    """Replace --no-prompt by its scenario; raise RunError if other options conflict with it."""
-    if not request.no_prompt:
-        return request
-    if request.scenario is not None or request.rerun_baseline or request.with_baseline:
-        raise RunError("--no-prompt cannot be combined with --scenario, --with-baseline or --rerun-baseline")
-    return replace(request, no_prompt=False, scenario=SCHEMA_ALONE)
-
-
 def read_inputs(request: EvaluationRequest, configuration: Configuration | None = None) -> Inputs:
-    """Read settings, component, cases and models, and check the leaderboard; raise SkillEvaluatorError if invalid.
+    """Read settings, component, cases and models, and check the leaderboard. Raise SkillEvaluatorError if invalid.
 
     Pass `configuration` when evaluating repeatedly: reading it removes the keys from the environment.
     """
-    refuse_amounts(
-        {"--replicates": request.replicates, "--concurrency": request.concurrency}, request.max_calls, request.max_cost
-    )
+    request = _with_scenario(request)
+    amounts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
+    refuse_amounts(amounts, request.max_calls, request.max_cost)
     if request.resumed is not None and (request.dry_run or request.no_reuse):
         raise RunError("--resume and --run cannot be combined with --dry-run or --no-reuse")
     _refuse_designs(request)
@@ -71,6 +66,7 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     if request.max_cost is not None:
         refuse_unpriced([*models, *([judge] if judge else [])], configuration_of_component.kinds)
     return Inputs(
+        request=request,
         component=component,
         cases=cases,
         models=models,
@@ -81,6 +77,15 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         results_dir=request.results or component.results_dir,
         judge=judge,
     )
+
+
+def _with_scenario(request: EvaluationRequest) -> EvaluationRequest:
+    """Replace --no-prompt by its scenario. Raise RunError if other options conflict with it."""
+    if not request.no_prompt:
+        return request
+    if request.scenario is not None or request.rerun_baseline or request.with_baseline:
+        raise RunError("--no-prompt cannot be combined with --scenario, --with-baseline or --rerun-baseline")
+    return replace(request, no_prompt=False, scenario=SCHEMA_ALONE)
 
 
 def _refuse_designs(request: EvaluationRequest) -> None:
@@ -114,10 +119,10 @@ def judge_of(
     models: tuple[Model, ...],
     settings: Settings,
 ) -> tuple[Model | None, tuple[Model, ...]]:
-    """Return the judge of a component's `expect` checks, and the models to call. The judge is None without checks.
+    """Return the judge of a component's `expect` checks, None if it has none, and the models to call.
 
-    If all models are selected, the judge is removed from them. Raise ConfigError if no judge is configured, or if a
-    model would judge itself and the component's policy does not allow that.
+    If all models are selected, the judge is not called. Raise ConfigError if no judge is configured, or if a model
+    would judge itself and the component's policy does not allow that.
     """
     if not any(case.sentences for case in cases):
         return None, selected

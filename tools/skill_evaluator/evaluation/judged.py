@@ -1,7 +1,4 @@
-"""The `expect` checks of a run: call a judge for them, or read its stored outputs from the run's folder.
-
-Scoring itself calls no judge; it gets the verdicts as values.
-"""
+"""The `expect` checks of a run: call a judge for them, or read its stored outputs from the run's folder."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,13 +28,12 @@ from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import listed
 
 _NOT_JUDGED = "not judged"
-Text = tuple[str, str]
-"""The id of a case, and the text of an output."""
+Text = tuple[str, str]  # the id of a case, and the text of an output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRun:
-    """The scores of the judged checks by output, the record's summary, and the reason why some have no score."""
+    """The scores of a run's judged checks by output, their summary, and the reason why some outputs have none."""
 
     scores: Mapping[Text, CheckScores] = field(default_factory=dict)
     summary: JudgedChecks | None = None
@@ -45,7 +41,7 @@ class JudgedRun:
 
 
 def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> dict[Text, SentencesItem]:
-    """Return the distinct outputs to judge. Refused and truncated outputs are omitted: they fail without a judge."""
+    """Return the distinct outputs to judge, without refused and truncated outputs, which fail without a judge."""
     by_id = {case.id: (case, sentences) for case in cases if (sentences := case.sentences)}
     items: dict[Text, SentencesItem] = {}
     for call, replicate in answers.items():
@@ -57,7 +53,7 @@ def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> di
 
 
 def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, config: Path) -> JudgedRun:
-    """Let a judge decide the outputs of a run that it has not judged yet."""
+    """Call a judge for the outputs of a run that it has not judged yet, and return all scores."""
     configuration, manifest = session.configuration, run.manifest
     if lack := missing_key(model, configuration.kinds[model.provider], configuration.keys):
         return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")
@@ -68,14 +64,13 @@ def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, c
 
 
 def read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuration, config: Path) -> JudgedRun:
-    """Read the stored outputs of a run's judge without a call; empty if no check needs a judge."""
+    """Read the stored outputs of a run's judge without a call. The result is empty if no check requires a judge."""
     items = judged_items(cases, outcomes(run.folder))
     if not items:
         return JudgedRun()
     answers = read_sentence_answers(run.folder / JUDGE)
-    model = next(
-        (model for model in configuration.models if answers.manifest and model.id == answers.manifest.model_id), None
-    )
+    judge_id = answers.manifest and answers.manifest.model_id
+    model = next((model for model in configuration.models if model.id == judge_id), None)
     return judged_by(items, answers, run.manifest.seed, configuration, config, model)
 
 
@@ -87,7 +82,7 @@ def judged_by(
     config: Path,
     model: Model | None,
 ) -> JudgedRun:
-    """Build the judged run from a judge's outputs; `model` is None if the judge is no longer in models.yaml."""
+    """Build the judged run from the outputs of a judge. `model` is None if the judge is not in models.yaml."""
     scores = scores_of(items, answers, seed)
     stopped = answers.stopped or _unjudged_reason(items, answers, seed, configuration.settings.required_coverage)
     return JudgedRun(
@@ -98,7 +93,7 @@ def judged_by(
 
 
 def scores_of(items: Mapping[Text, SentencesItem], answers: SentenceAnswers, seed: int) -> dict[Text, CheckScores]:
-    """Return the scores of the checks from a judge's outputs, each with the judge's ground."""
+    """Return the scores of the judged checks by output. A score is None if the judge's outputs do not decide it."""
     return {
         text: {
             name: CheckScore(None if vote.holds is None else float(vote.holds), vote.ground)
@@ -111,9 +106,9 @@ def scores_of(items: Mapping[Text, SentencesItem], answers: SentenceAnswers, see
 def _unjudged_reason(
     items: Mapping[Text, SentencesItem], answers: SentenceAnswers, seed: int, required_coverage: float
 ) -> str | None:
-    """Return the reason why outputs have no verdict: failed calls, or too many unreadable outputs of the judge.
+    """Return the reason why too many outputs are not judged: calls failed or were not made, or were unreadable.
 
-    Return None if enough outputs have a verdict.
+    Return None if enough outputs are judged.
     """
     votes = [votes_on(item, answers.answered, seed) for item in items.values()]
     open_outputs = sum(vote.question is not None for vote in votes)
@@ -135,10 +130,7 @@ def _summary(
     config: Path,
     model: Model | None,
 ) -> JudgedChecks | None:
-    """Build the record's summary of the judge; shares are corrected for its errors if there are enough labels.
-
-    Return None if the judge was not called.
-    """
+    """Build the summary of a judge, with shares corrected for its errors. Return None if it was not called."""
     manifest = answers.manifest
     if manifest is None:
         return None
@@ -171,15 +163,14 @@ def _summary(
 
 
 def _errors_of(answers: SentenceAnswers, configuration: Configuration, config: Path) -> Mapping[str, SentenceErrors]:
-    """Return the judge's errors by sentence. Return {} if the calibration has another prompt or other settings."""
+    """Return the judge's errors by sentence. Return {} if it is not calibrated with this prompt and these settings."""
     calibration, manifest = read_calibration(config, configuration.settings), answers.manifest
     if manifest is None or calibration is None or calibration.judging is None:
         return {}
     if manifest.digests["sentences"] not in {prompt.digest for prompt in calibration.judging.prompts}:
         return {}
-    judges = {
-        (judge.judge, judge.record.settings): judge.sentences
-        for judge in calibration.judges
-        if judge.record is not None
-    }
-    return judges.get((manifest.model_id, manifest.digests["settings"]), {})
+    for judge in calibration.judges:
+        settings = judge.record and judge.record.settings
+        if (judge.judge, settings) == (manifest.model_id, manifest.digests["settings"]):
+            return judge.sentences
+    return {}

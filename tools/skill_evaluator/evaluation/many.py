@@ -1,4 +1,4 @@
-"""`evaluate` of several components: plan all of them with their total cost, then evaluate one after the other.
+"""Evaluate several components one after the other, and `switch`: compare two models on every component.
 
 A component that is not ready or fails does not stop the others.
 """
@@ -6,26 +6,46 @@ A component that is not ready or fails does not stop the others.
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
+from pathlib import Path
 
 from skill_evaluator.display import with_progress
-from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
+from skill_evaluator.errors import (
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    ComponentError,
+    ConfigError,
+    GitError,
+    NotEvaluatedError,
+    RunError,
+    SkillEvaluatorError,
+)
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
-from skill_evaluator.evaluation.pipeline import Evaluation, EvaluationResult, WriteReport
-from skill_evaluator.evaluation.request import ManyRequest
+from skill_evaluator.evaluation.pipeline import EvaluationResult, WriteReport, evaluate
+from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, SwitchRequest
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import Policy, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
+from skill_evaluator.providers import missing_key, read_configuration
 from skill_evaluator.providers.redaction import result_or_error
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.record import unusable_text
+from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.session import Watch
+from skill_evaluator.runner.session import Watch, print_resume_command
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, nearest
+from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
+from skill_evaluator.verdicts.decide.rules import exit_code
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyPlanned:
-    """The components to evaluate, with calls and cost, and the errors of the other components by name."""
+    """The dry runs of the components to evaluate, and the errors of the other components by name."""
 
     ready: Sequence[DryRun]
     left_out: Mapping[str, SkillEvaluatorError]
@@ -33,17 +53,29 @@ class ManyPlanned:
     @property
     def calls(self) -> int:
         """The number of calls of all components."""
-        return sum(estimate.calls for each in self.ready for estimate in each.estimates)
+        return sum(plan.calls for plan in self.ready)
 
     @property
     def cost_at_most_usd(self) -> float | None:
         """The maximum cost of all components in USD; None if a price is unknown."""
-        return total_or_none(estimate.cost_upper_usd for each in self.ready for estimate in each.estimates)
+        return total_or_none(plan.cost_at_most_usd for plan in self.ready)
+
+
+def all_components(folder: Path) -> list[str]:
+    """Return the names of all components in a folder. Raise ComponentError if there are none."""
+    names = list(component_names(folder))
+    if not names:
+        remedy = "`skill-evaluator init` creates one, and --components DIR names another folder"
+        raise ComponentError(f"{folder} has no component: {remedy}")
+    return names
 
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
-    """Plan the components that match a pattern and, with `--changed`, changed. Raise ComponentError if none matches."""
-    all_names = component_names(request.components)
+    """Plan the components that match the pattern and, with `--changed`, differ from the base commit.
+
+    Raise ComponentError if none matches.
+    """
+    all_names = all_components(request.components)
     names = [name for name in all_names if fnmatchcase(name, request.skill or "*")]
     if not names:
         raise ComponentError(f"no component matches '{request.skill or '*'}' {nearest(request.skill, all_names)}")
@@ -66,10 +98,7 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
 
 
 def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> list[str]:
-    """Return the components that changed since the merge base of HEAD and `ref`, by default the main branch.
-
-    Print the number of skipped components. Raise GitError if there is no merge base.
-    """
+    """Return the components that changed since the merge base of HEAD and `ref`, by default the main branch."""
     repository = Repository(request.components if request.components.exists() else request.config)
     main, head = ref or repository.main_branch() or "", repository.commit("HEAD")
     tip = next(filter(None, map(repository.commit, [ref] if ref else [f"origin/{main}", main])), None)
@@ -85,21 +114,150 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
         is_bumped = new and new.version and needs_evaluation(bump(old.version if old else None, new.version))
         if is_bumped or old is None or new is None or (old.prompt, old.schema) != (new.prompt, new.schema):
             changed.append(name)
-    description = f"HEAD, which {main} also has" if base == head else f"{base[:12]}, the merge base with {main}"
-    counts = f"{counted(len(names) - len(changed), 'component')} of {len(names):,} skipped"
-    print(f"{counts}: prompt, schema and version are unchanged since {description}", file=sys.stderr)
+    if skipped := len(names) - len(changed):
+        description = f"HEAD, which is on {main}" if base == head else f"{base[:12]}, the merge base with {main}"
+        counts = f"{skipped:,} of {counted(len(names), 'component')} skipped"
+        print(f"{counts}: prompt, schema and version are unchanged since {description}", file=sys.stderr)
     return changed
 
 
 def evaluate_many(
     request: ManyRequest, planned: ManyPlanned, watch: Watch, write_report: WriteReport
 ) -> dict[str, EvaluationResult | SkillEvaluatorError]:
-    """Evaluate the planned components under shared limits; return the result or the error of each by name."""
+    """Evaluate the planned components under shared limits. Return the result or the error of each by name."""
     results: dict[str, EvaluationResult | SkillEvaluatorError] = {}
     for plan in planned.ready:
         name = plan.component.name
-        evaluation = Evaluation(replace(request, skill=name), watch)
-        results[name] = result = result_or_error(name, partial(evaluation.run, write_report))
+        run = partial(evaluate, replace(request, skill=name), watch, write_report)
+        results[name] = result = result_or_error(name, run)
         if isinstance(result, EvaluationResult):
             request = result.remaining(request)
     return results
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchedComponent:
+    """A component with two models: the calls, their maximum cost, and the comparison of the new with the old model.
+
+    `verdict` is None if nothing was compared, and *incomparable* if another model was served than requested.
+    """
+
+    component: str
+    calls: int = 0
+    cost_at_most_usd: float | None = 0.0
+    verdict: VerdictName | None = None
+    usd_per_1000_old: float | None = None
+    usd_per_1000_new: float | None = None
+    comparison: ComparisonResult | None = None
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """The result of a switch, or of its dry run: one row per component."""
+
+    request: SwitchRequest
+    policy: Policy
+    rows: Sequence[SwitchedComponent]
+
+    @property
+    def exit_code(self) -> int:
+        """The lowest nonzero exit code of the components, else 0. It is 4 for a component that was not compared."""
+        if self.request.dry_run:
+            return EXIT_INCOMPLETE if any(row.remark and not row.calls for row in self.rows) else EXIT_OK
+        verdicts = [row.verdict for row in self.rows]
+        codes = [exit_code(verdict, self.policy.fail_on) for verdict in verdicts if verdict is not None]
+        codes += [EXIT_INCOMPLETE for verdict in verdicts if verdict in (None, "incomparable")]
+        return min(filter(None, codes), default=EXIT_OK)
+
+
+def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> Switch:
+    """Evaluate every component with both models and compare them; a dry run makes no call.
+
+    If the old model can no longer be called, its newest record is used. Raise ConfigError if the new model cannot be
+    called or every component was skipped.
+    """
+    configuration = read_configuration(request.config)
+    (new,) = select_models(configuration.models, (request.new,))
+    lack = missing_key(new, configuration.kinds[new.provider], configuration.keys)
+    if request.old == request.new or (lack and not request.dry_run):
+        raise ConfigError(f"cannot switch to {request.new}: {lack or 'it is the old model; name a different model'}")
+    old = next((model for model in configuration.models if model.id == request.old), None)
+    is_retired = old is not None and old.retires is not None and old.retires <= datetime.now(UTC).date()
+    evaluation = EvaluationRequest(
+        skill="",
+        replicates=request.replicates,
+        models=(request.new,) if old is None or is_retired else (request.old, request.new),
+        recorded_baseline=True,
+        components=request.components,
+        fixtures=request.fixtures,
+        config=request.config,
+    )
+    rows = []
+    for name in dict.fromkeys(request.skills or all_components(request.components)):
+        component_request = replace(evaluation, skill=name)
+        try:
+            row = _plan_switch(component_request, request)
+            if not request.dry_run:
+                row = _compare_models(row, evaluate(component_request, watch, write_report), request)
+            rows.append(row)
+        except NotEvaluatedError as problem:
+            print(f"warning: skipping {name}: {problem}", file=sys.stderr)
+        except SkillEvaluatorError as problem:
+            rows.append(SwitchedComponent(component=name, remark=str(problem)))
+    if not rows:
+        raise ConfigError("there is no component to compare: all were skipped")
+    return Switch(request=request, policy=configuration.settings.policy, rows=rows)
+
+
+def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComponent:
+    """Estimate the calls of a component. Raise SkillEvaluatorError if it cannot be evaluated or compared."""
+    component, remark = load_component(request.components, evaluation.skill, fixtures_dir=request.fixtures), ""
+    if component.program is not None:
+        raise NotEvaluatedError(f"'{component.name}' is a program, which chooses its own model")
+    size = dry_run(evaluation)
+    if request.old not in evaluation.models:
+        runs = runs_of_versions(Archive(component).entries).get(request.old, {}).get(component.version)
+        if not runs:
+            raise RunError(f"{request.old} can no longer be called, and no run of {component.version} is recorded")
+        remark = f"{request.old} can no longer be called; compared with its run {runs[-1].run_id} of another day"
+    return SwitchedComponent(
+        component=component.name,
+        calls=size.calls,
+        cost_at_most_usd=size.cost_at_most_usd,
+        remark=remark,
+    )
+
+
+def _compare_models(row: SwitchedComponent, evaluated: EvaluationResult, request: SwitchRequest) -> SwitchedComponent:
+    """Compare the new model with the old model on an evaluated component."""
+    print_resume_command(evaluated.resume_command())
+    records = {run.record.model_id: run.record for run in evaluated.finished}
+    remarks = [row.remark] if row.remark else []
+    models, settings = evaluated.inputs.request.models, evaluated.inputs.settings
+    for name in models:
+        record = records.get(name)
+        if record is None or not record.complete:
+            reason = record.stopped or unusable_text(record) if record else "it was not called"
+            remarks.append(f"{name} is incomplete ({reason or 'too few outputs'})")
+    new = records.get(request.new)
+    if new is None or not new.complete:
+        return replace(row, remark="; ".join(remarks))
+    component = evaluated.inputs.component
+    recorded = RecordedComponent(component=component, archive=Archive(component), settings=settings)
+    chosen = recorded.chosen_models((request.old, request.new), new.skill_version)
+    old, new = chosen.pairs[0].baseline, chosen.pairs[0].candidate
+    assert old is not None  # noqa: S101  (a pair of models has both)
+    is_new = old.run_id in {record.run_id for record in records.values()}
+    if request.old in models and not is_new:
+        remarks.append(f"compared with run {old.run_id} of another day")
+    served_models = [served for record in (old, new) if (served := record.served_note)]
+    result = chosen.judged(settings)
+    return replace(
+        row,
+        verdict="incomparable" if served_models and settings.policy.served == "same" else result.verdict,
+        usd_per_1000_old=per_1000(old.cost_usd, old.outputs),
+        usd_per_1000_new=per_1000(new.cost_usd, new.outputs),
+        comparison=result,
+        remark="; ".join([*remarks, *served_models]),
+    )

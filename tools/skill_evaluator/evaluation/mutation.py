@@ -1,4 +1,4 @@
-"""Mutation testing: run the prompt without each of its parts, interleaved with the whole prompt, and compare.
+"""Mutation testing: run the prompt without each of its parts, and compare with the whole prompt.
 
 A mutant is compared with four runs of the whole prompt: unchanged, and with three edits without meaning (controls). The
 effect of such edits is the noise that a mutant must exceed.
@@ -18,7 +18,7 @@ from pydantic import Field
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.inputs import Inputs, read_inputs
-from skill_evaluator.evaluation.pipeline import Evaluation
+from skill_evaluator.evaluation.pipeline import call_and_score
 from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest
 from skill_evaluator.evaluation.runs import PlannedRuns
 from skill_evaluator.files import FrozenModel, read_text
@@ -43,7 +43,7 @@ _SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s+[^\sa-z])|\Z)\s*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A prompt without one part: `text` is the removed part, `line` its line in the prompt's file, from 1."""
+    """A prompt without one part. `text` is the removed part, and `line` its line in the prompt's file, from 1."""
 
     id: str
     line: int
@@ -54,7 +54,7 @@ class Mutant:
 def mutants_of(prompt: Prompt, source: str = "") -> tuple[Mutant, ...]:
     """Return a mutant for each part of a prompt, from top to bottom; `source` is the text of its file.
 
-    Parts that hold a placeholder or are a whole message are not removed.
+    Parts with a placeholder, and whole messages, are not removed.
 
     >>> [(one.id, one.text) for one in mutants_of(Prompt.of("Read it. Trim it.\\n\\n- Never guess."))]
     [('sentence-1', 'Read it.'), ('sentence-1-2', 'Trim it.'), ('bullet-3', '- Never guess.')]
@@ -88,17 +88,14 @@ def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
     for number, kind in enumerate(kinds):
         following = range(number + 1, len(lines))
         if kind == "section":
-            end = next(
-                (n for n in following if kinds[n] == "section" and _level(lines[n]) <= _level(lines[number])),
-                len(lines),
-            )
+            sections = (n for n in following if kinds[n] == "section")
+            end = next((n for n in sections if _level(lines[n]) <= _level(lines[number])), len(lines))
             yield kind, starts[number], starts[end]
         elif kind == "bullet":
             end = next((n for n in following if kinds[n] != "sentence"), len(lines))
-            deeper = (
-                n for n in range(end, len(lines)) if lines[n].strip() and _indent(lines[n]) <= _indent(lines[number])
-            )
-            yield kind, starts[number], starts[next(deeper, len(lines))]
+            texts = (n for n in range(end, len(lines)) if lines[n].strip())
+            end = next((n for n in texts if _indent(lines[n]) <= _indent(lines[number])), len(lines))
+            yield kind, starts[number], starts[end]
         elif kind == "sentence" and (number == 0 or kinds[number - 1] not in ("sentence", "bullet")):
             end = next((n for n in following if kinds[n] != "sentence"), len(lines))
             for match in _SENTENCE.finditer(text, starts[number], len(text[: starts[end]].rstrip())):
@@ -106,7 +103,7 @@ def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _kinds_of(lines: Sequence[str]) -> list[str]:
-    """Return the kind of part that each line begins or continues; "none" for lines in code and without text."""
+    """Return the kind of part of each line: section, bullet, sentence, or "none" for code and lines without text."""
     kinds, fence = [], ""
     for line in lines:
         mark = _FENCE.match(line)
@@ -129,7 +126,7 @@ def _indent(line: str) -> int:
 
 
 def controls_of(prompt: Prompt) -> tuple[Prompt, ...]:
-    """Return three copies with the same meaning: other bullets, wider gaps, or blank lines around the first message.
+    """Return three copies of a prompt with the same meaning: with other bullets, wider gaps or blank lines.
 
     >>> [control.text for control in controls_of(Prompt.of("- a\\n- b"))]
     ['* a\\n* b', '\\n- a\\n- b', '- a\\n- b\\n']
@@ -139,17 +136,15 @@ def controls_of(prompt: Prompt) -> tuple[Prompt, ...]:
     marks = re.sub(r"(?m)^(\s*)([-*])(?=\s)", lambda mark: f"{mark[1]}{'*' if mark[2] == '-' else '-'}", text)
     wider = re.sub(r"(?<=[.!?]) (?=\S)", "  ", text.replace("\n\n", "\n\n\n"))
     texts = dict.fromkeys((marks, wider, f"\n{text}", f"{text}\n", f"\n{text}\n"))
-    copies = [
-        replace(prompt, messages=(Message(first.role, (text_copy,)), *tail)) for text_copy in texts if text_copy != text
-    ]
-    return tuple(copies[:3])
+    edited = [edit for edit in texts if edit != text][:3]
+    return tuple(replace(prompt, messages=(Message(first.role, (edit,)), *tail)) for edit in edited)
 
 
 MutantStatus = Literal["killed", "survived", "undecided"]
 
 
 class Reaction(FrozenModel):
-    """A metric, field or case that changed significantly: its mean with the whole prompt, and with the mutant."""
+    """A metric, field or case that changed: its mean with the whole prompt (`before`) and with the mutant, and q."""
 
     name: str
     kind: Literal["metric", "field", "case"]
@@ -205,7 +200,6 @@ _MIN_CASES = 2
 class _MutationPlan:
     """A mutation test: the runs of the whole prompt and its controls, then one run per mutant."""
 
-    request: EvaluationRequest
     inputs: Inputs
     runs: PlannedRuns
     mutants: Sequence[Mutant]
@@ -213,10 +207,7 @@ class _MutationPlan:
 
 
 def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
-    """Test whether the cases notice removed parts of a prompt.
-
-    A dry run makes no call, and returns the mutants and the maximum cost.
-    """
+    """Test whether the cases notice removed parts of a prompt. A dry run makes no call."""
     plan = _plan(request)
     if request.dry_run:
         calls, cost = _size(plan)
@@ -224,15 +215,13 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
     (model,) = plan.inputs.models
     if model.provider == "replay":
         raise RunError(f"'{model.id}' replays outputs and ignores the prompt; choose another model")
-    evaluation = Evaluation(plan.request, watch)
-    scored = evaluation.call_and_score(plan.runs, plan.inputs)
-    records = [record for _, record in evaluation.make_records(scored, plan.inputs)]
+    records = [record for _, record in call_and_score(plan.runs, plan.inputs, watch)]
     calls = sum(replicate.answered for run in plan.runs.runs for replicate in outcomes(run.folder).values())
     return _result(plan, _decide(plan, records), calls, total_or_none(record.cost_usd for record in records))
 
 
 def _plan(request: MutationRequest) -> _MutationPlan:
-    """Read the inputs and build the mutants and their runs; raise SkillEvaluatorError for invalid inputs."""
+    """Read the inputs and build the mutants and their runs. Raise SkillEvaluatorError for invalid inputs."""
     refuse_amounts({"--mutants": request.mutants}, None, None)
     if request.replicates < _MIN_REPLICATES:
         raise RunError(f"--replicates must be at least {_MIN_REPLICATES}: one output per case shows no variation")
@@ -249,21 +238,19 @@ def _plan(request: MutationRequest) -> _MutationPlan:
     if component.program is not None:
         raise RunError(f"'{component.name}' is a program and has no prompt to mutate")
     if len(inputs.models) != 1:
-        raise RunError(
-            f"mutate runs one model: name it with --model ({', '.join(model.id for model in inputs.models)})"
-        )
+        names = ", ".join(model.id for model in inputs.models)
+        raise RunError(f"mutate runs one model: name it with --model ({names})")
     candidates = mutants_of(component.prompt, read_text(component.files[0], RunError))
     longest = sorted(candidates, key=lambda mutant: -len(mutant.text))[: request.mutants]
     mutants = [mutant for mutant in candidates if mutant in longest]
     if not mutants:
         raise RunError(f"the prompt of '{component.name}' has no part that can be removed")
     runs = _runs(inputs, request.replicates, mutants)
-    left_out = len(candidates) - len(mutants)
-    return _MutationPlan(request=evaluation, inputs=inputs, runs=runs, mutants=mutants, left_out=left_out)
+    return _MutationPlan(inputs=inputs, runs=runs, mutants=mutants, left_out=len(candidates) - len(mutants))
 
 
 def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> PlannedRuns:
-    """Return the runs. Their folder depends on everything that affects the outputs, so a second call resumes them."""
+    """Return the runs, in a folder named by everything that affects the outputs: a second call resumes them."""
     component, seed = inputs.component, inputs.settings.seed
     size = RunSize(replicates=replicates, seed=seed)
     (plain,) = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
@@ -294,7 +281,7 @@ def _run_id(mutant: Mutant) -> str:
 
 
 def _size(plan: _MutationPlan) -> tuple[int, float | None]:
-    """Return the number of calls of all runs, and their maximum cost in USD, or None if a price is unknown."""
+    """Return the number of calls of all runs, and their maximum cost in USD (None if a price is unknown)."""
     estimates = []
     for run in plan.runs.runs:
         cases = [case for case in plan.inputs.cases if case.id in run.manifest.cases]
@@ -305,7 +292,6 @@ def _size(plan: _MutationPlan) -> tuple[int, float | None]:
 
 
 def _decide(plan: _MutationPlan, records: Sequence[Record]) -> list[MutantResult]:
-    """Decide each mutant, in the order of the prompt."""
     by_id = {record.run_id: record for record in records}
     whole = [by_id[name] for name in _WHOLE_RUNS]
     rules = rules_for(plan.inputs.settings, whole[0])
@@ -341,17 +327,14 @@ def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules
     """Decide whether a mutant is killed; `whole` has the records of the unchanged prompt and of its controls.
 
     Metrics and fields are one family of tests. A mutant is killed if one of them moved beyond the tolerance and either
-    q ≤ α or the measure collapsed (`has_collapsed`). The test alone kills at most α of the mutants without effect.
+    q ≤ α or the measure collapsed. The test alone kills at most α of the mutants without effect.
     """
     candidate = record.model_copy(update={"beside": whole[0].run_id})
     pair = Pair(baseline=whole[0], candidate=candidate, baseline_again=tuple(whole[1:]))
     (compared,) = measure_all([pair])
     noticed = _changed_measures(compared, rules)
-    return MutantResult.view(
-        mutant,
-        status="killed" if noticed else "survived",
-        reactions=[*noticed, *_changed_cases(compared, noticed, rules)],
-    )
+    reactions = [*noticed, *_changed_cases(compared, noticed, rules)]
+    return MutantResult.view(mutant, status="killed" if noticed else "survived", reactions=reactions)
 
 
 def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]:
@@ -391,13 +374,13 @@ def _reaction(name: str, kind: Literal["metric", "field", "case"], before: float
 
 
 def _cases_by_version(pair: Pair) -> list[dict[str, CaseRecord]]:
-    """Return the cases of the whole prompt, of each control and of the mutant, by id."""
+    """Return the cases by id of the whole prompt, of each control and of the mutant, in this order."""
     records = (*filter(None, (pair.baseline,)), *pair.baseline_again, pair.candidate)
     return [{case.case_id: case for case in record.per_case} for record in records]
 
 
 def _means(measure: PairedScores, case_id: str, versions: Sequence[dict[str, CaseRecord]]) -> list[float]:
-    """Return the mean score of a case in each version; NaN if a version has none."""
+    """Return the mean score of a case in each version. It is NaN if the version has no score."""
     scores_in = field_scores if measure.kind == "field" else strict_scores
     scores = [scores_in(cases[case_id], measure.name) if case_id in cases else () for cases in versions]
     return [sum(values) / len(values) if values else math.nan for values in scores]
@@ -407,11 +390,11 @@ _DRAWS = 4_000
 
 
 def adjusted_p_values(scores: Floats) -> list[float]:
-    """Test the last version of each measure; return adjusted p-values for scores of (measures, cases, versions).
+    """Test whether the last version differs, and return one adjusted p-value per measure.
 
-    Under the null hypothesis the versions of a case are exchangeable. The p-value is the share of exchanges within
-    cases whose largest standardised sum over all measures is at least this measure's (Westfall and Young 1993), which
-    allows for dependent measures. A version without a score has NaN.
+    `scores` has the axes measures, cases and versions; NaN stands for no score. Under the null hypothesis the versions
+    of a case are exchangeable. The p-value is the share of exchanges within cases whose largest standardised sum over
+    all measures is at least this measure's (Westfall and Young 1993), which allows for dependent measures.
     """
     versions = scores.shape[2]
     # deviations from the mean of the other versions
@@ -430,9 +413,9 @@ def adjusted_p_values(scores: Floats) -> list[float]:
 
 
 def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return exchanges, one per row: the version that replaces the last version in each case.
+    """Return the version that replaces the last version in each case (column), for each exchange (row).
 
-    All exchanges are returned if there are few, else a random sample after the actual assignment.
+    Return all exchanges if there are few, else the actual assignment and a random sample.
     """
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)

@@ -1,7 +1,4 @@
-"""The pipeline of `evaluate`: read → plan → call → score → record → save → compare → show.
-
-`Evaluation.run` names the stages in order; each is one function or method.
-"""
+"""The pipeline of `evaluate`: read → plan → call → score → record → save → compare → report."""
 
 import re
 import sys
@@ -16,29 +13,29 @@ from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.drift import RunSpread, spreads_of, with_drift
-from skill_evaluator.evaluation.inputs import Inputs, expand_no_prompt, read_inputs
+from skill_evaluator.evaluation.inputs import Inputs, read_inputs
 from skill_evaluator.evaluation.judged import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import PlannedRuns, is_recordable, max_remaining_costs, plan_runs, record_path
 from skill_evaluator.identifiers import invocation_of
-from skill_evaluator.library.components import Component, places_of
+from skill_evaluator.library.components import Component
 from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, add_records, entry_of, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
-from skill_evaluator.runner.engine import Budget
+from skill_evaluator.runner.engine import Questions
 from skill_evaluator.runner.journal import ANSWERS, RECORD, Run, check_writable, outcomes, read_manifest
+from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
-from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
+from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
-from skill_evaluator.scoring.answers import Scorecard
 from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.history.component import RecordedComponent
-from skill_evaluator.verdicts.planning.advice import ModelRanking
+from skill_evaluator.verdicts.planning.ranking import ModelRanking
 
 RequestT = TypeVar("RequestT", bound=EvaluationRequest)
 WriteReport = Callable[[Finished, ComparisonResult | None, Site], None]
@@ -48,24 +45,13 @@ _IGNORED = re.compile(r"/evals/(results|records)/|/(README\.md|CHANGELOG\.md|lea
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredRun:
-    """A run after its calls, with its scorecard and the verdicts of its judge; `stopped` explains missing calls."""
-
-    run: Run
-    scorecard: Scorecard
-    judged: JudgedRun
-    stopped: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationResult:
-    """The runs of an evaluation, and the verdict on the complete runs of a new version.
+    """The runs of an evaluation, the verdict on the new version, and the ranking of its models.
 
     `problems` are the errors of runs that could not be saved. `judged` has the records that may get a verdict,
-    `archive` the records that they are compared with.
+    `archive` the records that they are compared with, and `spreads` the spread over the runs of a rerun version.
     """
 
-    request: EvaluationRequest
     inputs: Inputs
     planned: PlannedRuns
     finished: Sequence[Finished]
@@ -77,16 +63,16 @@ class EvaluationResult:
     spreads: Sequence[RunSpread]
 
     def is_recorded(self, record: Record) -> bool:
-        """Return whether a run's record is saved among the component's records."""
+        """Return whether a record is saved among the component's records."""
         folder = self.inputs.component.records_dir
         return any(run.record is record and run.record_path.parent == folder for run in self.finished)
 
     def incomplete_below(self, record: Record) -> str:
-        """Return the newest incomplete run of a lower version and its date as text; empty if there is none."""
+        """Return the newest incomplete run of a lower version as text, with its date. Return "" if there is none."""
         return _recorded(self.inputs).incomplete_below(entry_of(record))
 
     def remaining(self, request: RequestT) -> RequestT:
-        """Return a request whose limits are reduced by the calls and costs of this evaluation and its judge."""
+        """Return a request with its limits reduced by the calls and costs of this evaluation."""
         judges = [run.record.judged for run in self.finished if run.record.judged]
         calls = sum(len(outcomes(run.folder)) for run in self.finished) + sum(judge.calls for judge in judges)
         costs = [*(run.record.cost_usd for run in self.finished), *(judge.cost_usd for judge in judges)]
@@ -97,19 +83,19 @@ class EvaluationResult:
         return request
 
     def changed_outputs(self) -> list[ChangedAnswers]:
-        """Return the outputs of each model that changed since its baseline; empty if there is no verdict."""
+        """Return the outputs of each model that changed since its baseline. Return [] if there is no verdict."""
         return [] if self.verdict is None else list(_changed_outputs(self, self.verdict))
 
     def resume_command(self) -> list[str]:
-        """Return the command that resumes the unfinished runs, as arguments; empty if none is unfinished.
+        """Return the arguments of the command that resumes the unfinished runs. Return [] if none is unfinished.
 
-        If a limit stopped the runs, the command has a limit that is enough.
+        If a limit stopped the runs, the command has a limit that is enough for them.
         """
         final = {run.folder for run in self.finished if run.record.is_final or "model_retired" in run.record.reasons}
         unfinished = [run for run in self.planned.runs if run.folder not in final]
         if not unfinished:
             return []
-        request, stops = self.request, " ".join(run.record.stopped or "" for run in self.finished)
+        request, stops = self.inputs.request, " ".join(run.record.stopped or "" for run in self.finished)
         if "max_calls" in stops:
             answered = sum(replicate.answered for run in unfinished for replicate in outcomes(run.folder).values())
             request = replace(request, max_calls=sum(run.manifest.calls for run in unfinished) - answered)
@@ -127,154 +113,121 @@ class EvaluationResult:
         return [*command, "--run", run_id if len(unfinished) == 1 else invocation_of(run_id)]
 
 
-class Evaluation:
-    """The evaluation of one component: N replicates × cases × models → scores, a record per model, a verdict."""
+def evaluate(request: EvaluationRequest, watch: Watch, write_report: WriteReport) -> EvaluationResult:
+    """Evaluate a component; `watch` shows the progress of the calls, and `write_report` reports each finished run.
 
-    def __init__(self, request: EvaluationRequest, watch: Watch) -> None:
-        """Set up an evaluation; `watch` shows the progress of the calls."""
-        self.request = expand_no_prompt(request)
-        self.watch = watch
+    Raise SkillEvaluatorError for invalid inputs, before any call.
+    """
+    inputs = read_inputs(request)
+    planned = plan_runs(inputs)
+    records = call_and_score(planned, inputs, watch)
+    saved, problems = _save(records, planned, inputs)
+    result = _compare(saved, problems, planned, inputs)
+    return _write_reports(result, write_report)
 
-    def run(self, write_report: WriteReport) -> EvaluationResult:
-        """Run all stages. `write_report` writes the report of a run into its folder.
 
-        Raise SkillEvaluatorError for invalid inputs, before any call.
-        """
-        inputs = read_inputs(self.request)
-        planned = plan_runs(inputs, self.request)
-        scored = self.call_and_score(planned, inputs)  # outputs are scored as they arrive
-        records = self.make_records(scored, inputs)
-        saved, problems = self._save(records, planned, inputs)
-        result = self._compare(saved, problems, planned, inputs)
-        return _write_reports(result, write_report)
+def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[tuple[Run, Record]]:
+    """Make the calls of all runs whose model has a key, score each output when it arrives, and build the records.
 
-    def call_and_score(self, planned: PlannedRuns, inputs: Inputs) -> list[ScoredRun]:
-        """Make the calls of all runs whose model has a key; score every output when it arrives."""
-        if not planned.runs:
-            return []
-        session = Session(
-            configuration=inputs,
-            watch=self.watch,
-            budget=Budget(self.request.max_cost, self.request.max_calls),
-            concurrency=self.request.concurrency,
-            limits=self.request.limits,
-        )
-        usable = with_keys([run.model for run in planned.runs], inputs)
-        runs = [run for run in planned.runs if run.model.id in usable]
-        component = inputs.component
-        check_writable(inputs.results_dir)
-        if any(is_recordable(run, self.request) for run in runs):
-            check_writable(component.records_dir)
-        cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
-        with open_scores(component, cases, sum(run.manifest.calls for run in runs)) as scores:
-            for case in cases:
-                scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
-            scorers = {
-                run.manifest.run_id: Scorer(
-                    component,
-                    [case for case in cases if case.id in run.manifest.cases],
-                    run.manifest.replicates,
-                    scores,
-                )
-                for run in runs
-            }
-            results = session.ask(runs, _questions(runs, planned.components, inputs, scorers))
-            scored = []
-            for run in runs:
-                scorer, stopped, judged = scorers.pop(run.manifest.run_id), results.why_stopped(run), JudgedRun()
-                if inputs.judge is not None and stopped is None:
-                    judged = judge_run(run, cases, inputs.judge, session, self.request.config)
-                    scorer.take(judged.scores)
-                stopped = stopped or judged.stopped
-                scored.append(ScoredRun(run=run, scorecard=scorer.scorecard(), judged=judged, stopped=stopped))
-        return scored
-
-    def make_records(self, scored: Sequence[ScoredRun], inputs: Inputs) -> list[tuple[Run, Record]]:
-        """Build the record of each run. The record of a rerun of a recorded version has the drift of its model."""
-        if not scored:
-            return []
-        origin = commits_of(inputs.component, self.request.fixtures)
-        recorder = Recorder(component=inputs.component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
+    The record of a rerun version has the drift of its model.
+    """
+    if not planned.runs:
+        return []
+    request, component = inputs.request, inputs.component
+    budget = Budget(request.max_cost, request.max_calls)
+    session = Session(
+        configuration=inputs, watch=watch, budget=budget, concurrency=request.concurrency, limits=request.limits
+    )
+    usable = with_keys([run.model for run in planned.runs], inputs)
+    runs = [run for run in planned.runs if run.model.id in usable]
+    check_writable(inputs.results_dir)
+    if any(is_recordable(run, request) for run in runs):
+        check_writable(component.records_dir)
+    cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
+    with open_scores(component, cases, sum(run.manifest.calls for run in runs)) as scores:
+        for case in cases:
+            scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
+        scorers = {}
+        for run in runs:
+            run_cases = [case for case in cases if case.id in run.manifest.cases]
+            scorers[run.manifest.run_id] = Scorer(component, run_cases, run.manifest.replicates, scores)
+        failures = session.ask(runs, _questions(runs, planned.components, inputs, scorers))
+        origin = commits_of(component, request.fixtures)
+        recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
         records = []
-        for scored_run in scored:
-            manifest = read_manifest(scored_run.run.folder)  # the server's version is written during the calls
-            judge = scored_run.judged.summary
-            records.append(
-                recorder.record(
-                    scored_run.run.model, manifest, scored_run.scorecard, stopped=scored_run.stopped, judge=judge
-                )
-            )
-        is_rerun = [scored_run.run.manifest.role == "again" for scored_run in scored]
-        records = with_drift(records, is_rerun, _recorded(inputs))
-        return [(scored_run.run, record) for scored_run, record in zip(scored, records, strict=True)]
+        for run in runs:
+            scorer, failure = scorers.pop(run.manifest.run_id), failures[run.manifest.run_id]
+            stopped, judged = str(failure) if failure else None, JudgedRun()
+            if inputs.judge is not None and stopped is None:
+                judged = judge_run(run, cases, inputs.judge, session, request.config)
+                scorer.take(judged.scores)
+            stopped, scorecard = stopped or judged.stopped, scorer.scorecard()
+            manifest = read_manifest(run.folder)  # the server's version is written during the calls
+            records.append(recorder.record(run.model, manifest, scorecard, stopped=stopped, judge=judged.summary))
+    is_rerun = [run.manifest.role == "again" for run in runs]
+    return list(zip(runs, with_drift(records, is_rerun, _recorded(inputs)), strict=True))
 
-    def _save(
-        self, records: Sequence[tuple[Run, Record]], planned: PlannedRuns, inputs: Inputs
-    ) -> tuple[list[Finished], list[SkillEvaluatorError]]:
-        """Write the records; return the finished runs, and the errors of runs that could not be saved.
 
-        If the folder of an earlier finished run lacks its record (the disk was full), write it again.
-        """
-        finished, problems = list(planned.finished), list[SkillEvaluatorError]()
-        for earlier in planned.finished:
-            if not (earlier.folder / RECORD).exists():
-                write_record(earlier.folder / RECORD, earlier.record)
-        final = {record.run_id for _, record in records if record.is_final}
-        final |= {run.record.run_id for run in planned.finished if run.record.is_final}
-        for run, record in records:
-            # a baseline is recorded only with the final run of the new version that was interleaved with it
-            is_final = record.is_final and (not entry_of(record).is_baseline or record.beside in final)
-            try:
-                recorded = is_final and is_recordable(run, self.request)
-                finished.append(_save_record(run, record, inputs.component, recorded=recorded))
-            except SkillEvaluatorError as problem:  # the other runs are still saved
-                problems.append(problem)
-        return finished, problems
+def _save(
+    records: Sequence[tuple[Run, Record]], planned: PlannedRuns, inputs: Inputs
+) -> tuple[list[Finished], list[SkillEvaluatorError]]:
+    """Write the records. Return the finished runs, and the errors of runs that could not be saved."""
+    finished, problems = list(planned.finished), list[SkillEvaluatorError]()
+    for earlier in planned.finished:  # a full disk may have prevented the record in the run's folder
+        if not (earlier.folder / RECORD).exists():
+            write_record(earlier.folder / RECORD, earlier.record)
+    final = {record.run_id for _, record in records if record.is_final}
+    final |= {run.record.run_id for run in planned.finished if run.record.is_final}
+    for run, record in records:
+        # a baseline is recorded only with the final run of the new version that was interleaved with it
+        is_final = record.is_final and (not entry_of(record).is_baseline or record.beside in final)
+        try:
+            recorded = is_final and is_recordable(run, inputs.request)
+            finished.append(_save_record(run, record, inputs.component, recorded=recorded))
+        except SkillEvaluatorError as problem:  # the other runs are still saved
+            problems.append(problem)
+    return finished, problems
 
-    def _compare(
-        self,
-        finished: Sequence[Finished],
-        problems: Sequence[SkillEvaluatorError],
-        planned: PlannedRuns,
-        inputs: Inputs,
-    ) -> EvaluationResult:
-        """Compare the final runs of a new version with its baseline, if there is one, and rank the complete runs."""
-        recorded = _recorded(inputs)
-        archive, roles = recorded.archive, planned.roles
-        final = {run.record.run_id: run.record for run in finished if run.record.is_final}
-        reruns_failed = any(run.manifest.reruns_failing for run in planned.runs)  # --failing needs both versions
-        judged = [record for record in final.values() if record.shard is None and roles[record.run_id] is None]
-        judged = [record for record in judged if not reruns_failed or record.beside in final]
-        archive.add(run.record for run in finished if roles[run.record.run_id] == "baseline")
-        verdict, ranking = None, None
-        if judged:
-            partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
-            verdict = recorded.verdict_on(judged, partial, asked_again=reruns_failed)
-        ranked = [record for record in judged if record.complete]
-        if not (self.request.cases or reruns_failed) and len({record.model_id for record in ranked}) == len(ranked) > 1:
-            ranking = recorded.ranking_of(ranked, verdict)
-            if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
-                ranking = recorded.advised(archive.entries, ranking)[1]
-        if verdict is not None and not all(record.draft for record in judged):
-            ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
-            verdict = verdict.model_copy(update={"ship": ship})
-        repeated = [
-            run.record
-            for run in finished
-            if run.record_path.parent == inputs.component.records_dir and roles[run.record.run_id] == "again"
-        ]
-        return EvaluationResult(
-            request=self.request,
-            inputs=inputs,
-            planned=planned,
-            finished=finished,
-            problems=problems,
-            archive=archive,
-            judged=judged,
-            verdict=verdict,
-            ranking=ranking,
-            spreads=spreads_of(repeated, archive),
-        )
+
+def _compare(
+    finished: Sequence[Finished],
+    problems: Sequence[SkillEvaluatorError],
+    planned: PlannedRuns,
+    inputs: Inputs,
+) -> EvaluationResult:
+    """Compare the finished runs of the new version with its baseline, and rank the models with complete runs."""
+    recorded = _recorded(inputs)
+    archive, roles = recorded.archive, planned.roles
+    final = {run.record.run_id: run.record for run in finished if run.record.is_final}
+    reruns_failed = any(run.manifest.reruns_failing for run in planned.runs)  # --failing needs both versions
+    judged = [record for record in final.values() if record.shard is None and roles[record.run_id] is None]
+    judged = [record for record in judged if not reruns_failed or record.beside in final]
+    archive.add(run.record for run in finished if roles[run.record.run_id] == "baseline")
+    verdict, ranking = None, None
+    if judged:
+        partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
+        verdict = recorded.verdict_on(judged, partial, asked_again=reruns_failed)
+    ranked = [record for record in judged if record.complete]
+    if not (inputs.request.cases or reruns_failed) and len({record.model_id for record in ranked}) == len(ranked) > 1:
+        ranking = recorded.ranking_of(ranked, verdict)
+        if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
+            ranking = recorded.advised(archive.entries, ranking)[1]
+    if verdict is not None and not all(record.draft for record in judged):
+        ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
+        verdict = verdict.model_copy(update={"ship": ship})
+    in_component = [run.record for run in finished if run.record_path.parent == inputs.component.records_dir]
+    repeated = [record for record in in_component if roles[record.run_id] == "again"]
+    return EvaluationResult(
+        inputs=inputs,
+        planned=planned,
+        finished=finished,
+        problems=problems,
+        archive=archive,
+        judged=judged,
+        verdict=verdict,
+        ranking=ranking,
+        spreads=spreads_of(repeated, archive),
+    )
 
 
 def _recorded(inputs: Inputs) -> RecordedComponent:
@@ -284,7 +237,7 @@ def _recorded(inputs: Inputs) -> RecordedComponent:
 def _questions(
     runs: Sequence[Run], components: Mapping[str, Component], inputs: Inputs, scorers: Mapping[str, Scorer]
 ) -> Questions:
-    """Build the requests of the runs' calls; every outcome goes to the scorer of its run."""
+    """Return the function that builds a call's request, and the one that scores its outcome, as `Questions`."""
     cases = {case.id: case for case in inputs.cases}
     entries = read_entries(inputs.component.leaderboard_path)
     recorded_settings = {(entry.model_id, entry.digests.get("settings")) for entry in entries}
@@ -311,7 +264,7 @@ def _questions(
 
 
 def _save_record(run: Run, record: Record, component: Component, *, recorded: bool) -> Finished:
-    """Write a record into the run's folder and, if `recorded`, into the component."""
+    """Write a record into the run's folder and, if `recorded`, into the component's records."""
     path = run.folder / RECORD
     if recorded:
         path = record_path(run, component)
@@ -328,7 +281,7 @@ def _save_record(run: Run, record: Record, component: Component, *, recorded: bo
 
 
 def _write_reports(result: EvaluationResult, write_report: WriteReport) -> EvaluationResult:
-    """Write the report of each run. A run whose report cannot be written is a problem instead."""
+    """Write the report of each run. If that fails, the result has the error instead of the run."""
     finished, problems = list[Finished](), [*result.problems]
     for run in result.finished:
         try:
@@ -340,7 +293,7 @@ def _write_reports(result: EvaluationResult, write_report: WriteReport) -> Evalu
 
 
 def _changed_outputs(result: EvaluationResult, verdict: ComparisonResult) -> Iterator[ChangedAnswers]:
-    """Yield the outputs of each model that changed since its baseline, or a hint if the baseline has no run folder."""
+    """Yield the changed outputs of each model, or the reason if its baseline has no run folder here."""
     inputs = result.inputs
     runs = {run.record.run_id: run for run in result.finished}
     for model in verdict.models:
@@ -369,11 +322,11 @@ def evaluate_at_each_save(
 ) -> Iterator[EvaluationResult]:
     """Yield the evaluation of a component now and after each save, until the limit of calls or cost is reached.
 
-    Print an error to stderr and wait for the next save. Raise the error if the component has no folder.
+    Print an error to stderr and wait for the next save. Raise it if neither the component nor its cases have a folder.
     """
     from watchfiles import watch as watch_files
 
-    cases = places_of(Path(), request.skill, request.fixtures, "cases")[0].parent
+    cases = (request.fixtures or Path("fixtures")) / request.skill
     folders = [folder for folder in (request.components / request.skill, cases) if folder.exists()]
     if request.max_calls is None and request.max_cost is None:
         request = replace(request, max_calls=MAX_CALLS)
@@ -388,7 +341,7 @@ def evaluate_at_each_save(
     next(saves)
     while True:
         try:
-            result = Evaluation(request, watch).run(write_report)
+            result = evaluate(request, watch, write_report)
         except SkillEvaluatorError as problem:
             if not folders:
                 raise

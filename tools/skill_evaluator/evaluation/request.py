@@ -43,7 +43,7 @@ class EvaluationRequest(LimitsOption, LibraryOptions):
     scenario: str | None = rare("Wrap the prompt in .evaluator/scenarios/NAME.md.", metavar="NAME")
     no_prompt: bool = flag("Run without the prompt, with the schema only.")
     recorded_baseline: bool = flag("Do not run the baseline again: compare with its record.")
-    failing: bool = flag("Run the failed cases of the newest record again.")
+    failing: bool = flag("Run only the failed cases of the newest record again.")
     with_baseline: bool = rare("Also run the baseline; fail if that is impossible.", False)
     invocation: str | None = None
     baseline_commit: str | None = None
@@ -66,7 +66,7 @@ class ManyRequest(EvaluationRequest):
 
     skill: str = argument("Component, folder or pattern; default: all that are ready.", "", "COMPONENT")
     changed: bool = flag("Only components that this branch changed.")
-    base: str | None = option("With --changed: the commit; default: main branch.", metavar="COMMIT")
+    base: str | None = option("With --changed: compare with this commit; default: main.", metavar="COMMIT")
     yes: bool = flag("Run several components without confirmation.")
 
     @property
@@ -80,9 +80,9 @@ class MutationRequest(LimitsOption, LibraryOptions):
     """The options of `mutate`."""
 
     skill: str = argument(SKILL, metavar="COMPONENT")
-    model: str | None = option("The model, if models.yaml has several.", None, "-m", metavar="ID")
+    model: str | None = option("The model to call; required if models.yaml has several.", None, "-m", metavar="ID")
     replicates: int = option("Outputs per case and mutant.", 4, "-n")
-    mutants: int = option("Remove at most N parts, the longest.", 40)
+    mutants: int = option("Test at most N parts, the longest.", 40)
     dry_run: bool = flag("List the mutants and their maximum cost; make no call.")
     results: Path | None = rare("Folder for runs; default: in the component.", metavar="DIR")
 
@@ -91,8 +91,8 @@ class MutationRequest(LimitsOption, LibraryOptions):
 class SwitchRequest(LibraryOptions):
     """The options of `switch`."""
 
-    old: str = argument("The current or former model.")
-    new: str = argument("The model of models.yaml to switch to.")
+    old: str = argument("The model to replace.")
+    new: str = argument("The new model, an id of models.yaml.")
     skills: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
     replicates: int | None = option("Calls per case and model.", None, "-n")
     dry_run: bool = flag("Print the maximum cost; make no call.")

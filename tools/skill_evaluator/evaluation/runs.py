@@ -1,8 +1,7 @@
-"""The runs of an evaluation: new runs, runs of a design with a recorded version, or unfinished runs to resume.
+"""The runs of an evaluation: new runs, runs with a recorded version, or unfinished runs to resume.
 
-The outputs of unfinished runs are reused, so that no call is paid twice. Drafts, `try` and `--failing` neither reuse
-outputs nor pass them on, because the best of many drafts would look like an improvement. `plan` finds baselines here,
-too.
+The outputs of unfinished runs are reused, so that no call is paid twice. Drafts and `--failing` neither reuse outputs
+nor pass them on, because the best of many drafts would look like an improvement.
 """
 
 import sys
@@ -48,7 +47,6 @@ from skill_evaluator.runner.journal import (
 from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of
 from skill_evaluator.runner.schedule import replicates_of_baseline
 from skill_evaluator.scoring.recording import Finished
-from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, listed
 
 _NO_REUSE_HINT = "(--no-reuse begins a new one)"
@@ -58,7 +56,7 @@ _NO_REUSE_HINT = "(--no-reuse begins a new one)"
 class PlannedRuns:
     """The runs to call, and the `finished` runs that are already recorded.
 
-    `components` has the component that each run calls and `roles` its role, by run id.
+    `components` has the component of each run to call, and `roles` the role of each run, by run id.
     """
 
     runs: Sequence[Run]
@@ -67,21 +65,19 @@ class PlannedRuns:
     roles: Mapping[str, Role | None]
 
 
-def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
+def plan_runs(inputs: Inputs) -> PlannedRuns:
     """Return the runs to call and, with `--resume`, the runs that are already recorded.
 
     Raise RunError if the options do not allow a run, or if its record would be refused.
     """
-    recorded = read_entries(inputs.component.leaderboard_path)
+    request, recorded = inputs.request, read_entries(inputs.component.leaderboard_path)
     if request.resumed is not None:
-        planned = _resume_runs(inputs, request, request.resumed)
+        planned = _resume_runs(inputs, request.resumed)
     else:
-        planned = _new_runs(inputs, request)
+        planned = _new_runs(inputs)
         if not (request.no_reuse or request.dry_run or request.draft or request.failing or request.invocation):
-            planned = _with_unfinished_runs(planned, inputs, request, [entry for entry in recorded if entry.complete])
-    for manifest in (run.manifest for run in planned.runs if is_recordable(run, request)):
-        if manifest.draft:
-            continue
+            planned = _with_unfinished_runs(planned, inputs, [entry for entry in recorded if entry.complete])
+    for manifest in (run.manifest for run in planned.runs if is_recordable(run, request) and not run.manifest.draft):
         refusal = refusal_reason(recorded, manifest.skill_version, manifest.digests["prompt"])
         if refusal is not None:
             raise RunError(f"'{inputs.component.name}' {refusal}")
@@ -96,7 +92,8 @@ def is_recordable(run: Run, request: EvaluationRequest) -> bool:
     return request.leaderboard and run.manifest.whole
 
 
-def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
+def _new_runs(inputs: Inputs) -> PlannedRuns:
+    request, component = inputs.request, inputs.component
     size = RunSize(
         replicates=request.replicates or inputs.settings.replicates,
         seed=inputs.settings.seed if request.seed is None else request.seed,
@@ -105,35 +102,31 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
         invocation=request.invocation,
         transport="batch" if request.batch else "direct",
     )
-    new = new_runs(inputs.component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
+    new = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
     for run in new:
         if not run.manifest.cases:
             reasons = listed([f"{case_id} ({reason})" for case_id, reason in run.manifest.not_applicable.items()])
             print(f"warning: skipping {run.model.id}: no case is applicable to it: {reasons}", file=sys.stderr)
     new = [run for run in new if run.manifest.cases]
     if not new:
-        raise RunError(
-            f"no case of '{inputs.component.name}' is applicable to a model; see not_applicable in meta.json"
-        )
-    without_baselines = _planned_runs([(run, inputs.component) for run in new], request)
+        raise RunError(f"no case of '{component.name}' is applicable to a model; see not_applicable in meta.json")
+    alone = _planned_runs([(run, component) for run in new], request)
     designed = request.with_baseline or request.failing or request.rerun_baseline
     if not designed and not _is_interleaved(request, inputs.settings.policy):
-        return without_baselines
-
+        return alone
     if request.failing and not (new := failing_runs(new, inputs)):
         return _planned_runs([], request)
-    planned = _planned_runs((design_runs if designed else interleaved_runs)(new, inputs, request), request)
-    if not designed and (reason := _limit_message(planned, without_baselines, inputs, request)):
-        print(f"warning: {inputs.component.name} is called without its baseline: {reason}", file=sys.stderr)
-        return without_baselines
+    planned = _planned_runs((design_runs if designed else interleaved_runs)(new, inputs), request)
+    if not designed and (reason := _limit_message(alone, planned, inputs)):
+        print(f"warning: {component.name} is called without its baseline: {reason}", file=sys.stderr)
+        return alone
     return planned
 
 
 def _is_interleaved(request: EvaluationRequest, policy: Policy) -> bool:
-    """Return whether new versions are interleaved with their baselines without an option for it.
+    """Return whether a new version is interleaved with its baseline by default.
 
-    Runs that get no verdict on all cases are not, nor is a job of a plan (with `invocation`), which calls only the
-    planned runs.
+    This excludes jobs of a plan (with `invocation`), and runs that get no verdict on all cases.
     """
     otherwise = (request.draft, request.cases, request.shard, request.scenario, request.invocation)
     return policy.design == "beside" and not request.recorded_baseline and not any(otherwise)
@@ -146,49 +139,37 @@ def _planned_runs(pieces: Sequence[tuple[Run, Component]], request: EvaluationRe
 
 
 def baseline_notes(runs: Sequence[Run]) -> list[str]:
-    """Describe the interleaved baselines: a line per version with the factor of the calls and the models."""
+    """Describe the interleaved baselines: a line per version with its models, and its calls as a multiple."""
     replicates = {run.manifest.run_id: run.manifest.replicates for run in runs}
     models: dict[str, list[str]] = {}
-    for manifest in (
-        run.manifest for run in runs if run.manifest.role == "baseline" and run.manifest.beside in replicates
-    ):
-        times = 1 + manifest.replicates / replicates[str(manifest.beside)]
-        models.setdefault(f"interleaved with {manifest.skill_version}: {times:.3g} × the calls", []).append(
-            manifest.model_id
-        )
-    hint = (
-        "" if any(run.manifest.reruns_failing for run in runs) else " (--recorded-baseline runs the new version alone)"
-    )
+    for manifest in (run.manifest for run in runs if run.manifest.role == "baseline"):
+        if manifest.beside in replicates:
+            times = 1 + manifest.replicates / replicates[manifest.beside]
+            note = f"interleaved with {manifest.skill_version}: {times:.3g} × the calls"
+            models.setdefault(note, []).append(manifest.model_id)
+    is_optional = not any(run.manifest.reruns_failing for run in runs)
+    hint = " (--recorded-baseline runs the new version alone)" * is_optional
     return [f"{note} of {listed(ids)}{hint}" for note, ids in models.items()]
 
 
-def _limit_message(
-    interleaved: PlannedRuns, without_baselines: PlannedRuns, inputs: Inputs, request: EvaluationRequest
-) -> str | None:
-    """Return a message if a limit is enough for the new versions but not for both. Return None otherwise."""
-    if request.max_calls is None and request.max_cost is None:
-        return None
-    plans = (without_baselines, interleaved)
-    calls = [float(sum(run.manifest.calls for run in planned.runs)) for planned in plans]
-    costs = [total_or_none(max_remaining_costs(planned, inputs).values()) for planned in plans]
-    limits: Sequence[tuple[str, float | None, Sequence[float | None]]] = (
-        ("--max-calls", request.max_calls, calls),
-        ("--max-cost", request.max_cost, costs),
-    )
-    for name, limit, (without, with_baselines) in limits:
-        if (
-            limit is not None
-            and without is not None
-            and with_baselines is not None
-            and without <= limit < with_baselines
-        ):
-            new = f"is enough for the new version (at most {without:,g})"
-            return f"{name}, {limit:,g}, {new}, not for both ({with_baselines:,g})"
+def _limit_message(alone: PlannedRuns, interleaved: PlannedRuns, inputs: Inputs) -> str | None:
+    """Return a message if a limit covers the new version `alone` but not both versions. Return None otherwise."""
+    request, plans = inputs.request, (alone, interleaved)
+    if request.max_calls is not None:
+        calls, both_calls = (sum(run.manifest.calls for run in planned.runs) for planned in plans)
+        if calls <= request.max_calls < both_calls:
+            covered = f"covers the new version (at most {calls:,} calls), but not both versions ({both_calls:,})"
+            return f"--max-calls {request.max_calls:,} {covered}; raise it to compare them in one run"
+    if request.max_cost is not None:  # a limit of the cost requires prices
+        cost, both_cost = (sum(c or 0.0 for c in max_remaining_costs(planned, inputs).values()) for planned in plans)
+        if cost <= request.max_cost < both_cost:
+            covered = f"covers the new version (at most ${cost:,.2f}), but not both versions (${both_cost:,.2f})"
+            return f"--max-cost {request.max_cost:g} {covered}; raise it to compare them in one run"
     return None
 
 
 def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
-    """Return the maximum cost of the remaining calls by model, in USD. A cost is None if the price is unknown."""
+    """Return the maximum cost of the remaining calls in USD, by model id. A cost is None if the price is unknown."""
     costs: dict[str, float | None] = {}
     usable = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     for run in usable:
@@ -203,9 +184,8 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
             remaining = manifest.replicates - answered[case_id]
             costs[model.id] = None if max_cost is None or sum_so_far is None else sum_so_far + remaining * max_cost
         if (judge := inputs.judge) is not None:
-            max_cost = judge_estimate(
-                judge, inputs.kinds[judge.provider], cases, model, manifest.replicates
-            ).cost_upper_usd
+            judge_calls = judge_estimate(judge, inputs.kinds[judge.provider], cases, model, manifest.replicates)
+            max_cost = judge_calls.cost_upper_usd
             sum_so_far = costs.get(judge.id, 0.0)
             costs[judge.id] = None if max_cost is None or sum_so_far is None else sum_so_far + max_cost
     return costs
@@ -216,28 +196,21 @@ def record_path(run: Run, component: Component) -> Path:
     return component.records_dir / f"{run.manifest.run_id}.json"
 
 
-def _with_unfinished_runs(
-    planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest, recorded: Sequence[RecordedRun]
-) -> PlannedRuns:
-    """Replace the planned runs by the newest unfinished runs on this machine that have the same plan.
-
-    An unfinished run with fewer cases or replicates is extended.
-    """
+def _with_unfinished_runs(planned: PlannedRuns, inputs: Inputs, recorded: Sequence[RecordedRun]) -> PlannedRuns:
+    """Replace planned runs by unfinished runs on this machine, which are extended if they have fewer calls."""
+    request = inputs.request
     runs = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
-    earlier = {run.manifest.run_id: run for run in _earlier_runs(runs, inputs, request)}
+    earlier = {run.manifest.run_id: run for run in _earlier_runs(runs, inputs)}
     for invocation in sorted({invocation_of(name) for name in earlier}, reverse=True):
         names = [invocation + run.manifest.run_id.removeprefix(invocation_of(run.manifest.run_id)) for run in runs]
         unfinished = [earlier[name] for name in names if name in earlier]
-        has_same_plan = [
-            earlier_run.manifest.has_same_plan(run.manifest) for earlier_run, run in zip(unfinished, runs, strict=False)
-        ]
-        if (
-            len(unfinished) == len(runs)
-            and all(has_same_plan)
-            and any(_is_continuable(earlier_run, recorded) for earlier_run in unfinished)
-        ):
+        has_same_plan = len(unfinished) == len(runs) and all(
+            earlier_run.manifest.has_same_plan(run.manifest) for earlier_run, run in zip(unfinished, runs, strict=True)
+        )
+        if has_same_plan and any(_is_continuable(earlier_run, recorded) for earlier_run in unfinished):
             print(f"continuing the unfinished run {invocation} {_NO_REUSE_HINT}", file=sys.stderr)
-            return _resume_runs(inputs, replace(request, models=tuple(run.model.id for run in runs)), invocation)
+            request = replace(request, models=tuple(run.model.id for run in runs))
+            return _resume_runs(replace(inputs, request=request), invocation)
     continuable = [run for run in earlier.values() if _is_continuable(run, recorded)]
     pieces = []
     for run in planned.runs:
@@ -256,15 +229,15 @@ def _extended(unfinished: Run, run: Run) -> Run:
     return replace(unfinished, manifest=manifest)
 
 
-def _earlier_runs(runs: Sequence[Run], inputs: Inputs, request: EvaluationRequest) -> Iterator[Run]:
-    """Yield the runs on this machine with the prompt, contract and settings of new runs. Skip active runs."""
+def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
+    """Yield the runs on this machine with the prompt, schema and settings of new runs. Skip active runs."""
     models = {run.model.id: run.model for run in runs if run.model.provider != "replay"}  # replay is free
     for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{MANIFEST}")):
         with suppress(RunError):  # skips unreadable folders
             manifest = read_component_manifest(folder)
             is_same_plan = manifest.model_id in models and any(manifest.has_same_inputs(run.manifest) for run in runs)
-            is_named_alike = manifest.run_id == folder.name and request.seed in (None, manifest.seed)
-            if is_same_plan and is_named_alike and try_lock(folder / ".lock") is not None:  # released at once
+            has_name_and_seed = manifest.run_id == folder.name and inputs.request.seed in (None, manifest.seed)
+            if is_same_plan and has_name_and_seed and try_lock(folder / ".lock") is not None:  # released at once
                 yield Run(model=models[manifest.model_id], manifest=manifest, folder=folder)
 
 
@@ -275,10 +248,10 @@ def _is_continuable(run: Run, recorded: Sequence[RecordedRun]) -> bool:
     return newest <= invocation_of(run.manifest.run_id) and is_unfinished(run.folder)
 
 
-def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> PlannedRuns:
-    """Find the runs of `--resume` or `--run`; raise RunError if there are none or they conflict with the options."""
+def _resume_runs(inputs: Inputs, name: str) -> PlannedRuns:
+    """Find the runs of `--resume` or `--run`. Raise RunError if there are none or they conflict with the options."""
     component = inputs.component
-    runs, components = _saved_runs(inputs, request, resume)
+    runs, components = _saved_runs(inputs, name)
     unfinished = [run for run in runs if not record_path(run, component).exists()]
     finished = []
     for run in runs:
@@ -292,8 +265,9 @@ def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> Pla
     return PlannedRuns(runs=unfinished, components=components, finished=finished, roles=_roles_of(runs))
 
 
-def _saved_runs(inputs: Inputs, request: EvaluationRequest, name: str) -> tuple[list[Run], dict[str, Component]]:
-    """Find runs by id, folder or invocation, and the component of each by run id; raise RunError for a conflict."""
+def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Component]]:
+    """Find runs by run id, folder or invocation; return them, and the component of each by run id."""
+    request = inputs.request
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
     folders = _with_interleaved_runs(find_runs(inputs.results_dir, name, inputs.component.name))
@@ -304,7 +278,7 @@ def _saved_runs(inputs: Inputs, request: EvaluationRequest, name: str) -> tuple[
     selected = [(folder, manifest) for folder, manifest in folders if not request.models or manifest.model_id in models]
     if not selected:
         raise RunError(f"no run of --model {' '.join(request.models)} among those to resume")
-    components = {manifest.run_id: component_of(manifest, inputs, request) for _, manifest in selected}
+    components = {manifest.run_id: component_of(manifest, inputs) for _, manifest in selected}
     runs = [resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in selected]
     _check_planned_options(runs, request)
     return runs, components
@@ -315,7 +289,7 @@ def _roles_of(runs: Sequence[Run]) -> dict[str, Role | None]:
 
 
 def _with_interleaved_runs(folders: Sequence[tuple[Path, Manifest]]) -> list[tuple[Path, Manifest]]:
-    """Add the runs that are interleaved with these; raise RunError if a folder is missing."""
+    """Add the runs that are interleaved with these. Raise RunError if the folder of one is missing."""
     manifests = dict(folders)
     for folder, manifest in folders:
         if manifest.beside is not None:
@@ -332,22 +306,17 @@ def _check_planned_options(runs: Sequence[Run], request: EvaluationRequest) -> N
             ("--replicates", None if manifest.role == "baseline" else request.replicates, manifest.replicates),
             ("--seed", request.seed, manifest.seed),
             ("--shard", request.shard, manifest.shard),
-            ("--case", request.cases or None, manifest.selection),
+            ("--case", request.cases or None, manifest.selection or None),
+            ("--with-baseline", request.with_baseline or None, manifest.beside is not None),
+            ("--failing", request.failing or None, manifest.reruns_failing),
+            ("--rerun-baseline", request.rerun_baseline or None, manifest.role == "again"),
+            ("--draft", request.draft or None, manifest.draft),
+            ("--batch", request.batch or None, manifest.transport == "batch"),
         ):
             if value is not None and value != planned:
-                original = f"with {_option_text(planned)}" if planned not in (None, ()) else "without it"
-                raise RunError(
-                    f"cannot resume {run.folder} with {flag} {_option_text(value)}: it was planned {original}"
-                )
-        for flag, is_set, is_planned in (
-            ("--with-baseline", request.with_baseline, manifest.beside is not None),
-            ("--failing", request.failing, manifest.reruns_failing),
-            ("--rerun-baseline", request.rerun_baseline, manifest.role == "again"),
-            ("--draft", request.draft, manifest.draft),
-            ("--batch", request.batch, manifest.transport == "batch"),
-        ):
-            if is_set and not is_planned:
-                raise RunError(f"cannot resume {run.folder} with {flag}: it was planned without it")
+                option = flag if value is True else f"{flag} {_option_text(value)}"
+                original = "without it" if planned in (None, False) else f"with {_option_text(planned)}"
+                raise RunError(f"cannot resume {run.folder} with {option}: it was planned {original}")
 
 
 def _option_text(value: object) -> str:
@@ -359,27 +328,15 @@ def find_baseline(component: Component, model: Model, archive: Archive, policy: 
     return default_baseline(_future_run(component, model), archive, policy)
 
 
-def find_recorded(component: Component, model: Model, archive: Archive) -> RecordedRun | None:
-    """Return the newest complete run of a model's highest recorded version. Return None if there is none."""
-    runs = runs_like(archive.entries, _future_run(component, model))
-    return max(runs, key=lambda entry: entry.version_order, default=None)
-
-
 def past_prompt_of(run: Record | Manifest) -> PastPrompt:
-    """Return the version and digests of the prompt that a record or a manifest measures."""
-    return PastPrompt(
-        version=run.skill_version,
-        digest=run.digests["prompt"],
-        schema=run.digests.get("schema"),
-        commit=run.prompt_commit,
-    )
+    """Return the version, digests and commit of the prompt that a record or a manifest measures."""
+    digest, schema = run.digests["prompt"], run.digests.get("schema")
+    return PastPrompt(version=run.skill_version, digest=digest, schema=schema, commit=run.prompt_commit)
 
 
 def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: int) -> int:
-    """Return the lowest seed from `first` on that no recorded run of these versions of a model has.
-
-    A provider that honours seeds would repeat the outputs of a used seed, which show no variation.
-    """
+    """Return the lowest seed from `first` on that no recorded run of these versions of a model has."""
+    # a provider that honours seeds would repeat the outputs of a used seed
     names = set(versions)
     runs = (entry for entry in archive.runs_of(model_id) if entry.complete and entry.version in names)
     used = {archive.record(entry).seed for entry in runs}
@@ -405,12 +362,13 @@ _NO_LOWER_VERSION = "there is no complete record of a lower version as its basel
 _NO_RECORD = "there is no complete record yet"
 
 
-def design_runs(plain: Sequence[Run], inputs: Inputs, request: EvaluationRequest) -> list[Pieces]:
-    """Return the runs of the design that the options select, each with its component.
+def design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
+    """Return the runs of `--with-baseline`, `--failing` or `--rerun-baseline`, each with its component.
 
     Skip models without a record, with a warning. Raise RunError if no model remains.
     """
-    design: Callable[[Run, Inputs, EvaluationRequest, Archive], Iterator[Pieces]]
+    design: Callable[[Run, Inputs, Archive], Iterator[Pieces]]
+    request = inputs.request
     if request.with_baseline or request.failing:
         design, reason = _run_with_baseline, _NO_LOWER_VERSION
     else:
@@ -418,21 +376,20 @@ def design_runs(plain: Sequence[Run], inputs: Inputs, request: EvaluationRequest
     archive = Archive(inputs.component)
     pieces: list[Pieces] = []
     for run in plain:
-        model_runs = list(design(run, inputs, request, archive))
+        model_runs = list(design(run, inputs, archive))
         if not model_runs:
             print(f"warning: skipping {run.model.id}: {reason}", file=sys.stderr)
         pieces += model_runs
     if not pieces:
-        raise RunError(
-            f"no model of '{inputs.component.name}' can run: {reason}; evaluate it without this option first"
-        )
+        name = inputs.component.name
+        raise RunError(f"no model of '{name}' can run: {reason}; evaluate it without this option first")
     return pieces
 
 
 def failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
-    """Reduce the runs to the cases that failed in the newest record of the version, and print the cases by model.
+    """Reduce the runs to the cases that failed in the newest record of the version, and print these cases.
 
-    A model without failed cases has no run. Raise RunError if a model has no record.
+    Skip models without failed cases. Raise RunError if a model has no record.
     """
     archive, component, failing = Archive(inputs.component), inputs.component, []
     for run in plain:
@@ -452,8 +409,8 @@ def failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
     return failing
 
 
-def interleaved_runs(plain: Sequence[Run], inputs: Inputs, request: EvaluationRequest) -> list[Pieces]:
-    """Return the runs, each with its interleaved baseline; print a warning for baselines that cannot be called."""
+def interleaved_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
+    """Add the interleaved baselines to the runs, each with its component; warn of baselines that cannot be called."""
     archive = Archive(inputs.component)
     pieces: list[Pieces] = []
     errors: dict[str, list[str]] = {}
@@ -461,7 +418,7 @@ def interleaved_runs(plain: Sequence[Run], inputs: Inputs, request: EvaluationRe
         pair: list[Pieces] = []
         try:
             if run.model.provider != "replay":  # replay returns the same outputs for every prompt
-                pair += _run_with_baseline(run, inputs, request, archive)
+                pair += _run_with_baseline(run, inputs, archive)
         except SkillEvaluatorError as problem:
             errors.setdefault(str(problem), []).append(run.model.id)
         pieces += pair or [(run, inputs.component)]
@@ -471,29 +428,32 @@ def interleaved_runs(plain: Sequence[Run], inputs: Inputs, request: EvaluationRe
     return pieces
 
 
-def component_of(manifest: Manifest, inputs: Inputs, request: EvaluationRequest) -> Component:
-    """Return the component of an existing run; raise ComponentError or GitError if its prompt no longer exists."""
+def component_of(manifest: Manifest, inputs: Inputs) -> Component:
+    """Return the component of an existing run. Raise ComponentError or GitError if its prompt no longer exists."""
     if manifest.role is None:
         return inputs.component
-    today = load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
-    component, _ = component_with(today, past_prompt_of(manifest))
-    return apply_scenario(component, request.config, manifest.scenario)
+    component, _ = component_with(_component_on_disk(inputs), past_prompt_of(manifest))
+    return apply_scenario(component, inputs.request.config, manifest.scenario)
 
 
-def _run_with_baseline(run: Run, inputs: Inputs, request: EvaluationRequest, archive: Archive) -> Iterator[Pieces]:
-    """Yield the run of the new version and the run of its baseline, each with the id of its counterpart."""
-    commit: str | None
-    if request.baseline_commit is not None:
-        today = load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
-        baseline_component, commit = component_at(today, request.baseline_commit)
+def _component_on_disk(inputs: Inputs) -> Component:
+    request = inputs.request
+    return load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
+
+
+def _run_with_baseline(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
+    """Yield the run of the new version and the run of its baseline, each with its component."""
+    request, commit = inputs.request, inputs.request.baseline_commit
+    if commit is not None:
+        baseline_component, commit = component_at(_component_on_disk(inputs), commit)
         refuse_unfilled(baseline_component, inputs.cases, inputs.component)
     else:
         entry = find_baseline(inputs.component, run.model, archive, inputs.settings.policy)
         if entry is None:
             return
-        baseline_component, commit = _recorded_component(entry, archive, request, inputs)
+        baseline_component, commit = _recorded_component(entry, archive, inputs)
     baseline_component = apply_scenario(baseline_component, request.config, request.scenario)
-    run = _with_fresh_seed(run, archive, (baseline_component.version, inputs.component.version), request)
+    run = _with_fresh_seed(run, archive, (baseline_component.version, inputs.component.version), request.seed)
     baseline = run_with_component(run, baseline_component, BASELINE, "baseline", commit)
     update = {"replicates": replicates_of_baseline(run.manifest.replicates)}
     baseline = replace(baseline, manifest=baseline.manifest.model_copy(update=update))
@@ -501,30 +461,28 @@ def _run_with_baseline(run: Run, inputs: Inputs, request: EvaluationRequest, arc
     yield _linked(baseline, run), baseline_component
 
 
-def _rerun(run: Run, inputs: Inputs, request: EvaluationRequest, archive: Archive) -> Iterator[Pieces]:
-    """Yield another run of the recorded version."""
-    entry = find_recorded(inputs.component, run.model, archive)
-    if entry is None:
+def _rerun(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
+    """Yield another run of the model's highest recorded version, with its component."""
+    recorded = runs_like(archive.entries, _future_run(inputs.component, run.model))
+    if not recorded:
         return
-    component, commit = _recorded_component(entry, archive, request, inputs)
+    entry, request = max(recorded, key=lambda entry: entry.version_order), inputs.request
+    component, commit = _recorded_component(entry, archive, inputs)
     component = apply_scenario(component, request.config, request.scenario)
-    run = _with_fresh_seed(run, archive, (entry.version,), request)
+    run = _with_fresh_seed(run, archive, (entry.version,), request.seed)
     yield run_with_component(run, component, "", "again", commit), component
 
 
-def _recorded_component(
-    entry: RecordedRun, archive: Archive, request: EvaluationRequest, inputs: Inputs
-) -> tuple[Component, str | None]:
+def _recorded_component(entry: RecordedRun, archive: Archive, inputs: Inputs) -> tuple[Component, str | None]:
     """Return the component with the prompt of a recorded run, without its scenario, and the commit of the prompt."""
-    current = load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
-    component, commit = component_with(current, past_prompt_of(archive.record(entry)))
+    component, commit = component_with(_component_on_disk(inputs), past_prompt_of(archive.record(entry)))
     refuse_unfilled(component, inputs.cases, inputs.component)
     return component, commit
 
 
-def _with_fresh_seed(run: Run, archive: Archive, versions: Sequence[str], request: EvaluationRequest) -> Run:
-    """Set a seed that no recorded run of these versions has, unless `--seed` is set."""
-    if request.seed is not None:
+def _with_fresh_seed(run: Run, archive: Archive, versions: Sequence[str], seed: int | None) -> Run:
+    """Set a seed that no recorded run of these versions has, unless `seed` is set by an option."""
+    if seed is not None:
         return run
     seed = fresh_seed(archive, run.model.id, versions, run.manifest.seed)
     return replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))

@@ -1,11 +1,9 @@
-"""`score` and `explain`: score the outputs of a saved run again, or show them with the ground truth. No call.
-
-Changes of component or cases since the run are reported on stderr.
-"""
+"""`score` and `explain`: score the outputs of a saved run again, or show them with the ground truth, without a call."""
 
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -43,7 +41,7 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 
 
 def score_again(folder: Path, components: Path, config: Path, fixtures: Path | None) -> tuple[Finished, Component]:
-    """Score a saved run again and rewrite its record.json; return the run and the current component."""
+    """Score a saved run again and rewrite its record.json. Return the run, and the component on disk."""
     configuration = read_configuration(config)
     manifest = read_component_manifest(folder)
     component = load_component(components, manifest.skill, configuration.settings.limits, fixtures)
@@ -76,15 +74,9 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
 
 
 def explain(
-    run: str,
-    components: Path,
-    config: Path,
-    fixtures: Path | None,
-    *,
-    case: str | None,
-    field: str | None,
+    run: str, components: Path, config: Path, fixtures: Path | None, *, case: str | None, field: str | None
 ) -> tuple[Manifest, list[CaseView]]:
-    """Return the manifest of a saved run, and the views of a case, or of one field in all cases."""
+    """Return the manifest of a saved run, and the views of one case or of one field in all cases."""
     folder = find_run(run, components)
     manifest = read_component_manifest(folder)
     _refuse_unknown(manifest, case, field)
@@ -94,9 +86,7 @@ def explain(
     # the model may no longer be in models.yaml
     models = load_models(config, settings.limits) if (config / "models.yaml").exists() else ()
     model = next((model for model in models if model.id == manifest.model_id), None)
-    current_digests = {
-        name: digest for name, digest in component.digests.items() if name in ("prompt", "schema", "contract")
-    }
+    current_digests = {name: digest for name, digest in component.digests.items() if name != "datasets"}
     digests = {**manifest.digests, **(input_digests(component, model) if model else current_digests)}
     if manifest.skill_version != component.version and "prompt" in manifest.digests:  # another version, another prompt
         digests["prompt"] = manifest.digests["prompt"]
@@ -117,15 +107,15 @@ def explain(
         for each in run_cases:
             replicates = [journal.get(Call(each.id, index)) for index in range(manifest.replicates)]
             answers = read_answers(component, each, replicates, partial(_outcome, scorer, each.id))
-            views.append(case_view(component, each, answers, partial(_check_scores, scorer, each)))
+            answers = [replace(answer, checks=_check_scores(scorer, each, answer)) for answer in answers]
+            views.append(case_view(component, each, answers))
     return manifest, views if field is None else only_field(views, component, _INDEX.sub("[]", field))
 
 
-def _check_scores(scorer: Scorer, case: Case, answer: Answer) -> tuple[None, CheckScores]:
-    """Return the check scores of a case's output, and None in place of its metrics, which the view computes."""
+def _check_scores(scorer: Scorer, case: Case, answer: Answer) -> CheckScores:
     if answer.text is not None and answer.outcome in (SCORED, UNPARSEABLE):
-        return None, scorer.scored(case.id, answer.text).checks
-    return None, all_failed(case) if answer.outcome in ANSWERED else {}
+        return scorer.scored(case.id, answer.text).checks
+    return all_failed(case) if answer.outcome in ANSWERED else {}
 
 
 def _cases_of(folder: Path, case_ids: Iterable[str], cases: Mapping[str, Case], purpose: str) -> list[Case]:

@@ -150,10 +150,7 @@ def export_records(request: ExportRequest, recorded: Callable[[str], RecordedCom
 
 
 def _record_files(source: str, components: Path) -> list[Path]:
-    """Find the record files of a component, a run folder, a run id or a file; oldest first.
-
-    Raise LeaderboardError if there is no such source.
-    """
+    """Find the record files of a component, a run folder, a run id or a file; oldest first."""
     if source in (names := component_names(components)):
         return sorted((components / source / "evals" / "records").glob("*.json"))
     candidates = [Path(source), Path(source, RECORD)]
@@ -214,7 +211,6 @@ def junit_text(suites: Iterable[tuple[str, Iterable[Test]]], name: str) -> str:
 def _verdict_suites(
     components: Iterable[RecordedComponent], models: Sequence[str]
 ) -> Iterator[tuple[str, Iterator[Test]]]:
-    """Yield a suite for each component and model: one test per case and one for the verdict of `compare`."""
     for recorded in components:
         choices = choose(recorded.runs(models), None, None).choices
         records = [recorded.archive.record(choice.candidate) for choice in choices]

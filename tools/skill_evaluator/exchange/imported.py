@@ -24,7 +24,6 @@ from skill_evaluator.library.tables import ENDINGS, ProblemHandler, read_rows, v
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.records.archive import add_records, check_leaderboard, read_entries
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
-from skill_evaluator.records.summaries import Tokens
 from skill_evaluator.scoring import summaries
 from skill_evaluator.scoring.answers import CaseScore, Scorecard
 from skill_evaluator.scoring.recording import case_record, counts_of
@@ -87,17 +86,11 @@ class ImportedOutput(BaseModel):
     output_tokens: Count = None
     cost_usd: Amount = None
     latency_s: Amount = None
-    latency_ms: Amount = None  # alternative to latency_s
 
     @property
     def outcome(self) -> str:
         """The outcome in the record."""
         return "provider_error" if self.failed else SCORED
-
-    @property
-    def seconds(self) -> float | None:
-        """The latency in seconds."""
-        return self.latency_s if self.latency_ms is None else self.latency_ms / 1000
 
 
 class ImportedRun(BaseModel):
@@ -144,7 +137,6 @@ def _tool_run(value: Any, path: Path) -> dict[str, Any]:
 
 
 def _objects(value: Any, keys: str, path: Path) -> list[Mapping[str, Any]]:
-    """Return the list of objects under a dotted key. Raise LeaderboardError if the value is anything else."""
     objects = value_at(value, keys)
     if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
         raise LeaderboardError(f"expected a list of objects at {keys} in {path}")
@@ -178,7 +170,7 @@ def _description(result: Mapping[str, Any]) -> str:
 def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str, Any]:
     """Return the fields of an ImportedOutput. The case id is the test's description if unique, else its variables."""
     failed = result.get("failureReason") == _FAILURE_WITHOUT_OUTPUT
-    variables = _object(result, "vars")
+    variables, latency_ms = _object(result, "vars"), result.get("latencyMs")
     name = (is_unique and _description(result)) or ", ".join(
         f"{key}={_as_text(each)}" for key, each in variables.items()
     )
@@ -195,7 +187,7 @@ def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str
         "input_tokens": value_at(result, "response.tokenUsage.prompt"),
         "output_tokens": value_at(result, "response.tokenUsage.completion"),
         "cost_usd": result.get("cost") or None,  # promptfoo writes 0 for an unknown price
-        "latency_ms": result.get("latencyMs"),
+        "latency_s": latency_ms / 1000 if isinstance(latency_ms, int | float) else latency_ms,
     }
 
 
@@ -234,7 +226,6 @@ def _inspect_output(sample: Mapping[str, Any], model: Any) -> dict[str, Any]:
 
 
 def _table_outputs(path: Path, on_problem: ProblemHandler) -> list[ImportedOutput]:
-    """Read the outputs in a table. Columns of numbers from 0 to 1 are scores; other cells in them are errors."""
     rows = read_rows(path, _CELL, on_problem)
     columns = dict.fromkeys(name for _, row in rows for name in row)
     case, replicate, truth = (next((name for name in names if name in columns), names[0]) for names in _COLUMN_NAMES)
@@ -273,7 +264,6 @@ def _are_scores(cells: Sequence[Any]) -> bool:
 
 
 def _is_equal(truth: Any, output: Any) -> bool:
-    """Return whether two values are equal as JSON, or as texts without surrounding space."""
     return (isinstance(truth, str) and truth == output) or _canonical_value(truth) == _canonical_value(output)
 
 
@@ -288,10 +278,10 @@ def _canonical_value(content: Any) -> str:
 class ImportRequest(ComponentsOption, ConfigOption):
     """The options of `records import`."""
 
-    file: Path = argument("A .json of promptfoo or inspect, or a .csv, .tsv or .jsonl.")
-    skill: str | None = option("The component; default: the source's task.", metavar="NAME")
-    version: str | None = option("The measured version; default: the source's.", metavar="VERSION")
-    model: str | None = option("The model, if the source does not name it.", None, "-m", metavar="ID")
+    file: Path = argument("Results of promptfoo or inspect (.json), .csv, .tsv, .jsonl.")
+    skill: str | None = option("Component of the records; default: the name in the file.", metavar="NAME")
+    version: str | None = option("Version of the prompt; default: the version in the file.", metavar="VERSION")
+    model: str | None = option("The model, if the file names none.", None, "-m", metavar="ID")
     skip_invalid: SkipInvalid = False
 
 
@@ -340,9 +330,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
     contents = [[each.case_id, each.case, each.outcome, each.scores, each.output] for each in outputs]
     content = digest(canonical_json([run.tool, run.model, contents])).removeprefix("sha256:")[:12]
     model_id = re.sub("[^A-Za-z0-9._@:/-]+", "-", run.model or "").lstrip(":@/._-") or UNNAMED
-    latencies = [each.seconds for each in outputs if each.seconds is not None]
-    n_input_tokens = total_or_none(each.input_tokens for each in outputs)
-    n_output_tokens = total_or_none(each.output_tokens for each in outputs)
+    latencies = [each.latency_s for each in outputs if each.latency_s is not None]
     values = dict(
         run_id=f"{run.tool}-{content}-{re.sub('[:/]', '_', model_id)[:60]}",
         timestamp=run.timestamp or "",
@@ -358,13 +346,13 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
         **counts_of(scorecard, latencies, required_coverage, run.stopped),
         primary_metric=metrics[0],
         accuracy=summaries.accuracy(scorecard, metrics),
-        reproducibility=summaries.case_means(scorecard, [_AGREEMENT]),
+        reproducibility=summaries.reproducibility(scorecard, [_AGREEMENT]),
         per_field={},
         retries=None,
-        tokens=Tokens(
-            input=None if n_input_tokens is None else int(n_input_tokens),
-            output=None if n_output_tokens is None else int(n_output_tokens),
-        ),
+        tokens={
+            "input": total_or_none(each.input_tokens for each in outputs),
+            "output": total_or_none(each.output_tokens for each in outputs),
+        },
         cost_usd=rounded(total_or_none(each.cost_usd for each in outputs)),
         settings=None,
         digests={} if run.prompt is None else {"prompt": digest(run.prompt)},

@@ -1,7 +1,6 @@
 """The statistics of judges: figures with 95 % confidence intervals, biases, and agreement corrected for chance.
 
-An interval never has zero width, even if all n units are equal, because n units can miss rare differences. Trust in a
-judge depends on human labels only, never on agreement with itself.
+No interval has zero width, even if all n units are equal, because n units can miss rare differences.
 """
 
 import math
@@ -71,7 +70,7 @@ def difference(minuend: Estimate, subtrahend: Estimate) -> Estimate:
     """Return minuend − subtrahend of two independent rates, with an interval from their intervals (MOVER).
 
     Newcombe 1998, method 10 (doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I). `n` is the smaller
-    of the two.
+    n.
     """
     n = min(minuend.n, subtrahend.n)
     if minuend.value is None or subtrahend.value is None or minuend.ci95 is None or subtrahend.ci95 is None:
@@ -86,13 +85,12 @@ def corrected_rate(reported: Estimate, sensitivity: Estimate, specificity: Estim
     """Correct a reported rate for the judge's errors: (reported + TNR − 1) ÷ (TPR + TNR − 1), clipped to [0, 1].
 
     `sensitivity` (TPR) is the share of known positives that the judge reports, `specificity` (TNR) the share of known
-    negatives that it does not report. `n` is that of the reported rate. The value is undefined if the judge reports
-    positives no more often than negatives. Return None if one of the three rates is undefined.
+    negatives that it does not report. The value is None if the judge reports positives no more often than negatives.
+    Return None if a rate is undefined.
 
-    Rogan and Gladen 1978 (doi:10.1093/oxfordjournals.aje.a112510). The 95 % interval is from a bootstrap that draws the
-    three rates from Beta(count + ½, n − count + ½), so that rates of 0 and 1 vary, too. If the judge is no better than
-    chance in a draw, the draw's rate is uniform. At 0 and 1 the interval is at least as wide as the bound that n trials
-    give with a judge that never errs.
+    Rogan and Gladen 1978 (doi:10.1093/oxfordjournals.aje.a112510). The interval is from a bootstrap that draws the
+    rates from Beta(count + ½, n − count + ½), or a uniform rate if the drawn judge is no better than chance. At 0 and 1
+    it is at least as wide as the bound of n trials with a judge that never errs.
 
     >>> true = corrected_rate(rate(30, 100), rate(45, 50), rate(90, 100))
     >>> round(true.value, 3), [round(bound, 2) for bound in true.ci95]
@@ -132,10 +130,10 @@ class PositionBias(NamedTuple):
 
 
 def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> PositionBias:
-    """Compare verdicts on the same pairs in both orders. 1 and 2 name the outputs; other verdicts prefer neither.
+    """Compare verdicts on the same pairs in both orders: 1 or 2 for an output, None if unparseable, else a tie.
 
-    `in_order` shows output 1 first, `swapped` output 2; None is an unparseable verdict. Intervals are over pairs,
-    because the two verdicts on a pair depend on each other. Zheng et al. 2023 (arXiv 2306.05685), 3.3.
+    `in_order` shows output 1 first, `swapped` output 2. Intervals are over pairs, because the two verdicts on a pair
+    depend on each other. Zheng et al. 2023 (arXiv 2306.05685), 3.3.
 
     >>> bias = position_bias([1, 1, 2, 1], [2, 1, 2, 2])
     >>> bias.flips.value, bias.picks_first.value, bias.lean.value
@@ -153,10 +151,7 @@ def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> 
 
 
 def shift(before: Sequence[float], after: Sequence[float], scale: tuple[float, float] = (0.0, 1.0)) -> Estimate:
-    """Return the mean shift of values as a share of the scale, from −1 to 1.
-
-    For length bias and self-preference, `before` are human and `after` the judge's values; for probes, both are the
-    judge's. Values are scores, or 1, 0 or 0.5 (a tie) for an output.
+    """Return the mean shift from `before` to `after` as a share of the scale, from −1 to 1.
 
     >>> shift([3, 3, 4, 2], [4, 3, 5, 4], (1, 5)).value
     0.25
@@ -166,17 +161,14 @@ def shift(before: Sequence[float], after: Sequence[float], scale: tuple[float, f
 
 
 def _agreeing_share(replicates: Sequence[Hashable]) -> float | None:
-    """Return the share of equal pairs of replicates. Return None if fewer than two could be parsed."""
+    """Return the share of equal pairs of outputs; None if fewer than two outputs are not None."""
     counts = Counter(verdict for verdict in replicates if verdict is not None)
     pairs = math.comb(counts.total(), 2)
     return sum(math.comb(count, 2) for count in counts.values()) / pairs if pairs else None
 
 
 def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Estimate:
-    """Return the repeatability: the mean over items of the share of equal pairs of outputs for one request.
-
-    Range 0 to 1, 1 is best. Unparsed outputs (None) are skipped, and so are items with fewer than two parsed outputs.
-    """
+    """Return the mean share of equal pairs of outputs for one request, from 0 to 1. An output of None is skipped."""
     return mean_within([same for replicates in repeats if (same := _agreeing_share(replicates)) is not None])
 
 
@@ -209,13 +201,11 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Estimate:
     """Return κ = 1 − Σ v p ÷ Σ v p_row p_column of a confusion table of shares p, with its 95 % interval.
 
     v is the weight of a disagreement: 1 (nominal), or the distance between two ordered categories (linear). Range −1 to
-    1, 1 is best, 0 is chance; undefined for an empty table and if both raters always chose the same category. Counts
-    may be fractions.
+    1, 1 is best, 0 is chance; undefined for an empty table and if both raters always chose the same category.
 
     Cohen 1960 (doi:10.1177/001316446002000104) and 1968 (doi:10.1037/h0026256); standard error by Fleiss, Cohen and
-    Everitt 1969 (doi:10.1037/h0028106), on Fisher's z scale. The interval is widened as if half a unit more had changed
-    from agreement to full disagreement, since the standard error ignores disagreements that no unit has; at 1 and −1
-    the interval is the bound on the share of such disagreements.
+    Everitt 1969 (doi:10.1037/h0028106), on Fisher's z scale, widened as if half a unit more had changed from agreement
+    to full disagreement. At 1 and −1 the interval is the bound on the share of disagreements that n units do not show.
 
     >>> import numpy as np
     >>> kappa = cohen_kappa(np.array([[20.0, 5.0], [10.0, 15.0]]))
@@ -262,7 +252,7 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
     """Decide whether to trust a judge by the 95 % interval of κ of a confusion table [judge, people].
 
     The judge is trusted if the whole interval is at the bar or above, not trusted if all of it is below, and undecided
-    otherwise. The number of further labels assumes that their table has the same shares.
+    otherwise. The number of further labels assumes the same shares.
 
     >>> import numpy as np
     >>> trust_of(np.array([[45.0, 2.0], [3.0, 50.0]])).trusted
@@ -283,11 +273,11 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> Estimate:
-    """Return Spearman's rank correlation ρ with its 95 % interval on Fisher's z scale.
+    """Return Spearman's rank correlation ρ, from −1 to 1, with its 95 % interval on Fisher's z scale.
 
-    Range −1 to 1. ρ is undefined for fewer than four units and if one variable is constant. The standard error is
-    √((1 + ρ² ÷ 2) ÷ (n − 3)): Bonett and Wright 2000 (doi:10.1007/BF02294183). If all ranks agree, the interval is that
-    of ranks with one exchange of neighbours, so that its width is not zero.
+    ρ is undefined for fewer than four units and if one variable is constant. The standard error is √((1 + ρ² ÷ 2) ÷ (n
+    − 3)): Bonett and Wright 2000 (doi:10.1007/BF02294183). If all ranks agree, the interval is that of ranks with one
+    exchange of neighbours.
     """
     n = len(x)
     if n < 4 or len(set(x)) < 2 or len(set(y)) < 2:

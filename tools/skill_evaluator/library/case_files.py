@@ -1,8 +1,4 @@
-"""Read the PDFs and images of cases without keeping their bytes.
-
-A file is identified by its first bytes, size, digest and extent. An image's width and height are in its header. PDFs
-are read by `pdf`, all files of a component in one limited process.
-"""
+"""Read the PDFs and images of cases without keeping their bytes; `pdf` reads PDFs in a limited process."""
 
 import hashlib
 import io
@@ -31,9 +27,7 @@ _read: dict[tuple[str, bool], Mapping[str, Any]] = {}  # results by PDF digest a
 
 
 def media_type_of(head: bytes) -> MediaType | None:
-    """Return the media type from a file's first bytes.
-
-    Return None if it is neither a PDF nor an image type that vendors accept.
+    """Return the media type of a file by its first bytes, or None if it is neither a PDF nor a supported image.
 
     >>> media_type_of(b"%PDF-1.7"), media_type_of(b"GIF89a")
     ('application/pdf', None)
@@ -45,7 +39,7 @@ def media_type_of(head: bytes) -> MediaType | None:
 
 
 def read_file(path: Path, limits: SafetyLimits) -> File:
-    """Read the metadata of a PDF or an image; `read_pdfs` counts the pages of a PDF.
+    """Read the type, size and digest of a PDF or an image, and the extent of an image.
 
     Raise FixtureError if the file is too large or has another type.
     """
@@ -78,7 +72,7 @@ def _with_extent(image: File, head: bytes) -> File:
 
 
 def file_in(folder: Path, name: Any, root: ConfinedFolder, limits: SafetyLimits) -> File:
-    """Read the file that an input names, relative to `folder`.
+    """Read the file that an input names, relative to `folder` and inside `root`.
 
     Raise FixtureError if the name is not a path below the folder, or if the file does not exist or cannot be read.
     """
@@ -90,10 +84,9 @@ def file_in(folder: Path, name: Any, root: ConfinedFolder, limits: SafetyLimits)
 
 
 def read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool = False) -> dict[Path, Mapping[str, Any]]:
-    """Map paths of PDFs to their number of `pages` and, with `texts`, their `text`.
+    """Return the number of `pages` and, with `texts`, the `text` of each PDF by path.
 
-    Raise FixtureError if a PDF is encrypted or damaged, has more pages than the limit, or takes too much time or
-    memory.
+    Raise FixtureError if a PDF cannot be read within the limits.
     """
     by_path = {file.path: file for file in files}
     new = [file for file in by_path.values() if (file.digest, texts) not in _read]
@@ -115,7 +108,7 @@ def read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool = Fals
     for file in by_path.values():
         result = _read.get((file.digest, texts), {"problem": "it was not reached"})
         if "problem" in result:
-            raise FixtureError(f"{file.path} is no PDF that can be read: {result['problem']}")
+            raise FixtureError(f"{file.path} cannot be read as a PDF: {result['problem']}")
         if len((result["text"] or "").encode("utf-8", "surrogatepass")) > limits.document_bytes:
             raise FixtureError(f"the text of {file.path} is too long; {limits.size_of('document_bytes')}")
     return {path: _read[file.digest, texts] for path, file in by_path.items()}

@@ -1,8 +1,4 @@
-"""Import cases from a table, and accept cases that a model drafted.
-
-Rows of CSV, TSV or JSON become documents with ground truths. Every faulty row is reported with file and line number
-before anything is written.
-"""
+"""Import cases from a table, and accept cases that a model drafted."""
 
 import shutil
 import tempfile
@@ -25,7 +21,7 @@ from skill_evaluator.display.options import (
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import json_text, replace_text, storing, validated
 from skill_evaluator.library.cases import INPUTS, Case, case_folders, cases_of_table, find_cases, read_cases
-from skill_evaluator.library.components import METAS, Component, load_component, places_of, sources_of
+from skill_evaluator.library.components import METAS, Component, load_component, sources_at
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.prompts import DOCUMENT
 from skill_evaluator.library.sources import component_names
@@ -48,27 +44,18 @@ NewCases = Mapping[str, Mapping[str, str]]
 
 @options
 class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
-    """The options of `cases import`: a table, and the columns that cases are made from.
-
-    Without `id`, cases are numbered.
-    """
+    """The options of `cases import`: a table, and the columns of its cases."""
 
     file: Path = argument("A table: .csv, .tsv, .jsonl or .json.")
-    document: tuple[str, ...] = option("The column of an input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
-    truth: tuple[str, ...] = option(
-        "The ground truth; default: ground_truth; repeatable.", (), metavar="[FIELD=]COLUMN"
-    )
-    id: str | None = option("The column of the cases' ids; default: numbered.", metavar="COLUMN")
+    document: tuple[str, ...] = option("Column of an input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
+    truth: tuple[str, ...] = option("Column of the ground truth; default: ground_truth.", (), metavar="[FIELD=]COLUMN")
+    id: str | None = option("Column of the case ids; default: numbers.", metavar="COLUMN")
     skill: str | None = option("The component, if there are several.", metavar="NAME")
-    new: bool = flag("Import only the rows that are not cases yet.")
+    new: bool = flag("Skip rows that are cases already.")
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns of a table. The column of the ids is that of the options.
-
-        The column of an input is that of the options, else of evals/datasets.json, else the one with the input's
-        name. The column of the ground truth is that of the options, else `ground_truth` or `expected`.
-        """
+        """Return the columns of the options; by default those of evals/datasets.json, or those named like an input."""
         inputs = {name: name for name in component.prompt.inputs} | component.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
@@ -81,9 +68,10 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedCases:
-    """The cases made from a table, by id with the texts of their files, and the folder to write them to.
+    """The cases made from a table, and the folder to write them to.
 
-    `schema` is the text of a schema.json to write beside the prompt. `left_out` counts skipped rows by kind and reason.
+    `labelled` counts the cases with a ground truth. `schema` is the text of a schema.json to write beside the prompt.
+    `left_out` counts the skipped rows by (kind, reason).
     """
 
     component: Component
@@ -95,14 +83,13 @@ class ImportedCases:
 
 
 def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> ImportedCases:
-    """Make cases from the rows of a table and check each against the output schema.
+    """Make cases from the rows of a table, and write them if `yes` is set, but never over existing cases.
 
-    Write them if `yes` is set, but never over existing cases. `on_problem` receives the problem of each invalid row.
-    Raise FixtureError or ComponentError.
+    `on_problem` receives the problem of each invalid row.
     """
     names = component_names(table.components)
     if table.skill is None and len(names) != 1:
-        raise ComponentError(f"name the component with --skill NAME: there are {len(names)} in {table.components}")
+        raise ComponentError(f"there are {len(names)} components in {table.components}; name one with --skill NAME")
     limits = load_settings(table.config).limits
     component = load_component(table.components, table.skill or names[0], limits, table.fixtures)
     limit, schema, skipped = limits.size_of("document_bytes"), None, {}
@@ -111,7 +98,7 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
     names = [*columns.named, *(TRUTHS if columns.truth is None else ())]
     rows = [(at, line, {name: row[name] for name in names if name in row}) for at, line, row in read.rows]
     read = replace(read, rows=rows)
-    if component.schema is None and not sources_of([place_of_new(component, table.fixtures, (), "")]):
+    if component.schema is None and not sources_at(place_of_new(component, table.fixtures, (), "")):
         component = replace(component, output=read.output or component.output)
         truths = list(read.truths(component.output, None))
         schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
@@ -134,7 +121,7 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
 
 
 def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
-    """Return the cases that the component does not have yet, matched by id, or by inputs if they are numbered."""
+    """Return the cases that the component does not have yet, matched by id, or by digest if they are numbered."""
     try:
         existing = read_cases(component, table.fixtures, on_problem=lambda _: None)
     except NotEvaluatedError:
@@ -147,19 +134,20 @@ def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:
     """Return the folder for new cases of a component.
 
-    Raise FixtureError if one of the cases already exists, or if the component has multiple-choice questions.
+    Raise FixtureError with the `advice` if one of the cases already exists, or if the component has multiple-choice
+    questions.
     """
     if component.output == "choice":
         raise FixtureError(f"'{component.name}' has multiple-choice questions: add lines to questions.jsonl instead")
-    folders = places_of(component.home, component.fixtures, fixtures, "cases")
-    folder = next((folder for folder in folders if sources_of([folder])), folders[0])
+    folders = component.case_files(fixtures).places()
+    folder = next(filter(sources_at, folders), folders[0])
     if existing := [case_id for case_id in case_ids if (folder / case_id).exists()]:
         raise FixtureError(f"{folder / existing[0]} exists already; {advice}")
     return folder
 
 
 def write_cases(folder: Path, cases: NewCases) -> None:
-    """Write all cases or none: write them to a temporary folder first, then move them."""
+    """Write all cases or none into a folder: to a temporary folder first."""
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as aside, ExitStack() as undo:
@@ -190,7 +178,7 @@ def files_of(case: Case, output: Output) -> dict[str, str]:
 
 
 def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, Case]:
-    """Return the unreviewed cases by their folder, or by the file and id of their row."""
+    """Return the unreviewed cases by folder; for a row of a table, by the path of the table with the id appended."""
     try:
         cases, sources = read_cases(component, fixtures), find_cases(component, fixtures)
     except NotEvaluatedError:
@@ -200,16 +188,16 @@ def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, 
 
 
 def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence[str]) -> list[str]:
-    """Remove the mark of the unreviewed cases whose ids match a pattern, and return their ids.
+    """Remove the mark `unreviewed` of the cases whose ids match a pattern, and return their ids.
 
-    Raise FixtureError if a case is invalid, or a row of a file.
+    Raise FixtureError if a case is invalid, or a row of a table.
     """
     accepted = []
     for folder, case in unreviewed_cases(component, fixtures).items():
         if not any(fnmatchcase(case.id, pattern) for pattern in patterns):
             continue
         if not folder.is_dir():
-            raise FixtureError(f"case '{case.id}' is a row of {folder.parent}: remove its key unreviewed there")
+            raise FixtureError(f"case '{case.id}' is a row of {folder.parent}; remove the key unreviewed there")
         (path,) = (folder / name for name in METAS if (folder / name).is_file())
         meta = {name: value for name, value in case.meta.items() if name != "unreviewed"}
         with storing(path):

@@ -1,9 +1,7 @@
 """Read and check the cases of a component: documents with their ground truth, or multiple-choice questions.
 
-A case is a folder with `document.md`, `ground_truth.json` and optionally `meta.json` (older names: `input.md`,
-`expected.json`, `expected.md` or `expected.txt`, and `metadata.yaml`). With `output: choice` a case is a line of
-`questions.jsonl`. A case without ground truth is scored for reproducibility only. A case without a document is pending
-if `input-source.md` describes the document to add.
+A case is a folder with `document.md`, `ground_truth.json` and optionally `meta.json`. With `output: choice` a case is a
+line of `questions.jsonl`. A case without a document is pending if `input-source.md` describes the document to add.
 """
 
 import json
@@ -40,10 +38,7 @@ from skill_evaluator.library.components import (
     TEXT_TRUTHS,
     TRUTHS,
     Component,
-    places_of,
     read_meta,
-    root_of,
-    sources_of,
 )
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, Message, PromptMessage
@@ -64,11 +59,12 @@ from skill_evaluator.text import (
 )
 
 QUESTIONS = "questions.jsonl"
+_SURROGATE = "a character is written as half of a surrogate pair, such as \\ud83d; write the character itself"
 _NO_META = ("id", "question", "options", "answer", "not_applicable", "unreviewed")
 
 
 class Question(BaseModel):
-    """One line of questions.jsonl: a question, its options in the order of the letters, and the right letter."""
+    """One line of questions.jsonl: a question, the options in the order of their letters, and the right letter."""
 
     model_config = ConfigDict(frozen=True, extra="allow", str_strip_whitespace=True, defer_build=True)
 
@@ -95,24 +91,20 @@ class Question(BaseModel):
 
     @model_validator(mode="after")
     def _check_answer(self) -> "Question":
-        if self.answer is not None and self.answer not in tuple(self.letters):
-            raise ValueError(f"answer '{self.answer}' is not among the options A to {self.letters[-1]}")
+        letters = letters_of(self.options)
+        if self.answer is not None and self.answer not in tuple(letters):
+            raise ValueError(f"answer '{self.answer}' is not among the options A to {letters[-1]}")
         return self
-
-    @property
-    def letters(self) -> str:
-        """The letters of the options."""
-        return letters_of(self.options)
 
     @property
     def document(self) -> str:
         """The question, a blank line, and one line per option."""
-        lines = (f"{letter}. {option}" for letter, option in zip(self.letters, self.options, strict=True))
+        lines = (f"{letter}. {option}" for letter, option in zip(ascii_uppercase, self.options, strict=False))
         return f"{self.question}\n\n" + "\n".join(lines)
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """The line's other values, such as topic and why."""
+        """The other values of the line by name, such as topic and why."""
         values = self.model_dump(exclude=set(_NO_META))
         return {name: value for name, value in values.items() if value is not None}
 
@@ -122,38 +114,9 @@ class Question(BaseModel):
         return digest(canonical_json([self.question, list(self.options), self.answer]))
 
 
-def read_questions(path: Path, limit: SizeLimit) -> tuple[list[Question], list[str]]:
-    """Return the questions of a file in order, and a problem for each invalid line."""
-    questions: list[Question] = []
-    problems: list[str] = []
-    lines: dict[str, int] = {}
-    try:
-        for number, value in read_lines(path, FixtureError, limit=limit):
-            try:
-                question = Question.model_validate(value)
-                question.document.encode()
-            except ValidationError as problem:
-                problems.append(f"{path}:{number}: {first_problem(problem)}")
-                continue
-            except UnicodeEncodeError:
-                problems.append(f"{path}:{number}: half a surrogate pair, which is not valid text")
-                continue
-            first_line = lines.setdefault(question.id, number)
-            if first_line == number:
-                questions.append(question)
-            else:
-                problems.append(f"{path}:{number}: id '{question.id}' is also the id of line {first_line}")
-    except FixtureError as problem:
-        problems.append(str(problem))
-    if not questions and not problems:
-        problems.append(f'{path} has no questions; add lines of {{"id", "question", "options", "answer"}}')
-    return questions, problems
-
-
 _MAX_ERROR_CHARS = 500  # characters of a schema error, which may quote the whole ground truth
 SOURCE = "input-source.md"
-_ADVICE = "add <case-id>/document.md and ground_truth.json"
-_WAITS = f"has {SOURCE} and no document.md"
+_ADVICE = "add <case-id>/document.md and ground_truth.json, or use `skill-evaluator cases draft` or `cases import`"
 INPUTS = "inputs.json"
 _TRUTH = re.compile(r"(expected|ground|truth|answer)", re.IGNORECASE)  # names of files that look like a ground truth
 
@@ -188,9 +151,9 @@ class Case:
 
     `inputs` are by name, such as `document`, and `turns` are the earlier conversation. `labelled` is true if the case
     has a `truth`, which may be JSON null. A question has `options`. `not_applicable` are ids and patterns of models
-    that are not called for this case. `used` are the inputs in the component's prompt; the `digest` is computed from
-    these, the turns and the truth. `parts` has one digest per input, and one for the turns. An `unreviewed` case was
-    drafted by a model, and no person has accepted it yet.
+    that are not called for this case. `used` are the names of the inputs in the component's prompt; the `digest` is
+    computed from these, the turns and the truth. `parts` has the digest of each input by name, and that of the turns.
+    An `unreviewed` case was drafted by a model, and no person has accepted it yet.
     """
 
     id: str
@@ -209,7 +172,7 @@ class Case:
 
     @property
     def files(self) -> tuple[File, ...]:
-        """The PDFs and images among its inputs."""
+        """The PDFs and images among the inputs."""
         return tuple(value for value in self.inputs.values() if isinstance(value, File))
 
     @property
@@ -232,10 +195,7 @@ class Case:
         return {check.id: check.argument for check in self.checks if check.kind == "expect"}
 
     def as_used(self, inputs: tuple[str, ...]) -> "Case":
-        """Return the case with the digest for a version that uses these inputs.
-
-        Return the case unchanged if it lacks one of the inputs.
-        """
+        """Return the case with its digest for a prompt with these inputs, or unchanged if it lacks one of them."""
         used_parts = {name: part for name, part in self.parts.items() if name in (*inputs, TURNS)}
         if not set(inputs) <= used_parts.keys():
             return self
@@ -243,7 +203,7 @@ class Case:
         return replace(self, digest=case_digest, used=inputs)
 
     def was(self, digest: str) -> bool:
-        """Return whether a digest is that of this case, with all its inputs or with the document only."""
+        """Return whether a digest is that of this case, with all inputs or with the document only."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
@@ -260,9 +220,10 @@ def text_of(value: Any) -> str:
 def load_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's reviewed cases that match a pattern (all without patterns), sorted by id; see `read_cases`.
+    """Read a component's reviewed cases whose ids match a pattern (all if there are none), sorted by id.
 
-    Raise NotEvaluatedError if there are only unreviewed cases, or FixtureError if the component has records.
+    `on_problem` receives the FixtureError of each invalid case. If there is no reviewed case, raise NotEvaluatedError,
+    or FixtureError if the component has records.
     """
     cases = read_cases(component, fixtures_dir, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
@@ -275,17 +236,14 @@ def load_cases(
 def read_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's cases that match a pattern, including unreviewed ones, sorted by id.
+    """Read a component's cases like `load_cases`, including unreviewed ones.
 
-    `on_problem` receives the FixtureError of an invalid case; by default it is raised. Raise NotEvaluatedError if the
-    component has no cases yet, or if no selected case has a document.
+    Raise NotEvaluatedError if there are no cases, or if no selected case has a document.
     """
     sources = find_cases(component, fixtures_dir)
     where = listed([str(source) for source in sources])
     if component.output == "choice":
-        questions, problems = read_question_cases(sources[0], component)
-        for problem in problems:
-            on_problem(FixtureError(problem))
+        questions = read_questions(sources[0], component, on_problem)
         ids = _select([case.id for case in questions], patterns, where)
         return tuple(case for case in questions if case.id in ids)
     folders = {folder.name: folder for source in sources for folder in case_folders(source)}
@@ -296,9 +254,11 @@ def read_cases(
     ids = _select([*folders, *(case_id for case_id, _, _ in table.rows)], patterns, where)
     waiting = ids.intersection(cases_without_document(sources))
     if ids == waiting:
-        reason = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} has no cases; {_ADVICE}"
+        reason = f"{where} has no cases; {_ADVICE}"
+        if waiting:
+            reason = f"case '{min(waiting)}' has {SOURCE} and no document.md"
         raise _without_cases(component, reason)
-    root = root_of(component.home, fixtures_dir, sources[0], component.limits)
+    root = component.case_files(fixtures_dir).root(sources[0])
     of_rows = component.origin and ConfinedFolder(
         component.origin.root, FixtureError, follow_links=component.limits.follow_links
     )
@@ -311,16 +271,6 @@ def read_cases(
     return _with_pdfs([cases[case_id] for case_id in sorted(cases)], component, on_problem)
 
 
-def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
-    try:
-        return with_pdfs(cases, component)
-    except FixtureError as problem:
-        if len(cases) < 2:
-            on_problem(problem)
-            return ()
-    return tuple(case for each in cases for case in _with_pdfs([each], component, on_problem))
-
-
 def cases_of_table(
     table: CaseRows,
     component: Component,
@@ -329,11 +279,11 @@ def cases_of_table(
     folders: Mapping[str, Path] = MappingProxyType({}),
     root: ConfinedFolder | None = None,
 ) -> dict[str, Case]:
-    """Make cases from the rows of a table, or from the rows with these ids.
+    """Make cases from the rows of a table with these ids (None: from all rows), by id.
 
-    `on_problem` receives the problem of a row that is invalid or has the id of a case folder. Files named in rows are
-    read relative to the table and must be in `root`; without `root` the names are kept as values. Raise FixtureError if
-    a column names a field that the schema does not have.
+    `on_problem` receives the problem of a row that is invalid or has the id of one of the `folders`. Files that rows
+    name are read relative to the table and must be in `root`; without `root` the names are kept as values. Raise
+    FixtureError if a column is for a field that the schema does not have.
     """
     schema_paths = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():
@@ -348,10 +298,9 @@ def cases_of_table(
         location = f"{table.path}:{line}"
         try:
             if not is_file_name(case_id):
-                raise FixtureError(
-                    f"{location}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')"
-                )
-            case = _case_of_row(component, table, (case_id, line), row, schema_paths, root)
+                rule = "cannot be a case's id (letters, digits, '.', '_', '-')"
+                raise FixtureError(f"{location}: {case_id[:100]!a} {rule}")
+            case = _case_of_row(component, table, (case_id, location), row, schema_paths, root)
             if case_id in sources:
                 raise FixtureError(f"{location}: the id '{case_id}' is also the id of {sources[case_id]}")
             sources[case_id] = f"line {line}"
@@ -364,13 +313,13 @@ def cases_of_table(
 def _case_of_row(
     component: Component,
     table: CaseRows,
-    location: tuple[str, int],
+    id_and_line: tuple[str, str],
     row: Row,
     schema_paths: Mapping[str, SchemaPath],
     root: ConfinedFolder | None,
 ) -> Case:
-    case_id, line = location
-    where, folder, limit = f"{table.path}:{line}", table.path.parent, component.limits.size_of("document_bytes")
+    case_id, where = id_and_line
+    folder, limit = table.path.parent, component.limits.size_of("document_bytes")
     row = table.with_values(where, row, CaseMeta.model_fields)
     inputs = table.inputs(where, row, component.prompt.inputs)
     document = inputs.get(DOCUMENT)
@@ -395,7 +344,7 @@ def _case_of_row(
 
 
 def case_folders(folder: Path) -> list[Path]:
-    """Return the case folders in a folder, sorted by name. A table has none."""
+    """Return the case folders in a folder, sorted by name; empty if it is a table or does not exist."""
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
@@ -412,67 +361,85 @@ def cases_without_document(sources: Iterable[Path]) -> list[str]:
 
 
 def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
-    """Find a component's case folder and the table beside it, or its questions file.
+    """Return the paths of a component's case folder and table, or of its questions file.
 
-    Without `fixtures_dir`, look in `fixtures/<name>/` and then in the component's own `evals/`. Raise FixtureError if
-    there are no cases but records exist or a fixtures folder is declared, else NotEvaluatedError.
+    If there are no cases, raise FixtureError if records exist or a fixtures folder is declared, else NotEvaluatedError.
     """
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
         raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
-    candidates = places_of(component.home, component.fixtures, fixtures_dir, QUESTIONS if is_choice else "cases")
-    sources = [path for path in candidates if path.is_file()][:1] if is_choice else sources_of(candidates)
+    files = component.case_files(fixtures_dir)
+    candidates = files.places(QUESTIONS if is_choice else "cases")
+    sources = [path for path in candidates if path.is_file()][:1] if is_choice else files.sources()
     sources = [*sources, *([component.rows.path] if component.rows.rows else [])]
     if len(tables := [str(source) for source in sources if source.suffix]) > 1:
         raise FixtureError(f"{' and '.join(tables)} are both the cases of '{component.name}'; keep one")
     if sources:
-        root = root_of(component.home, fixtures_dir, sources[0], component.limits)
+        root = files.root(sources[0])
         return [source if source == component.rows.path else root.inside(source) for source in sources]
-    missing = f"{' and '.join(map(str, candidates))} missing; see --fixtures DIR"
+    missing = f"{' and '.join(map(str, candidates))} missing"
+    advice = f"{_ADVICE}, or name another folder with --fixtures DIR"
     if component.rows.name and fixtures_dir is None:
         missing = f"write {component.rows.name} into {component.rows.path}, or cases into {candidates[0]}"
+        advice = "`skill-evaluator cases draft` drafts cases"
     if component.fixtures != component.name:  # the fixtures folder is declared, so its cases must exist
-        raise FixtureError(f"no fixtures for '{component.name}': {missing}")
-    raise _without_cases(component, "; ".join([f"it has no cases: {missing}", *component.left_out]))
+        raise FixtureError(f"no fixtures for '{component.name}': {missing}; {advice}")
+    raise _without_cases(component, "; ".join([f"it has no cases: {missing}", advice, *component.left_out]))
 
 
 def _without_cases(component: Component, reason: str) -> FixtureError | NotEvaluatedError:
-    """Return the error for a component without cases: FixtureError if it has records, else NotEvaluatedError."""
     if any(component.records_dir.glob("[0-9]*.json")):  # names of imported records begin with a tool's name
         return FixtureError(f"no fixtures for '{component.name}', which has records: {reason}")
     return NotEvaluatedError(f"'{component.name}' is not evaluated yet: {reason}")
 
 
-def read_question_cases(path: Path, component: Component) -> tuple[list[Case], list[str]]:
-    """Return the questions of a file as cases sorted by id, and the problems of its invalid lines."""
+def read_questions(path: Path, component: Component, on_problem: ProblemHandler) -> list[Case]:
+    """Return the questions of a file as cases sorted by id; `on_problem` receives the problem of each invalid line."""
     if others := [name for name in component.prompt.inputs if name != DOCUMENT]:
         raise FixtureError(
-            f"{path}: a question only fills the document of a case, but the prompt also requires {listed(others)}"
+            f"{path}: a question is only the document of a case, but the prompt also requires {listed(others)}"
         )
-    questions, problems = read_questions(path, component.limits.size_of("document_bytes"))
-    cases = [
-        Case(
-            id=question.id,
-            inputs={DOCUMENT: question.document},
-            truth=question.answer,
-            labelled=question.answer is not None,
-            meta=question.meta,
-            digest=question.digest,
-            options=question.options,
-            not_applicable=question.not_applicable,
-            unreviewed=question.unreviewed,
-            checks=component.checks,
-        )
-        for question in sorted(questions, key=lambda question: question.id)
-    ]
-    return cases, problems
+    cases: dict[str, Case] = {}
+    lines: dict[str, int] = {}
+    problems: list[str] = []
+    try:
+        for number, value in read_lines(path, FixtureError, limit=component.limits.size_of("document_bytes")):
+            try:
+                question = Question.model_validate(value)
+                question.document.encode()
+            except ValidationError as problem:
+                problems.append(f"{path}:{number}: {first_problem(problem)}")
+            except UnicodeEncodeError:
+                problems.append(f"{path}:{number}: {_SURROGATE}")
+            else:
+                if (first_line := lines.setdefault(question.id, number)) != number:
+                    problems.append(f"{path}:{number}: id '{question.id}' is also the id of line {first_line}")
+                cases.setdefault(question.id, _case_of_question(question, component))
+    except FixtureError as problem:
+        problems.append(str(problem))
+    if not cases and not problems:
+        problems.append(f'{path} has no questions; add lines of {{"id", "question", "options", "answer"}}')
+    for text in problems:
+        on_problem(FixtureError(text))
+    return [cases[case_id] for case_id in sorted(cases)]
+
+
+def _case_of_question(question: Question, component: Component) -> Case:
+    return Case(
+        id=question.id,
+        inputs={DOCUMENT: question.document},
+        truth=question.answer,
+        labelled=question.answer is not None,
+        meta=question.meta,
+        digest=question.digest,
+        options=question.options,
+        not_applicable=question.not_applicable,
+        unreviewed=question.unreviewed,
+        checks=component.checks,
+    )
 
 
 def _select(ids: Sequence[str], patterns: Sequence[str], source: str) -> set[str]:
-    """Return the ids that match a pattern, or all ids without patterns.
-
-    Raise FixtureError if a pattern matches no case.
-    """
     for pattern in patterns:
         if not any(fnmatchcase(case_id, pattern) for case_id in ids):
             raise FixtureError(f"no case matches --case '{pattern}' in {source} {nearest(pattern, ids)}")
@@ -489,12 +456,17 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
     truth_path = _first_file(folder, TRUTHS, root)
     if truth_path is None and (others := sorted(path.name for path in folder.iterdir() if _TRUTH.match(path.name))):
         raise FixtureError(f"{folder / others[0]} is not read; name a ground truth {' or '.join(TRUTHS)}")
+    truth = None
+    if truth_path is not None and truth_path.name in TEXT_TRUTHS and component.output == "text":
+        truth = read_text(truth_path, FixtureError, limit).strip()
+    elif truth_path is not None:
+        truth = _checked(read_json(truth_path, FixtureError, limit), str(truth_path), component)
     turns_path = _first_file(folder, (f"{TURNS}.json",), root)
     case = Case(
         id=folder.name,
         inputs=_read_inputs(folder, component, root, limit),
         turns=() if turns_path is None else read_turns(read_json(turns_path, FixtureError, limit), turns_path),
-        truth=None if truth_path is None else _read_truth(truth_path, component, limit),
+        truth=truth,
         labelled=truth_path is not None,
         meta=meta,
         not_applicable=declared.not_applicable,
@@ -507,7 +479,7 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
 def checks_of(
     component: Component, declared: CaseMeta, where: Path, folder: Path, root: ConfinedFolder
 ) -> tuple[Check, ...]:
-    """Return the checks of a case: the component's checks, then its own. Python check files must be below `folder`."""
+    """Return the component's checks, then the checks of the case, whose Python files must be below `folder`."""
     return read_checks(declared.checks, folder, where, FixtureError, root.inside, earlier=component.checks)
 
 
@@ -521,24 +493,20 @@ class UnfilledError(FixtureError):
 
 
 def _ready(case: Case, component: Component, source: Path | str) -> Case:
-    """Check a case and set the inputs that its component uses, with the digests.
-
-    Raise FixtureError if an input is missing, empty or not text that can be sent.
-    """
+    """Check a case and set the inputs that its component uses, with the digests."""
     used, inputs = component.prompt.inputs, case.inputs
     if missing := [name for name in used if name not in inputs]:
+        place = f"'{missing[0]}' in {source if isinstance(source, str) else source / INPUTS}"
+        if isinstance(source, Path) and missing[0] == DOCUMENT:
+            place = str(source / "document.md")
         hint = nearest(missing[0], inputs) if inputs else ""
-        raise UnfilledError(
-            f"case '{case.id}' has no {listed(missing)}: {_where_of(missing[0], source)} is missing {hint}".rstrip()
-        )
+        raise UnfilledError(f"case '{case.id}' has no {listed(missing)}: {place} is missing {hint}".rstrip())
     texts = {name: text_of(value) for name, value in inputs.items()}
     if not texts.get(DOCUMENT, "x").strip():
         raise FixtureError(f"the document of case '{case.id}' in {source} is empty")
     texts[TURNS] = canonical_json([turn.text for turn in case.turns])
     if broken := [name for name, text in texts.items() if any("\ud800" <= mark <= "\udfff" for mark in text)]:
-        raise FixtureError(
-            f"case '{case.id}' in {source}: {broken[0]} has half a surrogate pair, which is not valid text"
-        )
+        raise FixtureError(f"case '{case.id}' in {source}: {broken[0]}: {_SURROGATE}")
     other_names = component.prompt.names_in("system") | component.prompt.names_in("assistant")
     if files := sorted(name for name in other_names if isinstance(inputs.get(name), File)):
         raise FixtureError(f"case '{case.id}': '{files[0]}' is a file, which only user messages can contain")
@@ -546,7 +514,6 @@ def _ready(case: Case, component: Component, source: Path | str) -> Case:
 
 
 def _digested(case: Case) -> Case:
-    """Return a case with the digests of its inputs."""
     values = {name: value.digest if isinstance(value, File) else text_of(value) for name, value in case.inputs.items()}
     if case.turns:
         values[TURNS] = canonical_json([[turn.role, turn.text] for turn in case.turns])
@@ -555,45 +522,46 @@ def _digested(case: Case) -> Case:
     return replace(case, parts=parts).as_used(case.used)
 
 
-def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
+def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
     """Return cases with the page count of each PDF, or with its text if the prompt has `text_of: pdf`.
 
-    All PDFs are read in one process. Raise FixtureError if a PDF cannot be read or has no text.
+    All PDFs are read in one process, or one by one if a PDF cannot be read.
     """
-    prompt = component.prompt
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
-    results = read_pdfs(pdfs, component.limits, texts=prompt.text_of == "pdf") if pdfs else {}
+    if not pdfs:
+        return tuple(cases)
+    as_text = component.prompt.text_of == "pdf"
+    try:
+        results = read_pdfs(pdfs, component.limits, texts=as_text)
+        empty = [file.path for file in pdfs if as_text and not results[file.path]["text"].strip()]
+        if empty:
+            raise FixtureError(f"{empty[0]} has no text (it may be a scan); remove text_of from prompt.md")
+    except FixtureError as problem:
+        if len(cases) > 1:
+            return tuple(case for each in cases for case in _with_pdfs([each], component, on_problem))
+        on_problem(problem)
+        return ()
 
     def replaced(value: Any) -> Any:
         if not isinstance(value, File) or value.media_type != PDF:
             return value
-        if prompt.text_of is None:
-            return replace(value, pages=results[value.path]["pages"])
-        if not results[value.path]["text"].strip():
-            raise FixtureError(f"{value.path} has no text (it may be a scan); remove text_of from prompt.md")
-        return results[value.path]["text"]
+        result = results[value.path]
+        return result["text"] if as_text else replace(value, pages=result["pages"])
 
     filled = (replace(case, inputs={name: replaced(value) for name, value in case.inputs.items()}) for case in cases)
-    return tuple(_digested(case) if pdfs else case for case in filled)
+    return tuple(map(_digested, filled))
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
     """Raise FixtureError if a version of a component requires inputs that cases read for `current` lack."""
     if component.prompt.text_of != current.prompt.text_of:
-        raise FixtureError(f"of {component.version} and {current.version} only one gets the text of PDFs (text_of)")
+        raise FixtureError(f"only one of {component.version} and {current.version} has text_of in its prompt.md")
     for case in cases:
         if missing := [name for name in component.prompt.inputs if name not in case.inputs]:
             raise FixtureError(f"{component.version} requires the input '{missing[0]}', which case '{case.id}' lacks")
 
 
-def _where_of(name: str, source: Path | str) -> str:
-    if isinstance(source, str):  # a row of a table
-        return f"'{name}' in {source}"
-    return f"{source / 'document.md'}" if name == DOCUMENT else f"'{name}' in {source / 'inputs.json'}"
-
-
 def _read_inputs(folder: Path, component: Component, root: ConfinedFolder, limit: SizeLimit) -> dict[str, Any]:
-    """Read inputs.json and the document file of a case folder."""
     inputs: dict[str, Any] = {}
     if (path := _first_file(folder, (INPUTS,), root)) is not None:
         inputs = read_json(path, FixtureError, limit)
@@ -612,7 +580,10 @@ def _read_inputs(folder: Path, component: Component, root: ConfinedFolder, limit
 
 
 def with_files(inputs: Mapping[str, Any], folder: Path, root: ConfinedFolder, limits: SafetyLimits) -> dict[str, Any]:
-    """Replace each value such as {"file": "scan.png"} by the `File` in the folder; raise FixtureError if invalid."""
+    """Return the inputs with each value such as {"file": "scan.png"} replaced by the `File` in the folder.
+
+    Raise FixtureError if a file does not exist or cannot be read.
+    """
     return {
         name: file_in(folder, value["file"], root, limits)
         if isinstance(value, dict) and value.keys() == {"file"}
@@ -626,14 +597,7 @@ def _first_file(folder: Path, names: Sequence[str], root: ConfinedFolder) -> Pat
     return None if path is None else root.inside(path)
 
 
-def _read_truth(path: Path, component: Component, limit: SizeLimit) -> Any:
-    if path.name in TEXT_TRUTHS and component.output == "text":
-        return read_text(path, FixtureError, limit).strip()
-    return _checked(read_json(path, FixtureError, limit), str(path), component)
-
-
 def _checked(truth: Any, source: str, component: Component) -> Any:
-    """Check a ground truth's size, output type and schema, and return it; raise FixtureError if it is invalid."""
     leaves, max_leaves = count_leaves(truth), component.limits.answer_leaves
     if leaves > max_leaves:
         raise FixtureError(

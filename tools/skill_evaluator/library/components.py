@@ -1,7 +1,6 @@
 """A component: its prompt and version, its output schema, and the metrics that it declares.
 
-It is read once from `components/<name>/`. Every error raises a ComponentError that names the file and the key. Whether
-the output is JSON or text, and which fields are prose, is inferred from the ground truths if not declared.
+Whether the output is JSON or text, and which fields are prose, is inferred from the ground truths if not declared.
 """
 
 import re
@@ -25,11 +24,10 @@ from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import Prompt, check_semver, checked_prompt, parse_prompt
 from skill_evaluator.library.reading import ConfinedFolder, read_yaml
 from skill_evaluator.library.sources import SourceLocation, numbered, recorded_in, source_of
-from skill_evaluator.library.sources.own import OWN, written_own
-from skill_evaluator.library.sources.tree import SourceComponent
+from skill_evaluator.library.sources.tree import OWN, SourceComponent, written_own
 from skill_evaluator.library.tables import ENDINGS, CaseRows, Columns, read_table
-from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
-from skill_evaluator.metrics.base import AgreementMetric, Metric
+from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics
+from skill_evaluator.metrics.base import Metric
 from skill_evaluator.parsing import Output
 from skill_evaluator.stats import quantile
 from skill_evaluator.text import canonical_json, digest, nearest, nearest_path
@@ -44,69 +42,87 @@ _NO_PROSE = ("enum", "const", "pattern", "format")
 _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine how it is compared
 
 
-def places_of(component: Path, fixtures: str, fixtures_dir: Path | None, name: str) -> list[Path]:
-    """Return the possible paths of a component's `cases` or `questions.jsonl`, in order of preference.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseFiles:
+    """The files of a component's cases, in its folder of the fixtures or in `evals/` of its `home`.
 
-    Without `fixtures_dir`: `fixtures/<name>/`, then the component's own `evals/`.
+    `fixtures` names its folder in `fixtures_dir`. If `fixtures_dir` is None it is `fixtures/`, then `evals/`.
     """
-    fallback = [component / "evals" / name] if fixtures_dir is None else []
-    return [(fixtures_dir or Path("fixtures")) / fixtures / name, *fallback]
 
+    home: Path
+    fixtures: str
+    fixtures_dir: Path | None
+    limits: SafetyLimits
 
-def root_of(component: Path, fixtures_dir: Path | None, path: Path, limits: SafetyLimits) -> ConfinedFolder:
-    """Return the folder that cases at `path` must be in: the fixtures folder, or the components folder."""
-    folder = component.parent if path.is_relative_to(component) else fixtures_dir or Path("fixtures")
-    return ConfinedFolder(folder, FixtureError, follow_links=limits.follow_links)
+    def places(self, name: str = "cases") -> list[Path]:
+        """Return the possible paths of `cases` or `questions.jsonl`, in order of preference."""
+        fallback = [self.home / "evals" / name] if self.fixtures_dir is None else []
+        return [(self.fixtures_dir or Path("fixtures")) / self.fixtures / name, *fallback]
 
+    def root(self, path: Path) -> ConfinedFolder:
+        """Return the folder that cases at `path` must be in: the fixtures folder, or the components folder."""
+        folder = self.home.parent if path.is_relative_to(self.home) else self.fixtures_dir or Path("fixtures")
+        return ConfinedFolder(folder, FixtureError, follow_links=self.limits.follow_links)
 
-def sources_of(paths: Iterable[Path]) -> list[Path]:
-    """Return the case folder and the tables beside it, from the first path that has any of them."""
-    for path in paths:
-        tables = [path.with_name(f"{path.name}{ending}") for ending in ENDINGS]
-        if sources := [*([path] if path.is_dir() else []), *(table for table in tables if table.exists())]:
-            return sources
-    return []
+    def sources(self) -> list[Path]:
+        """Return the case folder and the tables beside it, from the first place that has any of them."""
+        return next(filter(None, map(sources_at, self.places())), [])
 
-
-def _folder_in(paths: Iterable[Path]) -> Path | None:
-    return next((source for source in sources_of(paths) if source.suffix not in ENDINGS), None)
-
-
-def output_of_truths(paths: Sequence[Path], table: CaseRows) -> Output | None:
-    """Return the output type inferred from the ground truths: `text` if all are text files or table texts, else `json`.
-
-    Return None if there are no ground truths.
-    """
-    cases = _folder_in(paths)
-    names = {path.name for path in cases.glob("*/*")} & set(TRUTHS) if cases else set()
-    kinds = {table.output, *(["text" if names <= set(TEXT_TRUTHS) else "json"] if names else [])} - {None}
-    return "json" if "json" in kinds else "text" if kinds else None
-
-
-def has_checks(
-    component: Path, paths: Sequence[Path], fixtures_dir: Path | None, limits: SafetyLimits, table: CaseRows
-) -> bool:
-    """Return whether any readable case declares checks; `load_cases` reports unreadable cases."""
-    if any(row.get("checks") for _, _, row in table.rows):
-        return True
-    for meta_path in _files_of_cases(component, paths, fixtures_dir, METAS, limits):
-        with suppress(FixtureError):
-            meta = read_meta(meta_path, limits)
-            if isinstance(meta, dict) and meta.get("checks"):
-                return True
-    return False
-
-
-def _files_of_cases(
-    component: Path, paths: Sequence[Path], fixtures_dir: Path | None, names: Sequence[str], limits: SafetyLimits
-) -> Iterator[Path]:
-    """Yield the first file with one of these names in each case folder, if it is inside the fixtures."""
-    folder = _folder_in(paths)
-    for case in sorted(folder.iterdir()) if folder else ():
-        path = next((case / name for name in names if (case / name).is_file()), None)
-        if path is not None and not case.name.startswith("."):
+    def table(self, columns: Columns) -> CaseRows:
+        """Return the table of cases, or an empty table if there is none or it cannot be read."""
+        limit = self.limits.size_of("document_bytes")
+        for path in self.sources():
             with suppress(FixtureError):
-                yield root_of(component, fixtures_dir, case, limits).inside(path)
+                if path.suffix in ENDINGS:
+                    return read_table(self.root(path).inside(path), columns, limit, on_problem=lambda _: None)
+        return CaseRows(columns=columns)
+
+    def output(self, table: CaseRows) -> Output | None:
+        """Infer the output type: `text` if all ground truths are texts, else `json`.
+
+        Return None if there are no ground truths.
+        """
+        names = {path.name for path in self._first_files(TRUTHS)}
+        kinds = {table.output, *(["text" if names <= set(TEXT_TRUTHS) else "json"] if names else [])} - {None}
+        return "json" if "json" in kinds else "text" if kinds else None
+
+    def has_checks(self, table: CaseRows) -> bool:
+        """Return whether any readable case declares checks."""
+        if any(row.get("checks") for _, _, row in table.rows):
+            return True
+        return any(self._meta(path).get("checks") for path in self._first_files(METAS))
+
+    def truths(self, output: Output) -> Iterator[Any]:
+        """Yield the readable ground truths of reviewed case folders."""
+        limit = self.limits.size_of("document_bytes")
+        for path in self._first_files(TRUTHS) if output != "choice" else ():
+            if any(self._meta(path.with_name(name)).get("unreviewed") is True for name in METAS):
+                continue
+            is_text = output == "text" and path.name in TEXT_TRUTHS
+            with suppress(FixtureError):
+                yield read_text(path, FixtureError, limit).strip() if is_text else read_json(path, FixtureError, limit)
+
+    def _first_files(self, names: Sequence[str]) -> Iterator[Path]:
+        """Yield the first file with one of these names in each case folder, if it is inside the fixtures."""
+        folder = next((source for source in self.sources() if source.suffix not in ENDINGS), None)
+        for case in sorted(folder.iterdir()) if folder else ():
+            path = next((case / name for name in names if (case / name).is_file()), None)
+            if path is not None and not case.name.startswith("."):
+                with suppress(FixtureError):
+                    yield self.root(case).inside(path)
+
+    def _meta(self, path: Path) -> Mapping[str, Any]:
+        """Read a meta file; empty if it does not exist or is invalid, which `load_cases` reports."""
+        with suppress(FixtureError):
+            meta = read_meta(path, self.limits) if path.is_file() else {}
+            return meta if isinstance(meta, dict) else {}
+        return {}
+
+
+def sources_at(path: Path) -> list[Path]:
+    """Return the case folder at `path` and the tables of its name beside it; empty if there are none."""
+    tables = [path.with_name(f"{path.name}{ending}") for ending in ENDINGS]
+    return [*([path] if path.is_dir() else []), *(table for table in tables if table.exists())]
 
 
 def read_meta(path: Path, limits: SafetyLimits) -> Any:
@@ -117,43 +133,10 @@ def read_meta(path: Path, limits: SafetyLimits) -> Any:
     return read_yaml(path, FixtureError, limit, depth=limits.yaml_depth)
 
 
-def read_truths(
-    component: Path, paths: Sequence[Path], fixtures_dir: Path | None, output: Output, limits: SafetyLimits
-) -> Iterator[Any]:
-    """Yield the readable ground truths of case folders; `load_cases` reports the others."""
-    if output == "choice":
-        return
-    limit = limits.size_of("document_bytes")
-    for path in _files_of_cases(component, paths, fixtures_dir, TRUTHS, limits):
-        with suppress(FixtureError):
-            if any(_is_draft(path.with_name(name), limits) for name in METAS):
-                continue
-            is_text = output == "text" and path.name in TEXT_TRUTHS
-            yield read_text(path, FixtureError, limit).strip() if is_text else read_json(path, FixtureError, limit)
-
-
-def _is_draft(meta_path: Path, limits: SafetyLimits) -> bool:
-    """Check whether a meta file marks its case as unreviewed."""
-    meta = read_meta(meta_path, limits) if meta_path.is_file() else {}
-    return isinstance(meta, dict) and meta.get("unreviewed") is True
-
-
-def table_beside(
-    component: Path, paths: Sequence[Path], fixtures_dir: Path | None, columns: Columns, limits: SafetyLimits
-) -> CaseRows:
-    """Return the table of cases, or an empty table if it cannot be read, which `load_cases` reports."""
-    for path in sources_of(paths):
-        with suppress(FixtureError):
-            if path.suffix in ENDINGS:
-                root_of(component, fixtures_dir, path, limits).inside(path)
-                return read_table(path, columns, limits.size_of("document_bytes"), on_problem=lambda _: None)
-    return CaseRows(columns=columns)
-
-
 def find_texts(
     schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], truths: Iterable[Any]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the median length in characters of all free-text fields, and of the prose fields, by path.
+    """Return the median length in characters of each free-text field by path, and the same of the prose fields only.
 
     A field is prose if its ground truths have a median of more than 60 characters and no rule declares its comparison.
     """
@@ -161,13 +144,13 @@ def find_texts(
         path for path, rule in declared.items() if rule.compare is not None or rule.options.keys() - _OF_TEXTS
     }
     schema_paths = schema_places(schema or {})
-    text_paths = {  # in schema order
+    text_paths = {  # keys are in schema order
         path: schema_path
         for path, schema_path in schema_paths.items()
         if schema_path.kind == "string" and not any(key in node for node in schema_path.nodes for key in _NO_PROSE)
     }
-    stars = {path: FieldRule() for path in declared.keys() & text_paths.keys() if "*" in path}
-    plan = FieldPlan(leaves=stars, named=frozenset(schema_paths))
+    wildcards = {path: FieldRule() for path in declared.keys() & text_paths.keys() if "*" in path}
+    plan = FieldPlan(leaves=wildcards, named=frozenset(schema_paths))
     lengths: dict[str, list[int]] = {path: [] for path in text_paths if "*" not in path}
     for truth in truths:
         for leaf, value in plan.walk(truth):
@@ -181,21 +164,15 @@ def find_texts(
     }
 
 
-def refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[Any], file: Path) -> None:
-    """Raise ComponentError if a declared path occurs in no ground truth, for components without a schema.
-
-    A `*` in a path matches any key.
-    """
+def _refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[Any], file: Path) -> None:
     if output == "json" and not truths:
         return
     existing = {part.path for truth in truths for part, _ in FieldPlan().walk(truth)} if output == "json" else {""}
     for path in paths:
         if path not in existing and "*" not in path:
-            reason = (
-                f"no ground truth has it {nearest_path(path, existing)}"
-                if output == "json"
-                else (f'the output is one {output}, and the path of the whole output is ""')
-            )
+            reason = f'the output is one {output}, and the path of the whole output is ""'
+            if output == "json":
+                reason = f"no ground truth has it {nearest_path(path, existing)}"
             raise ComponentError(f"field '{path}' in {file} does not exist: {reason}")
 
 
@@ -229,9 +206,7 @@ class Dataset(StrictModel, defer_build=False):
 
     id: str = "default"
     evaluate: bool = Field(default=True, description="false: do not evaluate this component")
-    fixtures: str | None = Field(
-        default=None, description="folder of its cases in the fixtures folder; default: the component's name"
-    )
+    fixtures: str | None = Field(default=None, description="folder of its cases in the fixtures folder")
     columns: Columns = Field(default_factory=Columns, description="columns of a table of cases")
     contract: str | None = Field(
         default=None,
@@ -242,9 +217,7 @@ class Dataset(StrictModel, defer_build=False):
     output: Output | None = Field(
         default=None, description="the output type, if the prompt's format does not declare it"
     )
-    metrics: tuple[str, ...] = Field(
-        default=(), description="metrics to score, including metrics that are not scored by default"
-    )
+    metrics: tuple[str, ...] = Field(default=(), description="metrics to score in place of the default ones")
     primary_metric: str | None = None
     fields: dict[str, FieldRule] = Field(default_factory=dict, description="comparison rules of fields by path")
     checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of the outputs of all cases")
@@ -271,10 +244,10 @@ class Datasets(StrictModel):
 class Component:
     """A versioned prompt with its output schema, ready to be evaluated, alone or under a scenario.
 
-    `limits` apply to reading it and its cases. `inferred` lists inferred settings as text. `prose` has the median
-    length of prose fields by path. `checks` apply to all cases. `files` are the files of the prompt. `origin` is set if
-    it is written in another format, and `rows` are the cases in such a file. Cases may be in its `home`; records are
-    saved in its `folder`. `formerly` lists earlier names, whose records also belong to it.
+    `inferred` lists inferred settings as text. `prose` has the median length in characters of prose fields by path.
+    `checks` apply to all cases. `files` are the files of the prompt. `origin` is set if it is written in another
+    format, and `rows` are the cases in such a file. Cases may be in its `home`; records are saved in its `folder`.
+    `formerly` lists earlier names, whose records also belong to it.
     """
 
     name: str
@@ -288,7 +261,6 @@ class Component:
     contract: Contract
     plan: FieldPlan
     metrics: Mapping[str, Metric]
-    agreement: Mapping[str, AgreementMetric]
     primary_metric: str
     fixtures: str
     digests: Mapping[str, str]
@@ -304,9 +276,13 @@ class Component:
     files: tuple[Path, ...] = ()
     formerly: tuple[str, ...] = ()
 
+    def case_files(self, fixtures_dir: Path | None) -> CaseFiles:
+        """Return the files of its cases in a fixtures folder, or in the default places if it is None."""
+        return CaseFiles(home=self.home, fixtures=self.fixtures, fixtures_dir=fixtures_dir, limits=self.limits)
+
     @property
     def left_out(self) -> list[str]:
-        """The unused parts of its source, such as files beside a SKILL.md that are not sent."""
+        """One text per unused part of its source, such as the files beside a SKILL.md that are not sent."""
         return [line for line in self.inferred if line.startswith("left out: ")]
 
     @property
@@ -333,10 +309,9 @@ class Component:
 def load_component(
     components_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS, fixtures_dir: Path | None = None
 ) -> Component:
-    """Read one component.
+    """Read a component, and its case folder to infer settings that are not declared.
 
-    The case folder is read only to infer settings that are not declared. Raise ComponentError if it is invalid, and
-    NotEvaluatedError if evals/datasets.json has `evaluate: false`.
+    Raise ComponentError if it is invalid, and NotEvaluatedError if evals/datasets.json has `evaluate: false`.
     """
     folder = home = components_dir / name
     origin = source_of(components_dir, name)
@@ -349,14 +324,13 @@ def load_component(
         _refuse_links(home, limits)
     where = (folder if (folder / "evals" / "datasets.json").exists() else home) / "evals" / "datasets.json"
     dataset = _read_dataset(where, name, limits)
-    paths = places_of(home, dataset.fixtures or name, fixtures_dir, "cases")
+    files = CaseFiles(home=home, fixtures=dataset.fixtures or name, fixtures_dir=fixtures_dir, limits=limits)
     rows = CaseRows(path=root / (written.rows_path or written.path), rows=written.rows, name=written.rows_name)
-    table = rows if rows.rows else table_beside(home, paths, fixtures_dir, dataset.columns, limits)
-    checked = bool(written.checks or dataset.checks) or has_checks(home, paths, fixtures_dir, limits, table)
+    table = rows if rows.rows else files.table(dataset.columns)
+    checked = bool(written.checks or dataset.checks) or files.has_checks(table)
     schema_in = folder if (folder / "schema.json").exists() else where.parent.parent
-    answers = _read_contract(schema_in, written, dataset, output_of_truths(paths, table), limits, checked)
-    truths = list(read_truths(home, paths, fixtures_dir, answers.output, limits))
-    truths += table.truths(answers.output, answers.schema)
+    answers = _read_contract(schema_in, written, dataset, files.output(table), limits, checked)
+    truths = [*files.truths(answers.output), *table.truths(answers.output, answers.schema)]
     comparing, compared = _compared(dataset, answers, truths, where, checked=checked)
     inside = ConfinedFolder(where.parents[2], ComponentError, follow_links=limits.follow_links).inside
     digests = {"prompt": written.prompt.digest, **answers.digests, "datasets": compared}
@@ -401,10 +375,10 @@ class _Contracted:
 def _compared(
     dataset: Dataset, answers: _Contracted, truths: Sequence[Any], file: Path, *, checked: bool
 ) -> tuple[dict[str, Any], str]:
-    """Return the Component arguments for the comparison of outputs, and the digest of these settings."""
+    """Return the arguments of Component that compare outputs, by name, and the digest of these settings."""
     texts_lengths, prose = find_texts(answers.schema, dataset.fields, truths)
-    if answers.schema is None:  # without a schema, the ground truths define the valid paths
-        refuse_unknown_paths(dataset.fields, answers.output, truths, file)
+    if answers.schema is None:  # the ground truths then define the valid paths
+        _refuse_unknown_paths(dataset.fields, answers.output, truths, file)
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
     plan = plan_fields(answers.schema, {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}, str(file))
     labelled = bool(truths) or answers.output == "choice"
@@ -414,9 +388,8 @@ def _compared(
     compared_settings = dataset.model_copy(update={"fields": fields})
     declared = compared_settings.model_dump(mode="json", exclude={*uncompared, "checks", "columns"})
     prose_paths = sorted({*prose, *(path for path in texts_lengths if dataset.fields.get(path) == _AS_TEXT)})
-    agreement = agreement_metrics(dataset.metrics)
     return (
-        {"plan": plan, "prose": prose, "metrics": metrics, "agreement": agreement, "primary_metric": primary},
+        {"plan": plan, "prose": prose, "metrics": metrics, "primary_metric": primary},
         digest(canonical_json({**declared, **({"prose": prose_paths} if prose_paths else {})})),
     )
 
@@ -424,7 +397,7 @@ def _compared(
 def _choose_metrics(
     dataset: Dataset, answers: _Contracted, plan: FieldPlan, where: Path, *, checked: bool, labelled: bool
 ) -> tuple[dict[str, Metric], str]:
-    """Return the accuracy metrics by name, and the primary metric.
+    """Return the accuracy metrics by name, and the name of the primary metric.
 
     Declared metrics replace the default ones. If there are checks, the share of passed checks is added; it is primary
     if no ground truth can rank outputs.
@@ -436,15 +409,14 @@ def _choose_metrics(
     if checked:
         usual = [name for name in usual if labelled or not METRICS[name].needs_truth]
     elif "checks" in declared:
-        raise ComponentError(f"checks among the metrics of {where}, and neither it nor a case has a check")
+        raise ComponentError(f"the metric checks in {where} requires a check there or in a case")
     metrics = accuracy_metrics(dict.fromkeys([*(declared or usual), *(["checks"] if checked else [])]), str(where))
     ranking = "field_level_f1" if answers.output != "choice" and plan.counts else "exact_match"
     ranking = "checks" if checked and not (labelled and (plan.counts or answers.output == "choice")) else ranking
     primary = dataset.primary_metric or (ranking if ranking in metrics else next(iter(metrics)))
     if primary not in metrics:
-        raise ComponentError(
-            f"primary_metric '{primary}' is not among the metrics of {where} {nearest(primary, metrics)}"
-        )
+        advice = nearest(primary, metrics)
+        raise ComponentError(f"primary_metric '{primary}' is not among the metrics of {where} {advice}")
     return metrics, primary
 
 
@@ -455,7 +427,7 @@ def _read_dataset(path: Path, name: str, limits: SafetyLimits) -> Dataset:
     dataset = validated(Datasets, content, path, ComponentError).datasets[0]
     refuse_wrong_rules(dataset.fields, "datasets[0].fields", str(path))
     if not dataset.evaluate:
-        raise NotEvaluatedError(f"'{name}' is not evaluated: {path} says evaluate: false")
+        raise NotEvaluatedError(f"'{name}' is not evaluated: {path} has evaluate: false")
     return dataset
 
 
@@ -467,9 +439,9 @@ def _refuse_links(folder: Path, limits: SafetyLimits) -> None:
 
 def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceComponent:
     if not is_component_name(name):
-        raise ComponentError(f"a component has the name of its folder (letters, digits, '.', '_', '-'), not '{name}'")
+        raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
     if not components_dir.is_dir():
-        raise ComponentError(f"{components_dir} is not a folder; name the components with --components DIR")
+        raise ComponentError(f"{components_dir} is not a folder; set the components folder with --components DIR")
     path = components_dir / name / "prompt.md"
     if not path.is_file():
         names = [path.parent.name for path in components_dir.glob("*/prompt.md")]
@@ -480,14 +452,10 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceCo
     if front.name != name:
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
     for former in front.formerly:
-        if former == name:
-            raise ComponentError(
-                f"formerly in {path} has the component's current name; give the name of its earlier folder"
-            )
         if (components_dir / former / "prompt.md").exists():
             raise ComponentError(
-                f"formerly in {path} names '{former}', which is a component in {components_dir}; a renamed component "
-                "has one folder: remove the old one, or formerly"
+                f"formerly in {path} names '{former}', which exists in {components_dir}; delete formerly, or that "
+                "folder"
             )
     return written_own(front, checked_prompt(text, front, prompt, path), path.name)
 
@@ -500,12 +468,10 @@ def _read_contract(
     limits: SafetyLimits,
     checked: bool,
 ) -> _Contracted:
-    """Read a component's output type and schema, and infer what is not declared."""
+    """Read a component's output type and schema; infer the output type if it is not declared."""
     output = dataset.output or written.output
     if output == "choice" and (folder / "schema.json").exists():
-        raise ComponentError(
-            f"{folder / 'schema.json'} is not used: the output of a component with output: choice is a letter"
-        )
+        raise ComponentError(f"{folder / 'schema.json'} has no effect with output: choice; delete it")
     schema, schema_path, digests = read_schema(folder, dataset.contract, limits)
     if schema is None and written.schema is not None:
         schema, schema_path, digests = written.schema, written.path, {"schema": digest(canonical_json(written.schema))}
@@ -522,12 +488,9 @@ def _read_contract(
         inferred.append(f"output: text; if the prompt asks for JSON, write {declared}")
     contract = Contract({} if schema is None else schema, schema_path)
     if written.prompt.by_tool_call and (output != "json" or (schema or {}).get("type") != "object"):
-        raise ComponentError(
-            f"output: tool_call in {written.path}: the parameters of a function are an object; "
-            f'write "type": "object" at the root of {schema_path}'
-        )
+        raise ComponentError(f'output: tool_call in {written.path} requires "type": "object" in {schema_path}')
     if schema is not None and not constrains(schema, schema):
-        names = [name for name in ("output", *schema.get("$defs", {})) if name in schema.get("$defs", {})]
+        names = sorted(schema.get("$defs", {}), key="output".__ne__)
         advice = f' as in "schema": "schema.json#/$defs/{names[0]}"' if names else ""
         raise ComponentError(
             f"{schema_path} has no constraints, so any JSON is valid; describe the output, or name the part of it "

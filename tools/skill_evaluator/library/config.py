@@ -1,11 +1,7 @@
-"""`.evaluator/`: models.yaml and settings.yaml, read once into frozen models.
-
-Each class is a mapping in one of these files and each field a key. Provider names are checked in `providers`.
-"""
+"""`.evaluator/`: models.yaml and settings.yaml. Each class is a mapping in one of these files and each field a key."""
 
 import datetime
 import json
-import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -47,8 +43,7 @@ class BatchSettings(StrictModel):
 
     poll_s: PositiveFloat = Field(default=60.0, description="seconds between two status requests for a batch")
     delete_results: bool = Field(
-        default=False,
-        description="delete a batch at the vendor once its results are collected; vendors keep them for a month",
+        default=False, description="delete collected batches at the vendor, which keeps them for a month"
     )
 
 
@@ -98,30 +93,25 @@ DeclaredJudge = Annotated[
 class JudgePolicy(StrictModel):
     """The judges, the ship rules that a team can set, and how several judges are combined."""
 
-    model: ModelId | None = Field(
-        default=None, description="default judge of `expect` checks, for components that name no judge"
-    )
+    model: ModelId | None = Field(default=None, description="default judge of `expect` checks")
     trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
     one_low: Literal["review_required", "ship"] = Field(
-        default="review_required", description="decision for a single regression of low impact"
+        default="review_required", description="decision on a single regression of low impact"
     )
     blocking: tuple[str, ...] = Field(default=(), description="additional dimensions in which any regression blocks")
     panel: JudgePanel = JudgePanel()
     cascade: tuple[ModelId, ModelId] | None = Field(
-        default=None,
-        description="the cheap judge, then the strong judge for outputs that the cheap one does not decide",
+        default=None, description="cheap judge, and the strong judge for what it leaves undecided"
     )
     alert_above: Share | dict[str, Share] | None = Field(
-        default=None,
-        description="share of regressions above which a batch alerts, for all dimensions or by dimension",
+        default=None, description="share of regressions above which a batch alerts"
     )
     calibration: str | None = Field(
-        default=None,
-        description="file in this folder with results of `judge calibrate`, used to correct reported shares",
+        default=None, description="results of `judge calibrate` in this folder, which correct shares"
     )
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return the share of regressions above which a batch alerts, by dimension."""
+        """Return the share of regressions above which a batch alerts, by dimension; empty without `alert_above`."""
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}
@@ -158,7 +148,7 @@ IGNORABLE: tuple[str, ...] = get_args(Ignorable)
 class Params(BaseModel):
     """Parameters of each call; unknown keys are passed to the provider's API unchanged.
 
-    The output limit, `max_tokens` or `max_completion_tokens`, is sent under the name used here.
+    `max_tokens` and `max_completion_tokens` are other names of `max_output_tokens`, and are sent as written.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
@@ -177,16 +167,16 @@ class Params(BaseModel):
     def _reject_unsendable(self) -> Self:
         for name, value in self.extra.items():
             if name == "seed":
-                raise ValueError("seed: each replicate has a seed of its own; `evaluate --seed N` changes them all")
+                raise ValueError("seed: every replicate has another seed; `evaluate --seed N` changes them all")
             try:
                 json.dumps(value, allow_nan=False)
             except (TypeError, ValueError):
-                raise ValueError(f"{name} holds a date, .nan or .inf, which no request can; quote it") from None
+                raise ValueError(f"{name} is a date, .nan or .inf, which JSON cannot hold; quote it") from None
         return self
 
     @property
     def extra(self) -> dict[str, Any]:
-        """The unknown keys, which are passed to the provider."""
+        """The unknown keys and their values, which are passed to the provider."""
         return dict(self.__pydantic_extra__ or {})
 
 
@@ -197,9 +187,7 @@ class Limits(StrictModel):
     requests_per_minute: PositiveInt | None = None
     tokens_per_minute: PositiveInt | None = None
     context_tokens: PositiveInt | None = Field(default=None, description="tokens that the model can read in one call")
-    queued_tokens: PositiveInt | None = Field(
-        default=None, description="the vendor's limit of tokens in unfinished batches of the model"
-    )
+    queued_tokens: PositiveInt | None = Field(default=None, description="limit of tokens in unfinished batches")
 
 
 UsdPerMillion = Annotated[float, Field(ge=0, le=1_000_000)]
@@ -217,8 +205,12 @@ class Price(StrictModel):
     cache_write: UsdPerMillion | None = None
     cache_write_1h: UsdPerMillion | None = None
     batch_cache_read: UsdPerMillion | None = Field(
-        default=None, description="price of cache reads in a batch; other batch prices are half"
+        default=None, description="cache reads in a batch; other prices are halved"
     )
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class Model(StrictModel):
@@ -233,35 +225,27 @@ class Model(StrictModel):
     base_url: str | None = Field(default=None, pattern=r"^https?://")
     server: Literal["vllm", "sglang", "llama.cpp"] | None = Field(
         default=None,
-        exclude_if=lambda server: server is None,
+        exclude_if=_is_none,
         description="software of the server at base_url; all sampling settings are then sent explicitly",
     )
     place: Literal["azure", "bedrock", "vertex", "foundry"] | None = Field(
-        default=None, exclude_if=lambda cloud: cloud is None, description="the cloud that serves the vendor's model"
+        default=None, exclude_if=_is_none, description="the cloud that serves the vendor's model"
     )
-    region: Label | None = Field(
-        default=None, exclude_if=lambda region: region is None, description="region, for place bedrock or vertex"
-    )
-    project: Label | None = Field(
-        default=None, exclude_if=lambda project: project is None, description="project, for place vertex"
-    )
-    api_version: Label | None = Field(
-        default=None, exclude_if=lambda version: version is None, description="API version, for place azure"
-    )
+    region: Label | None = Field(default=None, exclude_if=_is_none, description="region, for place bedrock or vertex")
+    project: Label | None = Field(default=None, exclude_if=_is_none, description="project, for place vertex")
+    api_version: Label | None = Field(default=None, exclude_if=_is_none, description="API version, for place azure")
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    auth: Literal["key", "oidc"] = Field(
-        default="key", description="oidc: the identity of the GitHub Actions job instead of a key"
-    )
+    auth: Literal["key", "oidc"] = Field(default="key", description="oidc: the identity of the GitHub Actions job")
     limits: Limits = Limits()
     price: Price | None = None
     cache: bool = Field(default=True, description="whether to request prompt caching")
     ignores: tuple[Ignorable, ...] | None = Field(
-        default=None, exclude_if=lambda names: names is None, description="parameters that are never sent"
+        default=None, exclude_if=_is_none, description="parameters that are never sent"
     )
     family: Label | None = Field(default=None, description="model family; default: derived from the name")
     accepts: tuple[FileKind, ...] | None = Field(
         default=None,
-        exclude_if=lambda kinds: kinds is None,
+        exclude_if=_is_none,
         description="file kinds that the model reads; default: pdf and image at the three vendors' own APIs",
     )
     retires: datetime.date | None = Field(default=None, description="the day on which the vendor retires the model")
@@ -346,11 +330,9 @@ class MetricPolicy(StrictModel):
 
 
 def _refuse_reproducibility(metrics: dict[str, MetricPolicy]) -> dict[str, MetricPolicy]:
-    """Raise ValueError for a policy on a reproducibility metric, which would have no effect."""
     for name in metrics:
         if name in REPRODUCIBILITY:
-            reason = "a reproducibility metric is shown, but never decides a verdict"
-            raise ValueError(f"'{name}' can have no tier and no tolerance: {reason}; delete the entry")
+            raise ValueError(f"'{name}' is a reproducibility metric, which decides no verdict; delete the entry")
     return metrics
 
 
@@ -358,23 +340,15 @@ MetricPolicies = Annotated[dict[str, MetricPolicy], AfterValidator(_refuse_repro
 """The policy of accuracy metrics by name."""
 
 
-def _require_day(value: Any) -> Any:
-    if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d\d-\d\d", value):
-        raise ValueError(f"a day such as 2027-01-31 is expected, not '{value}'")
-    return value
-
-
 class UnstableCase(StrictModel):
     """A case whose outputs are known to vary: called and shown, but without a say in verdicts up to a day."""
 
     reason: Annotated[str, Field(min_length=1)]
-    until: Annotated[datetime.date, BeforeValidator(_require_day)] = Field(
-        description="the last day (UTC) on which the case decides nothing"
-    )
+    until: datetime.date = Field(description="the last day (UTC) on which the case decides nothing")
 
     @property
     def is_over(self) -> bool:
-        """Whether the last day has passed, so that the case decides again."""
+        """Whether the day `until` has passed (UTC), so that the case decides again."""
         return self.until < datetime.datetime.now(datetime.UTC).date()
 
 
@@ -389,11 +363,9 @@ class ComponentPolicy(StrictModel):
     critical_cases: tuple[str, ...] = Field(default=(), description="cases whose loss of `harm` is a regression")
     unstable_cases: dict[str, UnstableCase] = Field(default={}, description="cases that decide nothing, by id")
     stakes: Literal["normal", "high"] = Field(
-        default="normal", description="high: judges alone cannot ship a version; a person must agree"
+        default="normal", description="high: a person must agree before a version ships"
     )
-    judge: DeclaredJudge | None = Field(
-        default=None, description="judge of `expect` checks and, in CI, of new outputs compared with pinned outputs"
-    )
+    judge: DeclaredJudge | None = Field(default=None, description="judge of `expect` checks and of new outputs in CI")
 
 
 class Policy(StrictModel):
@@ -418,7 +390,7 @@ class Policy(StrictModel):
     judge: JudgePolicy = JudgePolicy()
 
     def judge_of(self, skill: str) -> ComponentJudge | None:
-        """Return the judge of a component's new outputs in CI, or None if the component declares no judge."""
+        """Return the judge of a component's new outputs in CI, or None if it declares no judge."""
         component_policy = self.components.get(skill)
         return None if component_policy is None else component_policy.judge
 
@@ -477,7 +449,7 @@ class SafetyLimits(StrictModel):
     follow_links: bool = Field(default=False, description="whether files may be links that lead out of their folder")
 
     def size_of(self, setting: Literal["document_bytes", "file_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
-        """Return the size limit for a kind of file; its message names the setting."""
+        """Return the size limit in a setting; the limit's message names the setting."""
         return SizeLimit(max_bytes=getattr(self, setting), setting=f"limits.{setting}")
 
 
@@ -489,9 +461,7 @@ class DeclaredSource(StrictModel):
 
     kind: str = Field(description="skills, prompt_yml or promptfoo")
     root: str = Field(default=".", min_length=1, description="the folder, relative to the parent of .evaluator")
-    leave_out: tuple[str, ...] = Field(
-        default=(), description="components to skip, or cases as component/case; * and ? are wildcards"
-    )
+    leave_out: tuple[str, ...] = Field(default=(), description="components or component/case to skip, with * and ?")
 
 
 class Settings(StrictModel):
@@ -500,7 +470,7 @@ class Settings(StrictModel):
     replicates: ReplicateCount = 10
     seed: int = 0
     concurrency: PositiveInt | None = Field(
-        default=None, description="concurrent calls per model; default 8, up to 256 on a private network"
+        default=None, description="calls at a time per model; default: 8, or up to 256 on a private network"
     )
     timeout_s: PositiveFloat = 180.0
     retry: Retry = Retry()
@@ -522,28 +492,20 @@ def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tupl
     """Read `<config_dir>/models.yaml`; raise ConfigError with file and key if it is missing or invalid."""
     path = config_dir / "models.yaml"
     if not path.exists():
-        raise ConfigError(f"{path} does not exist; `skill-evaluator init` writes it, as does init --adopt")
+        raise ConfigError(f"{path} does not exist; write it with `skill-evaluator init` or `init --adopt`")
     root = ConfinedFolder(config_dir, ConfigError, follow_links=limits.follow_links)
     return validated(Models, read_yaml(root.inside(path), depth=limits.yaml_depth), path).models
 
 
 def load_settings(config_dir: Path) -> Settings:
-    """Read `<config_dir>/settings.yaml`, or return the defaults if it does not exist.
-
-    Raise ConfigError if it is invalid.
-    """
+    """Read `<config_dir>/settings.yaml`, or return the defaults if it does not exist; raise ConfigError if invalid."""
     path = config_dir / "settings.yaml"
-    if not path.exists():
-        return Settings()
-    return _settings_of(read_yaml(ConfinedFolder(config_dir, ConfigError).inside(path)), path)
-
-
-def _settings_of(values: Any, path: Path) -> Settings:
+    values = read_yaml(ConfinedFolder(config_dir, ConfigError).inside(path)) if path.exists() else None
     return validated(Settings, {} if values is None else values, path)
 
 
 def retiring(models: Iterable[Model]) -> list[str]:
-    """Return one sentence per model that was retired or will be within 60 days: the date and what to do."""
+    """Return one sentence per model that was retired or will be within 60 days, with the date and the next step."""
     today = datetime.datetime.now(datetime.UTC).date()
     return [
         f"{model.id} {'is' if model.retires > today else 'was'} switched off on {model.retires}: "
@@ -554,10 +516,7 @@ def retiring(models: Iterable[Model]) -> list[str]:
 
 
 def select_models(models: tuple[Model, ...], ids: tuple[str, ...]) -> tuple[Model, ...]:
-    """Return the models with these ids, in that order, or all models if there are no ids.
-
-    Raise ConfigError for an unknown id.
-    """
+    """Return the models with these ids in their order, or all models without ids; raise ConfigError if unknown."""
     if not ids:
         return models
     by_id = {model.id: model for model in models}

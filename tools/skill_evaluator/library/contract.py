@@ -1,14 +1,12 @@
 """An output schema: a JSON Schema, checked and compiled once to validate any number of values.
 
-A component's `schema.json` and a schema passed to the API follow the same rules. Only a component's file may refer to
-other files of the same repository.
+Only the schema.json of a component may refer to other files of the same repository.
 """
 
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,7 +28,7 @@ from skill_evaluator.files import read_json
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.reading import ConfinedFolder
 from skill_evaluator.parsing import ANY_VALUE, Expected
-from skill_evaluator.text import canonical_json, digest, key_path, matches, nearest
+from skill_evaluator.text import canonical_json, digest, key_path, nearest
 
 _DRAFT = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
 _T = TypeVar("_T")
@@ -44,7 +42,6 @@ _RULES = (
     *("prefixItems", "additionalItems", "unevaluatedItems", "contains", "minItems", "maxItems", "uniqueItems"),
     *("dependencies", "dependentRequired", "dependentSchemas"),
 )
-_READING_KEYS = ("patternProperties", "additionalProperties", "unevaluatedProperties")
 _MAX_EFFORT = 10_000
 _MAX_REFERENCES = 100
 
@@ -61,7 +58,7 @@ class Contract:
         self.where = label
         if not isinstance(schema, Mapping):
             raise ComponentError(f"{label} is not a JSON Schema: an object is expected")
-        self._schema = schema = dict(schema)
+        schema = dict(schema)
         draft = schema.get("$schema")
         if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
             raise ComponentError(f"{label} names an unknown draft in $schema: {draft}")
@@ -71,23 +68,20 @@ class Contract:
         try:
             jsonschema_rs.meta.validate(schema)
             self._validator: Any = jsonschema_rs.validator_for(schema, validate_formats=True)
-            effort = _Effort(schema)
-            self.effort = max(
-                effort.of(node) for node in schemas_in(schema)
-            )  # maximum number of schemas tried on one value
+            efforts: dict[int, int] = {}
+            # the largest number of schemas tried on one value
+            self.effort = max(_effort(node, schema, efforts) for node in schemas_in(schema))
             rules = {key: value for key, value in schema.items() if key != "$schema"}
             self.expected = Expected(tuple(_root_types(schema, schema)), rules) if rules else ANY_VALUE
         except jsonschema_rs.ValidationError as problem:
             path = problem.instance_path
             types = problem.instance if isinstance(problem.instance, list) else [problem.instance]
             unknown = [str(name) for name in types if name not in _TYPES]
+            message = f"{label} is not a valid JSON Schema at {_pointer(path)}: {problem.message}"
             if path[-1:] == ["type"] and unknown:
-                location = f"{key_path(tuple(path))} in {label}"
-                raise ComponentError(
-                    f"unknown type '{unknown[0]}' at {location} {nearest(unknown[0], _TYPES)}"
-                ) from None
-            location = _pointer(path)
-            raise ComponentError(f"{label} is not a valid JSON Schema at {location}: {problem.message}") from None
+                advice = nearest(unknown[0], _TYPES)
+                message = f"unknown type '{unknown[0]}' at {key_path(tuple(path))} in {label} {advice}"
+            raise ComponentError(message) from None
         except (ValueError, jsonschema_rs.ReferencingError) as problem:
             raise ComponentError(f"{label} is not a valid JSON Schema: {problem}") from None
 
@@ -96,41 +90,34 @@ class Contract:
         return bool(_validate(self._validator.is_valid, value))
 
     def violations(self, value: Any, max_errors: int | None = None) -> list[jsonschema_rs.ValidationError]:
-        """Return the validator's first `max_errors` errors; empty if the value is valid.
+        """Return the validator's first `max_errors` errors (None: all); empty if the value is valid.
 
-        The validator computes all errors before it returns the first. Raise RecursionError if the value is nested too
-        deeply.
+        Raise RecursionError if the value is nested too deeply.
         """
         return list(islice(_validate(self._validator.iter_errors, value), max_errors))
 
     def errors(self, value: Any) -> list[str]:
         """Describe each schema violation with its JSON Pointer and the closest anyOf/oneOf branch; empty if valid."""
-        violations = self.violations(value)
-        branched = any(error.schema_path[-1:] in (["anyOf"], ["oneOf"]) for error in violations)
-        closest = self._closest(value) if branched else {}
-        texts = [(_pointer(error.instance_path), error.message) for error in violations]
-        return [f"{pointer}: {message}{closest.get(pointer, '')}" for pointer, message in texts]
+        texts = []
+        for error in self.violations(value):
+            cause = _closest(error)
+            closest = "" if cause is error else f" (closest: {_pointer(cause.instance_path)}: {cause.message})"
+            texts.append(f"{_pointer(error.instance_path)}: {error.message}{closest}")
+        return texts
 
-    def _closest(self, value: Any) -> dict[str, str]:
-        """Find the likeliest cause with jsonschema, by the JSON Pointer of the value that fits no branch."""
-        from jsonschema import exceptions, validators
 
-        def pattern(_: Any, expression: str, text: Any, __: Any) -> Iterator[exceptions.ValidationError]:
-            with suppress(ValueError):  # RE2 rejects the pattern
-                if isinstance(text, str) and not matches(text, expression):
-                    yield exceptions.ValidationError(f"{text!r} does not match {expression!r}")
+def _closest(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
+    """Return the error in the likeliest branch of anyOf or oneOf, or the error itself if no branch is likely.
 
-        # Python's re may take hours on some patterns: RE2 matches values, and patterns for keys are ignored
-        rules = {"pattern": pattern, **dict.fromkeys(_READING_KEYS, lambda *_: None)}
-        validator = validators.extend(validators.validator_for(self._schema), rules)(self._schema)
-        causes = {}
-        with suppress(RecursionError):  # jsonschema supports less nesting than jsonschema-rs
-            for error in validator.iter_errors(value):
-                cause = exceptions.best_match([error])
-                if error.context and cause is not error:
-                    pointer = _pointer(list(cause.absolute_path))
-                    causes[_pointer(list(error.absolute_path))] = f" (closest: {pointer}: {cause.message})"
-        return causes
+    The likeliest branch has the value's type and the fewest errors.
+    """
+    branches = getattr(error.kind, "context", ())
+    fitting = [
+        branch
+        for branch in branches
+        if not any(cause.kind.name == "type" and cause.instance_path == error.instance_path for cause in branch)
+    ]
+    return _closest(min(fitting, key=len)[0]) if fitting else error
 
 
 def _validate(validate: Callable[[Any], _T], value: Any) -> _T:
@@ -175,31 +162,27 @@ def _has_rule(node: Mapping[str, Any] | bool) -> bool:
     return "const" in node or any(rule is not True and rule not in ({}, []) for rule in rules)
 
 
-class _Effort:
-    """Counts the schemas that a validator tries on one value, including `allOf`, `anyOf` and `$ref`."""
+def _effort(node: Any, root: Mapping[str, Any], efforts: dict[int, int], depth: int = 0) -> int:
+    """Return the number of schemas that a validator tries on one value, including `allOf`, `anyOf` and `$ref`.
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
-        self._root = root
-        self._efforts: dict[int, int] = {}  # by `id` of the schema; 0 while it is counted
-
-    def of(self, node: Any, depth: int = 0) -> int:
-        """Return the number of schemas. Raise ValueError if it is too large or the schema refers to itself."""
-        if not isinstance(node, dict):  # true, false or missing
-            return 0
-        if depth > _MAX_REFERENCES:
-            raise ValueError(f"a chain of more than {_MAX_REFERENCES} references")
-        effort = self._efforts.get(id(node))
-        if effort is None:
-            self._efforts[id(node)] = 0
-            targets = [target_of(reference, self._root) for reference in references_of(node)]
-            tried = (*targets, *children(node, _FOR_THE_SAME_VALUE))
-            effort = 1 + sum(self.of(child, depth + 1) for child in tried)
-            self._efforts[id(node)] = effort
-        if effort == 0:
-            raise ValueError("a schema refers to itself for the same value")
-        if effort > _MAX_EFFORT:
-            raise ValueError(f"one value would be checked against more than {_MAX_EFFORT:,} schemas")
-        return effort
+    `efforts` has the results by `id` of the schema. Raise ValueError if there are too many or the schema refers to
+    itself for the same value.
+    """
+    if not isinstance(node, dict):  # true, false or missing
+        return 0
+    if depth > _MAX_REFERENCES:
+        raise ValueError(f"a chain of more than {_MAX_REFERENCES} references")
+    effort = efforts.get(id(node))
+    if effort is None:
+        efforts[id(node)] = 0  # while it is counted
+        targets = [target_of(reference, root) for reference in references_of(node)]
+        tried = (*targets, *children(node, _FOR_THE_SAME_VALUE))
+        effort = efforts[id(node)] = 1 + sum(_effort(child, root, efforts, depth + 1) for child in tried)
+    if effort == 0:
+        raise ValueError("a schema refers to itself for the same value")
+    if effort > _MAX_EFFORT:
+        raise ValueError(f"one value would be checked against more than {_MAX_EFFORT:,} schemas")
+    return effort
 
 
 def _pointer(parts: list[str | int]) -> str:
@@ -215,11 +198,11 @@ _FILE_KEYS = ("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$defs", "def
 def read_schema(
     folder: Path, declared: str | None, limits: SafetyLimits
 ) -> tuple[Mapping[str, Any] | None, str, dict[str, str]]:
-    """Return a component's schema, its location as text, and the digests of its sources.
+    """Return the output schema of the component in `folder`, its location as text, and digests by name.
 
     `declared` names a file and a part of it (`schema.json#/$defs/output`). The schema is None if there is no
-    schema.json and nothing is declared. A schema.json without references to other files is returned unchanged. The
-    digest `schema` is of schema.json; `contract` is of a merged schema. Raise ComponentError if the schema is invalid.
+    schema.json and nothing is declared. Parts of other files are merged into it. The digest `schema` is of schema.json,
+    and `contract` is of a merged schema. Raise ComponentError if the schema is invalid.
     """
     schema_path = folder / "schema.json"
     name, _, fragment = (declared or schema_path.name).partition("#")
@@ -235,13 +218,11 @@ def read_schema(
 
 
 class _Files:
-    """The files of one merged schema, each read once, and the definitions made from references to them."""
+    """Merges a schema with the parts of other files that it refers to."""
 
     def __init__(self, folder: Path, name: str, limits: SafetyLimits) -> None:
         library = Path(os.path.normpath(Path.cwd() / folder)).parent.parent
-        self._root = next(
-            (folder_above for folder_above in (library, *library.parents) if (folder_above / ".git").exists()), library
-        )
+        self._root = next((path for path in (library, *library.parents) if (path / ".git").exists()), library)
         self._inside = ConfinedFolder(self._root, ComponentError, follow_links=limits.follow_links)
         self._limit = limits.size_of("schema_bytes")
         self._where = str(folder / name)
@@ -251,10 +232,7 @@ class _Files:
         self._parts = 0
 
     def read(self, path: Path, reference: str) -> dict[str, Any]:
-        """Read a JSON Schema file of the repository, once.
-
-        Raise ComponentError if it is outside of the repository, is not a JSON object, or is one file too many.
-        """
+        """Read a file once; raise ComponentError if it is outside the repository, no JSON object or one too many."""
         absolute = Path(os.path.normpath(Path.cwd() / path))
         if absolute not in self._read:
             if not absolute.is_relative_to(self._root):
@@ -268,21 +246,17 @@ class _Files:
         return self._read[absolute]
 
     def merge(self, path: Path, fragment: str) -> dict[str, Any]:
-        """Merge one schema: the part at `fragment`, and a definition for each part it refers to."""
+        """Return the part of a file at `fragment`, with a definition in `$defs` for each part it refers to."""
         schema = self._rewritten(self._target(path, fragment, fragment), path)
         if not isinstance(schema, dict):
             raise ComponentError(f"{self._where}{fragment} is not a JSON Schema: an object is expected")
         definitions: dict[str, Any] = {}
         while self._queue:
-            target_path, fragment, reference = self._queue.pop()
-            definitions[self._names[target_path, fragment]] = self._rewritten(
-                self._target(target_path, fragment, reference), target_path
-            )
+            path, fragment, reference = self._queue.pop()
+            definitions[self._names[path, fragment]] = self._rewritten(self._target(path, fragment, reference), path)
         drafts = {str(file["$schema"]).rstrip("#") for file in self._read.values() if "$schema" in file}
         if len(drafts) > 1:
-            raise ComponentError(
-                f"{self._where} refers to a file of a different draft: $schema is {' and '.join(drafts)}"
-            )
+            raise ComponentError(f"{self._where} refers to a file of a different draft: {' and '.join(drafts)}")
         draft = {"$schema": drafts.pop()} if drafts else {}
         return draft | schema | ({"$defs": definitions} if definitions else {})
 
@@ -293,7 +267,6 @@ class _Files:
         return target
 
     def _rewritten(self, node: Any, path: Path) -> Any:
-        """Copy a part of a file and redirect its references to definitions of the merged schema."""
         self._parts += 1
         if self._parts > _MAX_PARTS:
             raise ComponentError(f"{self._where} has more than {_MAX_PARTS:,} parts, references included")
@@ -316,13 +289,10 @@ class _Files:
         return copy
 
     def _definition_name(self, reference: str, path: Path) -> str:
-        """Return the definition name for a reference, and queue its target."""
         file, _, fragment = reference.partition("#")
         if ":" in file or file.startswith("/"):
-            raise ComponentError(
-                f"{self._where} refers to '{reference}'; only references inside of it (#/...) and to files of this "
-                "repository (../other/schema.json) are followed"
-            )
+            allowed = "references inside of it (#/...) and to files of this repository (../other/schema.json)"
+            raise ComponentError(f"{self._where} refers to '{reference}'; only {allowed} are followed")
         target = Path(os.path.normpath(path.parent / unquote(file))) if file else path
         key = (target, f"#{fragment}")
         if key not in self._names:

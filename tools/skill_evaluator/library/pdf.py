@@ -1,7 +1,7 @@
-"""Read PDFs in a separate process, so a PDF cannot exhaust the evaluator's time or memory; see `case_files`.
+"""A program that reads PDFs, so a PDF cannot exhaust the evaluator's time or memory; see `case_files`.
 
 The input is a JSON object with `paths`, `max_pages`, `seconds` per file and `texts` (whether to extract text). The
-output is one line of JSON per path in order: pages and text, or the problem.
+output is one line of JSON per path in order: `pages` and `text`, or the `problem`.
 """
 
 import json
@@ -13,7 +13,7 @@ from pypdf import PdfReader
 
 
 def read_pdf(handle: BinaryIO, *, max_pages: int, texts: bool) -> dict[str, Any]:
-    """Return the number of `pages` of a PDF and, if requested, its `text`.
+    """Return the number of `pages` of a PDF and its `text`, which is None unless `texts`.
 
     Raise ValueError if it is encrypted, empty or too long.
     """

@@ -1,7 +1,6 @@
-"""`program:` in the front matter of prompt.md: a program or an endpoint called instead of a model.
+"""`program:` in the front matter of prompt.md: a program or an endpoint that is called instead of a model.
 
-The declaration and the watched files are read here; the digest of both replaces that of a prompt. `providers.program`
-runs the program.
+The digest of the declaration and the watched files replaces that of a prompt. `providers.program` runs the program.
 """
 
 import hashlib
@@ -26,7 +25,7 @@ from skill_evaluator.text import canonical_json, digest
 _RESERVED = ("PATH", "HOME", "TMPDIR", "LC_CTYPE")  # set by the evaluator itself
 # declarations, or files written by a run
 _NOT_WATCHED = re.compile(r"(prompt\.md|leaderboard\.json|evals/.*|(.*/)?__pycache__/.*)")
-_MAX_STARS = 6  # per glob, bounds the cost of matching every path
+_MAX_STARS = 6  # limit per glob: bounds the cost of matching every path
 
 
 def _is_one_command(setup: Any) -> Any:
@@ -55,7 +54,7 @@ class Endpoint(StrictModel):
         if not is_address(url):
             raise ValueError(f"'{url}' is not the address of a server")
         if "@" in urlsplit(url).netloc:
-            raise ValueError("do not write a password into a file; put it into a variable and name that in headers")
+            raise ValueError("a password in a file is not allowed; name an environment variable in headers")
         return url
 
 
@@ -64,9 +63,7 @@ class ProgramUnderTest(StrictModel):
 
     run: Argv | None = Field(default=None, description="program and arguments; JSON on stdin, JSON on stdout")
     http: Endpoint | None = None
-    env: tuple[Variable, ...] = Field(
-        default=(), description="environment variables passed to the program, in addition to PATH"
-    )
+    env: tuple[Variable, ...] = Field(default=(), description="environment variables of the program, beside PATH")
     setup: Commands = Field(default=(), description="installation commands, run once before the first call")
     watch: tuple[str, ...] = Field(default=(), description="globs of the files whose change is a new version")
     price: Price | None = Field(
@@ -78,7 +75,7 @@ class ProgramUnderTest(StrictModel):
     @classmethod
     def _reject_reserved_env(cls, env: tuple[str, ...]) -> tuple[str, ...]:
         if reserved := [name for name in env if name in _RESERVED]:
-            raise ValueError(f"{reserved[0]} is set for every program; remove it")
+            raise ValueError(f"{reserved[0]} is set for every program; delete it from env")
         return env
 
     @field_validator("watch")
@@ -86,50 +83,50 @@ class ProgramUnderTest(StrictModel):
     def _are_globs(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
         for glob in globs:
             if not glob or len(glob) > 300 or glob.startswith("/") or "\\" in glob or glob.count("*") > _MAX_STARS:
-                raise ValueError(
-                    f"'{glob[:100]}' is not a glob relative to the component's folder with at most {_MAX_STARS} stars"
-                )
+                rule = f"a glob relative to the component's folder with at most {_MAX_STARS} stars"
+                raise ValueError(f"'{glob[:100]}' is not {rule}")
         return globs
 
     @model_validator(mode="after")
     def _require_run_xor_http(self) -> Self:
         if (self.run is None) == (self.http is None):
-            raise ValueError("either run or http is expected")
+            raise ValueError("exactly one of run and http is required")
         if self.run is not None and not self.watch:
             raise ValueError("run requires watch: the files whose change is a new version, as in [app.py, 'src/**']")
         if self.http is not None and self.env:
-            raise ValueError("env is for programs; use headers for an endpoint")
+            raise ValueError("env has no effect with http; name the variables in headers")
         return self
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of the environment variables it uses, without duplicates."""
+        """The names of the environment variables in env and headers, without duplicates."""
         return tuple(dict.fromkeys((*self.env, *(self.http.headers.values() if self.http else ()))))
 
     def digest(self, watched: Mapping[str, str]) -> str:
-        """Return the digest of the declaration and the watched files (path → blob)."""
+        """Return the digest of the declaration and the watched files (git blob id by path)."""
         declared = self.model_dump(mode="json", exclude_defaults=True, exclude={"timeout_s", "price"})
         return digest(canonical_json([declared, dict(watched)]))
 
     def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
-        """Return the watched files (path → blob) among a repository's files, for a component in `folder`.
+        """Return the files of a repository (git blob id by path) that the component in `folder` watches.
 
-        Paths are relative to the component's folder. Its prompt.md and its records are excluded.
+        Paths in the result are relative to that folder. Its prompt.md and its records are excluded.
         """
         globs = _any_of(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
         paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
         return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}
 
     def unmatched(self, watched: Iterable[str]) -> list[str]:
-        """Return the globs that match none of the watched files (paths relative to the component's folder)."""
+        """Return the globs that match none of the `watched` paths, which are relative to the component's folder."""
         names = list(watched)
         globs = {glob: _any_of([posixpath.normpath(glob)]) for glob in self.watch}
         return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
 
     def watched_here(self, folder: Path) -> dict[str, str]:
-        """Return the watched files in the work tree (path → blob) of the component in this folder.
+        """Return the watched files in the work tree (git blob id by path) of the component in this folder.
 
-        Files ignored by git are excluded. Outside a git repository only non-hidden files below the folder are found.
+        Files ignored by git are excluded. Outside a git repository, only files below the folder are found that are not
+        hidden.
         """
         repository = None
         with tolerating_git():
@@ -161,10 +158,7 @@ def _name(part: str) -> str:
 
 
 def _blob_of(path: Path) -> str | None:
-    """Return the git blob id of a file or link in the work tree.
-
-    Return None if it is neither, or does not exist.
-    """
+    """Return the git blob id of a file or link in the work tree, or None if there is neither."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):

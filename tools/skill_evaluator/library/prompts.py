@@ -1,7 +1,6 @@
 """Prompts: the front matter and messages of prompt.md, filled with the values of a case.
 
-A `Prompt` holds messages with placeholders. `filled` replaces each placeholder once, so a value that looks like a
-placeholder stays unchanged. ComponentError is raised for text that a model would receive by mistake.
+Each placeholder is replaced once, so a value that looks like a placeholder stays unchanged.
 """
 
 import difflib
@@ -35,7 +34,7 @@ TURNS = "turns"  # the digest part of a case's earlier turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A PDF or an image of a case. Its bytes are read when it is sent."""
+    """A PDF or an image of a case: the size in bytes, and its pages or its width and height in pixels."""
 
     path: Path
     media_type: MediaType
@@ -47,7 +46,7 @@ class File:
 
     @property
     def kind(self) -> FileKind:
-        """The kind of file that the model must be able to read."""
+        """The kind of the file, which a model must be able to read."""
         return "pdf" if self.media_type == "application/pdf" else "image"
 
     def __str__(self) -> str:
@@ -60,19 +59,19 @@ Part = str | File
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: its role, and its texts and files in order."""
+    """One message: its role, and its texts and files in order (`parts`)."""
 
     role: Role
     parts: tuple[Part, ...]
 
     @property
     def text(self) -> str:
-        """The texts of the message."""
+        """The joined texts of the message, without its files."""
         return "".join(part for part in self.parts if isinstance(part, str))
 
     @property
     def files(self) -> tuple[File, ...]:
-        """The files of the message."""
+        """The PDFs and images of the message."""
         return tuple(part for part in self.parts if isinstance(part, File))
 
 
@@ -86,23 +85,23 @@ _CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$
 
 
 def without_code(text: str) -> str:
-    """Replace the code in a text by blanks, keeping length and lines."""
+    """Replace the code in a Markdown text by blanks, keeping its length and lines."""
     return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
 def section_headings(body: str) -> list[re.Match[str]]:
-    """Return the headings that begin messages, ignoring those in code."""
+    """Return the matches of `## System`, `## User` and `## Assistant` outside of code."""
     return list(_SECTION.finditer(without_code(body)))
 
 
 def messages_in(body: str) -> tuple[Message, ...]:
     """Return the messages in the sections `## System`, `## User` and `## Assistant`.
 
-    Raise ValueError if there is no such section, or text before the first.
+    Raise ValueError if there is no section, or text before the first.
     """
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
-        raise ValueError("with messages: sections it must begin with ## System or ## User, without text before")
+        raise ValueError("messages: sections requires ## System or ## User as the first line of the body")
     ends = [heading.start() for heading in headings[1:]] + [len(body)]
     return tuple(
         Message(heading[1].lower(), (body[heading.end() : end].strip(),))  # type: ignore[arg-type]
@@ -114,11 +113,11 @@ def messages_in(body: str) -> tuple[Message, ...]:
 class Prompt:
     """The messages of a prompt and the names of its inputs.
 
-    For a `program` under test, given by its digest, the messages are a readable form of its input. The system message
-    comes first, if there is one. Pairs of user and assistant messages follow as examples, and then optionally the last
-    user message. Placeholders are `{{name}}` (braces), `{name}` (single) or none (literal). With single placeholders
-    `{{` is an escaped brace, as in Python's format strings, unless the text also has unpaired braces. `text_of` names
-    the file kind whose text is sent instead of the file. `by_tool_call`: the output is the arguments of a function.
+    The system message comes first, if there is one. Pairs of user and assistant messages follow as examples, and then
+    optionally the last user message. Placeholders are `{{name}}` (braces), `{name}` (single) or none (literal). With
+    single placeholders `{{` is an escaped brace, as in Python's format strings, unless the text also has unpaired
+    braces. `text_of` names the file kind whose text is sent instead of the file. `program` is the digest of a program
+    under test. If `by_tool_call`, the output is the arguments of a function.
 
     >>> prompt = Prompt(messages=(Message("user", ("Is {{document}} a {{kind}}?",)),), inputs=("document", "kind"))
     >>> prompt.filled({"document": "{{kind}}", "kind": ["bill"]})[0].text
@@ -145,7 +144,7 @@ class Prompt:
 
     @property
     def system(self) -> str:
-        """The text of the system message, or an empty string if there is none."""
+        """The text of the system message; empty if there is none."""
         return self.messages[0].text if self.messages and self.messages[0].role == "system" else ""
 
     @property
@@ -157,7 +156,7 @@ class Prompt:
 
     @cached_property
     def digest(self) -> str:
-        """The digest of everything that determines the messages or a program's output."""
+        """The digest of all settings that determine the messages or a program's output."""
         if self.is_plain and not self.text_of and not self.by_tool_call:
             return digest(self.system)
         messages = [[message.role, message.text] for message in self.messages]
@@ -166,7 +165,7 @@ class Prompt:
         return digest(canonical_json(shape))
 
     def like(self, text: str) -> "Prompt | None":
-        """Return this prompt with another text. Return None if that changes the roles or placeholders."""
+        """Return this prompt with another text, or None if that changes the roles or placeholders."""
         if [message.role for message in self.messages] == ["system"]:
             prompt = replace(self, messages=(Message("system", (text,)),))
         else:
@@ -179,7 +178,7 @@ class Prompt:
         return prompt if alike and all(self.names_in(role) == prompt.names_in(role) for role in roles) else None
 
     def within(self, before: str, after: str) -> "Prompt":
-        """Return this prompt with texts around its system message, adding a system message if there was none."""
+        """Return this prompt with the texts before and after its system message, which is added if missing."""
         if self.placeholders == "single" and not _LONE.match(self.system):
             before, after = (re.sub(r"[{}]", r"\g<0>\g<0>", text) for text in (before, after))
         text = f"{before}{self.system}{after}" if self.system else f"{before}{after}".strip()
@@ -187,7 +186,7 @@ class Prompt:
         return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
-        """Return a prompt with only a system message and the same inputs, labelled if there are several."""
+        """Return a prompt with this system message and, if there are several inputs, a user message that lists them."""
         system = Message("system", (text,))
         if self.inputs == (DOCUMENT,):
             return replace(self, messages=(system,), placeholders="braces")
@@ -195,7 +194,7 @@ class Prompt:
         return replace(self, messages=(system, Message("user", (user,))), placeholders="braces")
 
     def names_in(self, role: Role) -> set[str]:
-        """Return the names of the inputs used in the messages of a role."""
+        """Return the names of the inputs whose placeholders are in messages of a role."""
         texts = (message.text for message in self.messages if message.role == role)
         return {name for text in texts for _, name in self._pieces(text) if name}
 
@@ -204,26 +203,26 @@ class Prompt:
         roles = [message.role for message in self.messages]
         talk = [role for role in roles if role != "system"]
         if "system" in roles[1:]:
-            yield "messages: there is one system message at most, and it comes first"
+            yield "messages: only the first message can be a system message"
         if any(role == before for before, role in zip(["assistant", *talk], talk, strict=False)):
-            yield "messages: after the system message user and assistant take turns, and the user begins"
+            yield "messages: user and assistant messages must alternate, and the user begins"
         if empty := [message.role for message in self.messages if not message.text.strip()]:
-            yield f"messages: one is empty: {listed(sorted(set(empty)))}"
+            yield f"messages: a message is empty: {listed(sorted(set(empty)))}"
         by_user, by_system = self.names_in("user"), self.names_in("system")
         if unused := [name for name in self.inputs if name not in {DOCUMENT, *by_user, *by_system}]:
-            yield f"inputs: no message uses {listed(unused)}; write {self._written(unused[0])} where it belongs"
+            yield f"inputs: no message uses {listed(unused)}; write {self._written(unused[0])} into a message"
         if DOCUMENT in by_system - by_user:
-            yield f"inputs: {self._written(DOCUMENT)} is in the system message alone; a user message says the document"
+            yield f"inputs: only the system message has {self._written(DOCUMENT)}; write it into a user message"
         if talk[-1:] == ["assistant"] and DOCUMENT in by_user:
-            yield "messages: the last one is the assistant's; end with what the user says"
+            yield "messages: the last message is the assistant's; add a user message"
         if DOCUMENT not in self.inputs and talk[-1:] != ["user"]:
-            yield "inputs: no user message: write messages: sections and put what the user says under ## User"
+            yield "inputs: there is no user message; write messages: sections, and the message under ## User"
 
     def filled(self, values: Mapping[str, Any], turns: Sequence[Message] = ()) -> tuple[Message, ...]:
         """Return the messages to send: system, examples, earlier turns, last user message.
 
         Without `{{document}}` in a user message, the document is appended to the last user message. Raise KeyError if
-        an input is missing.
+        `values` lacks an input.
         """
         messages = [Message(message.role, tuple(self._parts(message.text, values))) for message in self.messages]
         last = [messages.pop()] if messages and messages[-1].role == "user" else []
@@ -233,9 +232,9 @@ class Prompt:
         return (*messages, *turns, *last)
 
     def constant_characters(self, *, turns: bool) -> int:
-        """Return the number of constant characters at the beginning of the messages.
+        """Return the number of characters before the first placeholder of the messages.
 
-        With `turns`, count up to the last user message, which follows a case's earlier turns.
+        With `turns`, the last user message is not counted, because a case's earlier turns precede it.
         """
         last = bool(turns and self.messages and self.messages[-1].role == "user")
         count = 0
@@ -367,9 +366,9 @@ class FrontMatter(BaseModel):
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:
-    """Check the prompt of a prompt file and return it, for a program with the digest of its watched files.
+    """Return the prompt of a prompt.md, for a program with the digest of its watched files.
 
-    Raise ComponentError for the first fault.
+    `text` is that of the file. Raise ComponentError for the first fault.
     """
     refuse_unfilled(text, front, prompt, path)
     if front.program is not None:
@@ -382,10 +381,6 @@ def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) ->
 
 
 def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
-    """Return the digest of a program with its watched files.
-
-    Raise ComponentError if a glob matches no file or the body names an unknown input.
-    """
     watched = program.watched_here(path.parent)
     if unmatched := program.unmatched(watched):
         raise ComponentError(f"{path}: no file matches {listed(unmatched)} of program.watch")
@@ -393,12 +388,12 @@ def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
     for match in _PLACEHOLDER.finditer(body):
         if match["braces"] and match["braces"] not in prompt.inputs:
             advice = nearest(match["braces"], prompt.inputs)
-            raise ComponentError(f"{path}: program.http.body names {match[0]}, which is no input {advice}")
+            raise ComponentError(f"{path}: {match[0]} in program.http.body is not an input of the prompt {advice}")
     return program.digest(watched)
 
 
 def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> None:
-    """Raise ComponentError if a placeholder outside code would be sent unfilled."""
+    """Raise ComponentError if the prompt has a placeholder outside of code that is not an input."""
     if prompt.placeholders != "braces":
         return
     unfilled = []
@@ -416,17 +411,16 @@ def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -
     if unfilled:
         placeholders = listed([f"{text} (line {number})" for number, text in unfilled])
         raise ComponentError(
-            f"{path}:{unfilled[0][0]}: the model would see these unfilled: {placeholders}; write their text (the "
+            f"{path}:{unfilled[0][0]}: these placeholders would be sent unfilled: {placeholders}; delete them (the "
             "document is added automatically), declare them (inputs: [document, name]), or set placeholders: literal "
             "in the front matter"
         )
 
 
 def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, Prompt]:
-    """Split a prompt.md into front matter and prompt; raise ComponentError if it is invalid.
+    """Return the front matter and the prompt in the text of a prompt.md; raise ComponentError if it is invalid.
 
-    The default name is the folder's. `check_semver` checks the version, not this function. A program's digest does not
-    include its watched files yet.
+    The version is not checked, and a program's digest does not include its watched files.
     """
     values, body = parse_front_matter(text, path, ComponentError, depth=depth)
     if "version" not in values:
@@ -441,9 +435,9 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
             raise ComponentError(f"unknown key '{name}' in the front matter of {path} (did you mean '{near[0]}'?)")
     if front.program is not None:  # the body is documentation
         if front.messages is not None or front.placeholders is not None:
-            raise ComponentError(f"{path} has messages or placeholders beside program, which nobody would be sent")
+            raise ComponentError(f"{path}: messages and placeholders have no effect with program; delete them")
         if front.output == "tool_call":
-            raise ComponentError(f"{path} has output: tool_call beside program; a program returns its output itself")
+            raise ComponentError(f"{path}: output: tool_call is not possible with program; delete it")
         inputs = tuple(sorted(front.inputs))
         shown = Prompt(messages=(), inputs=inputs).bare("").messages[1:]
         program = front.program.digest({})
@@ -452,7 +446,7 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
     written = (section[1] if section and front.messages is None else body).strip()
     if isinstance(front.messages, tuple):
         if written:
-            raise ComponentError(f"{path} has messages in its front matter and a body, which nobody would be sent")
+            raise ComponentError(f"{path}: the body has no effect with messages in the front matter; delete it")
         messages = tuple(message.message for message in front.messages)
     elif not written:
         raise ComponentError(f"{path} has no prompt: its body, or its '## Prompt' section, is empty")
@@ -460,7 +454,7 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
         try:
             messages = (Message("system", (written,)),) if front.messages is None else messages_in(written)
         except ValueError as problem:
-            raise ComponentError(f"the body of {path}: {problem}") from None
+            raise ComponentError(f"{path}: {problem}") from None
     return front, Prompt(
         messages=messages,
         inputs=front.inputs,

@@ -1,14 +1,15 @@
 """Safe reading of library files: only inside their folder, and YAML only if it is cheap to parse.
 
-This is the only module that imports yaml; its errors name line and column. The YAML loader is recursive and would crash
-on deep nesting, so a text is first scanned as a stream of events, in constant memory.
+This is the only module that imports yaml. The YAML loader is recursive and would crash on deep nesting, so a text is
+first scanned as a stream of events.
 """
 
+import math
 import os
 import re
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 from pydantic import Field, field_validator
@@ -18,10 +19,10 @@ from skill_evaluator.files import SizeLimit, StrictModel, read_text
 
 
 class ConfinedFolder:
-    """A folder that its files may not leave, even through symbolic links.
+    """A folder whose files may not lie outside of it, even through symbolic links.
 
     A folder named by a relative path must itself be inside the current folder. `follow_links` allows links out of it;
-    None means that settings.yaml, which decides it, is not read yet.
+    None means that settings.yaml, which sets it, is not read yet.
     """
 
     def __init__(self, folder: Path, error: type[SkillEvaluatorError], *, follow_links: bool | None = None) -> None:
@@ -34,7 +35,7 @@ class ConfinedFolder:
             self._refuse(folder, "the current folder", os.path.realpath(Path.cwd()))
 
     def inside(self, path: Path) -> Path:
-        """Return the path if it is inside the folder; raise the root's error otherwise."""
+        """Return the path if it is inside the folder; raise the folder's `error` otherwise."""
         if path not in self._inside:
             self.inside(path.parent)
             if path.is_symlink():
@@ -47,10 +48,10 @@ class ConfinedFolder:
             return
         real = os.path.realpath(path)
         if os.path.commonpath((real, real_folder)) != real_folder:
-            advice = (
-                "" if self._follow_links is None else ", or allow it in settings.yaml: limits: {follow_links: true}"
-            )
-            raise self._error(f"{path} leads out of {folder}, to {real}; put what it leads to in its place{advice}")
+            advice = f"{path} leads out of {folder}, to {real}; replace the link by a copy of the file"
+            if self._follow_links is not None:
+                advice += ", or allow it in settings.yaml: limits: {follow_links: true}"
+            raise self._error(advice)
 
 
 class FixturesElsewhere(StrictModel):
@@ -75,10 +76,12 @@ class FixturesElsewhere(StrictModel):
 
 YAML_DEPTH = 50
 _MAX_DEPTH = 200  # the JSON limit
-_MAX_VALUES, _MAX_CHARACTERS = 100_000, 20_000_000
+_MAX_VALUES, _CHARACTERS_PER_VALUE = 100_000, 200
+_TOO_DEEP = "nested more than {} levels deep (limits.yaml_depth in settings.yaml)"
 CONFIGURATION = SizeLimit(max_bytes=4_000_000)
 _MAX_UNCHECKED = 400
 _LONG_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.]{400,}")  # parsing a long number takes quadratic time
+_NUMBER = re.compile(r"(?i)[-+]?(\d{1,15}(\.\d*)?|\.\d+)(e[-+]?\d{1,2})?")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -109,71 +112,87 @@ def parse_yaml(
     With `as_written`, all values except null are strings, and unquoted ones are `Plain`.
     """
     try:
-        _refuse_costly(text, depth)
-        loader = (_AsWritten if as_written else _Loader)(text)  # a safe loader, in C if available
-        node = loader.get_single_node()
+        loader = (_AsWritten if as_written else _Loader)(text)
+        node = _composed(text, loader, depth)
         _lines_of(node)  # rejects duplicate keys, of which the loader would keep the last
         return None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as problem:
-        mark = problem.problem_mark
+        mark, start = problem.problem_mark, problem.context_mark
         location = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
-        raise error(f"{location}: broken YAML: {problem.problem}") from None
-    except (yaml.YAMLError, ValueError) as problem:  # for example the date 2024-02-30
+        advice = ""
+        if start and mark and start.line != mark.line:  # such as an open quote or bracket
+            advice = f" {problem.context} that begins on line {start.line + 1}; check quotes, brackets and indentation"
+        raise error(f"{location}: broken YAML: {problem.problem}{advice}") from None
+    except (yaml.YAMLError, ValueError) as problem:  # example: the date 2024-02-30
         raise error(f"{path}: broken YAML: {problem}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError) as problem:
         # raised for values that contradict their tag: !!int "", !!bool x
         raise error(f"{path}: broken YAML: a value contradicts its tag ({problem!r})") from None
 
 
-@dataclass(slots=True)
-class _Collection:
-    """A mapping or sequence that is being read: the numbers of values and letters before it, and its depth so far."""
+def _composed(text: str, loader: Any, depth: int) -> Any:
+    """Parse a text to the node of its document; raise a MarkedYAMLError if values are too many or too deep."""
+    levels = 0
+    # every level begins with one of these characters
+    is_deep = len(text) > _MAX_UNCHECKED or sum(map(text.count, "[{-?:")) > depth
+    for event in yaml.parse(text, Loader=_Loader) if is_deep else ():
+        levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if levels > depth:
+            _refuse(_TOO_DEEP.format(depth), event)
+    node = loader.get_single_node()
+    if node is not None and (is_deep or "*" in text):
+        _expanded_size(node, depth, {})
+    return node
 
-    anchor: str | None
-    before: int
-    letters: int
-    levels: int = 1
+
+def _refuse(problem: str, part: Any) -> NoReturn:
+    raise yaml.MarkedYAMLError(problem=problem, problem_mark=part.start_mark)
 
 
-def _refuse_costly(text: str, depth: int) -> None:
-    """Raise a MarkedYAMLError for too many levels, values or letters, with aliases expanded."""
-    if len(text) <= _MAX_UNCHECKED and "*" not in text and sum(map(text.count, "[{-?:")) <= depth:
-        return  # every level begins with one of these characters
-    values = letters = 0
-    stack: list[_Collection] = []
-    sizes: dict[str | None, tuple[int, int, int]] = {}  # by anchor: numbers of values, levels and letters
-    for event in yaml.parse(text, Loader=_Loader):
-        size, levels, length, problem = 1, 0, 0, None
-        if isinstance(event, yaml.CollectionStartEvent):
-            stack.append(_Collection(event.anchor, values, letters))
-        elif isinstance(event, yaml.CollectionEndEvent):
-            closed = stack.pop()
-            size, levels = 0, closed.levels
-            sizes[closed.anchor] = values - closed.before, levels, letters - closed.letters
-        elif isinstance(event, yaml.ScalarEvent):
-            length = len(event.value)
-            sizes[event.anchor] = size, levels, length
-            if _LONG_NUMBER.fullmatch(event.value) and not event.implicit[1]:  # quoted numbers are strings
-                problem = "a number of more than 400 digits"
-        elif isinstance(event, yaml.AliasEvent):
-            size, levels, length = sizes.get(event.anchor, (size, levels, length))
-            if any(collection.anchor == event.anchor for collection in stack):
-                problem = f"*{event.anchor} refers to a value that contains it"
-        else:
-            size = 0
-        values += size
-        letters += length
-        if stack:
-            stack[-1].levels = max(stack[-1].levels, levels + 1)
-        if len(stack) + levels > depth:
-            problem = f"nested more than {depth} levels deep (limits.yaml_depth in settings.yaml)"
-        elif values > _MAX_VALUES:
-            problem = f"more than {_MAX_VALUES:,} values, with aliases expanded"
-        elif letters > _MAX_CHARACTERS:
-            problem = f"more than {_MAX_CHARACTERS:,} letters, with aliases expanded"
-        if problem:
-            mark: Any = event.start_mark
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+def _expanded_size(node: Any, depth: int, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Return the number of values in a node and the number of their levels, with aliases expanded.
+
+    `sizes` has the results by `id` of the node. Raise a MarkedYAMLError if there are too many, or a node contains
+    itself. A long text counts as several values.
+    """
+    if id(node) in sizes:
+        values, levels = sizes[id(node)]
+        if not values:
+            _refuse("a value contains itself through an alias", node)
+        return values, levels
+    sizes[id(node)] = (0, 0)  # while it is counted
+    values, levels = 1, 0
+    if isinstance(node, yaml.ScalarNode):
+        values += len(node.value) // _CHARACTERS_PER_VALUE
+        if node.tag.endswith((":int", ":float")) and _LONG_NUMBER.fullmatch(node.value):
+            _refuse("a number of more than 400 digits", node)
+    else:
+        children = chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else node.value
+        for child in children:
+            child_values, child_levels = _expanded_size(child, depth, sizes)
+            values, levels = values + child_values, max(levels, child_levels)
+        levels += 1
+    if values > _MAX_VALUES:
+        _refuse(f"more than {_MAX_VALUES:,} values, with aliases expanded", node)
+    if levels > depth:
+        _refuse(_TOO_DEEP.format(depth), node)
+    sizes[id(node)] = (values, levels)
+    return values, levels
+
+
+def json_value(value: Any) -> Any:
+    """Convert a value that was parsed `as_written` to JSON as JavaScript does: `yes` and dates are texts, 3.0 is 3."""
+    if isinstance(value, dict):
+        return {str(key): json_value(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [json_value(item) for item in value]
+    if isinstance(value, Plain) and value in ("true", "True", "TRUE", "false", "False", "FALSE"):
+        return value.lower() == "true"
+    if isinstance(value, Plain) and _NUMBER.fullmatch(value):
+        value = float(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return value if value is None or isinstance(value, int) else str(value)
 
 
 def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
@@ -182,8 +201,7 @@ def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
     Array indexes are strings. Return an empty mapping if YAML cannot parse the text, such as JSON indented with tabs.
     """
     try:
-        _refuse_costly(text, _MAX_DEPTH)
-        return _lines_of(yaml.compose(text, Loader=_Loader))
+        return _lines_of(_composed(text, _Loader(text), _MAX_DEPTH))
     except yaml.YAMLError:
         return {}
 
@@ -225,7 +243,10 @@ def read_yaml(
 def parse_front_matter(
     text: str, path: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
 ) -> tuple[dict[str, Any], str]:
-    """Split a Markdown file into its YAML front matter and the rest; raise `error` if there is no front matter."""
+    """Return the values in a Markdown file's YAML front matter, and the text below it.
+
+    Raise `error` if there is no front matter.
+    """
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
         raise error(f"{path}:1: no front matter; begin the file with ---, name: and version: (scenario: intent:), ---")
@@ -234,12 +255,12 @@ def parse_front_matter(
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list unchanged, an empty list for None, and a list of the value otherwise."""
+    """Return a list unchanged, an empty list for None, and a list with the value otherwise."""
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def yaml_text(value: Any) -> str:
-    """Return a value as YAML for editing by people: keys in order, long lines folded.
+    """Format a value as YAML that people edit, with keys in their order and long lines folded.
 
     >>> yaml_text({"b": ["yes", "1"], "a": True})
     "b:\\n- 'yes'\\n- '1'\\na: true\\n"

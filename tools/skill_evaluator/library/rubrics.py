@@ -1,7 +1,6 @@
 """Rubrics for judges: `.evaluator/rubrics/*.yaml`, or JSON with the levels of one criterion.
 
-Each class is a mapping in one of these files and each field a key. Reading a file gives its criteria with the line of
-every key, or all its problems.
+Each class of a pydantic model is a mapping in one of these files and each field a key.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,10 +37,10 @@ MITIGATIONS: Mapping[Mitigation, tuple[str, ...]] = {
     name: ("pairwise_comparison",) if name in _IN_PAIRWISE_ALONE else get_args(MethodName)
     for name in get_args(Mitigation)
 }
-"""Each mitigation with the methods in which it has an effect."""
+"""The methods in which each mitigation has an effect."""
 
 USUAL_METHOD: Mapping[str, MethodName] = {"objective": "direct_scoring", "subjective": "pairwise_comparison"}
-"""The default method of a criterion, by its type."""
+"""The default method of a criterion by its type."""
 
 USUAL_THRESHOLD = 0.7
 SCALES: Mapping[Scale, int] = {"1-3": 3, "1-5": 5, "1-10": 10}
@@ -107,15 +106,13 @@ class Criterion(StrictModel):
     def _refuse_levels_beyond_the_scale(self) -> Self:
         beyond = [str(score) for score in sorted(self.rubric) if score > self.highest]
         if beyond:
-            raise ValueError(f"level {listed(beyond)} of rubric is not on the scale {self.scale}")
+            raise ValueError(f"level {listed(beyond)} of rubric is above the scale {self.scale}")
         return self
 
     @property
     def highest(self) -> int:
         """The best score of the scale; the worst is 1."""
-        if self.scale is not None:
-            return SCALES[self.scale]
-        return next(highest for highest in SCALES.values() if highest >= max(self.rubric))
+        return SCALES[self.scale] if self.scale else min(best for best in SCALES.values() if best >= max(self.rubric))
 
     @property
     def confidence_threshold(self) -> float:
@@ -181,7 +178,7 @@ class RubricLevels(StrictModel):
         return self
 
     def rubric(self, stem: str) -> Rubric:
-        """Convert to a rubric with one criterion, whose id is the file's stem; raise ValidationError if invalid."""
+        """Return a rubric with these levels as one criterion, whose id is the `stem` of the file's name."""
         levels = {level.score: level.model_dump(exclude={"score"}) for level in self.levels}
         best = max(self.levels, key=lambda level: level.score)
         criterion = {
@@ -201,7 +198,7 @@ Place = tuple[int | str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricText:
-    """A parsed rubric file: its value, and the line number of each path in it."""
+    """A parsed rubric file: the value, and the line number of each path in the value."""
 
     path: Path
     value: Any
@@ -213,12 +210,12 @@ class RubricText:
         return isinstance(self.value, dict) and "levels" in self.value
 
     def line(self, path: Place) -> int:
-        """Return the line number of a path, else of its nearest parent, else 1."""
+        """Return the line number of a path in the value, else of its nearest parent, else 1."""
         names = tuple(map(str, path))
         return next((self.lines[names[:end]] for end in range(len(names), 0, -1) if names[:end] in self.lines), 1)
 
     def check(self) -> tuple[Rubric | None, list[Problem]]:
-        """Validate the rubric. Return it without problems, or None and all problems sorted by line."""
+        """Return the rubric and no problems, or None and all problems sorted by line."""
         model: type[RubricLevels | Rubric] = RubricLevels if self.has_levels else Rubric
         try:
             parsed = model.model_validate(self.value)
@@ -238,7 +235,7 @@ class RubricText:
 
 
 def load_rubric(path: Path, *, follow_links: bool = False) -> Rubric:
-    """Read one rubric; raise ConfigError with file, line and key path of the first problem."""
+    """Read a rubric file; raise ConfigError with the line and key path of the first problem."""
     rubric, problems = read_rubric_text(path, follow_links=follow_links).check()
     if rubric is None:
         raise ConfigError(f"{problems[0].file}:{problems[0].line}: {problems[0].message}")
@@ -246,19 +243,18 @@ def load_rubric(path: Path, *, follow_links: bool = False) -> Rubric:
 
 
 def find_rubrics(config_dir: Path) -> list[Path]:
-    """Return the paths of all rubrics of a library, sorted by name."""
+    """Return the paths of the rubrics in a configuration folder, sorted by name."""
     return sorted(path for path in (config_dir / "rubrics").glob("*") if path.suffix in (".yaml", ".yml", ".json"))
 
 
 def read_rubric_text(path: Path, *, follow_links: bool = False) -> RubricText:
     """Read a rubric file without validating its content; raise ConfigError if it is neither YAML nor JSON.
 
-    Unless `follow_links`, the path may not leave its first folder, and that may not leave the current folder. A path
-    that is absolute or contains `..` may not leave the rubric's own folder.
+    Unless `follow_links`, links may not lead out of the first folder of the path, or out of the file's folder if the
+    path is absolute or contains `..`.
     """
     folder = path.parent if path.is_absolute() or ".." in path.parts else Path(*path.parts[:1])
-    text = read_text(
-        ConfinedFolder(folder, ConfigError, follow_links=follow_links).inside(path), ConfigError, CONFIGURATION
-    )
+    inside = ConfinedFolder(folder, ConfigError, follow_links=follow_links).inside(path)
+    text = read_text(inside, ConfigError, CONFIGURATION)
     value = parse_json(text, path) if path.suffix == ".json" else parse_yaml(text, path)
     return RubricText(path=path, value=value, lines=yaml_lines(text))

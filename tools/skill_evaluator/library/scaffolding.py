@@ -1,7 +1,4 @@
-"""The files that `init` and `demo` write: configuration, workflows and components, as texts by path.
-
-The templates are in `scaffold/`; its workflows, scenarios and rubrics are identical to this project's own.
-"""
+"""The files that `init` and `demo` write, as texts by path; the templates are in `scaffold/`."""
 
 import json
 import re
@@ -16,7 +13,7 @@ from urllib.request import url2pathname
 
 from skill_evaluator.errors import GitError, SkillEvaluatorError
 from skill_evaluator.files import json_text, read_json, read_text, storing
-from skill_evaluator.library.components import find_texts, output_of_truths, places_of, read_truths, table_beside
+from skill_evaluator.library.components import CaseFiles, find_texts
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains, read_schema
 from skill_evaluator.library.tables import Columns
@@ -31,7 +28,7 @@ _FILL_IN = f"FILL IN the address and a full commit of this evaluator: {_PACKAGE}
 def requirement() -> str:
     """Return the lines of a requirements file that install this evaluator at its commit.
 
-    If its address is unknown, the line is not a valid requirement: pip fails on it and shows what to fill in.
+    If the address is unknown, the line says what to fill in, and pip fails on it.
     """
     try:
         source: Any = json.loads(metadata.distribution("skill-evaluator").read_text("direct_url.json") or "{}")
@@ -45,7 +42,7 @@ def requirement() -> str:
 
 
 def requirement_of(checkout: Path) -> str:
-    """Return the lines that install a checkout's commit of this project from its origin."""
+    """Return the lines of a requirements file that install the commit of a checkout from its origin."""
     try:
         repository = Repository(checkout)
         commit, origin = repository.commit("HEAD"), repository.address("origin")
@@ -83,7 +80,7 @@ _TEMPLATES = Path(__file__).parents[1] / "scaffold"
 
 
 def ignore(folder: Path, *, write: bool = True) -> list[str]:
-    """Return the lines of `IGNORED` missing in a folder's .gitignore, and add them if `write`; raise StorageError."""
+    """Return the lines of `IGNORED` that a folder's .gitignore lacks, and add them if `write`."""
     path = folder / ".gitignore"
     text = read_text(path) if path.exists() else ""
     missing = [line for line in IGNORED if line not in text.splitlines()]
@@ -95,7 +92,7 @@ def ignore(folder: Path, *, write: bool = True) -> list[str]:
 
 
 def library_files(branch: str) -> dict[str, str]:
-    """Return the configuration, the workflows for pushes to a branch, and the entry point they use."""
+    """Return the files of a new library, with workflows for pushes to a branch, by path."""
     word = branch if branch.replace("-", "").replace("/", "").replace("_", "").isalnum() else json.dumps(branch)
     return {
         **_fill_templates("evaluator", ".evaluator", {"{requirement}": requirement()}),
@@ -106,7 +103,7 @@ def library_files(branch: str) -> dict[str, str]:
 
 
 def example_files(name: str) -> dict[str, str]:
-    """Return a component of this name with one case, taken from the first demo version."""
+    """Return the files of the first demo version as a component of this name with one case, by path."""
     case = "cases/stationer"
     return {
         **_fill_templates("component", f"components/{name}"),
@@ -117,7 +114,7 @@ def example_files(name: str) -> dict[str, str]:
 
 
 def demo_files() -> dict[str, str]:
-    """Return the files common to all versions of the demo: schema, declarations, cases and models."""
+    """Return the files common to all versions of the demo by path: schema, declarations, cases and models."""
     return {
         **_fill_templates("demo/evaluator", ".evaluator"),
         **_fill_templates("demo/component", f"components/{DEMO}"),
@@ -126,7 +123,7 @@ def demo_files() -> dict[str, str]:
 
 
 def demo_version(version: str) -> dict[str, str]:
-    """Return the prompt of one demo version, and the recorded model outputs for it."""
+    """Return the prompt and the recorded model outputs of one demo version by path."""
     return {
         **_fill_templates(f"demo/versions/{version}/answers", "answers"),
         **_fill_templates(f"demo/versions/{version}/prompt", f"components/{DEMO}"),
@@ -136,7 +133,7 @@ def demo_version(version: str) -> dict[str, str]:
 def _fill_templates(
     template: str, target: str, replacements: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """Read the files of a template folder by target path, with words replaced."""
+    """Return the files of a template folder by target path, with the keys of `replacements` replaced."""
     files = {}
     for path in sorted((_TEMPLATES / template).rglob("*")):
         if path.is_file():
@@ -152,10 +149,9 @@ _LIKELY = ("output", "answer", "response", "result")
 
 
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
-    """Return the parts of a component's schema.json that may be its output schema, likeliest first.
+    """Return the parts of a component's schema.json that all ground truths fit, likeliest first.
 
-    All ground truths validate against each part. Return an empty list if the whole schema is an output schema or cannot
-    be read.
+    Return an empty list if the whole schema is an output schema or cannot be read.
     """
     path = folder / "schema.json"
     try:
@@ -171,7 +167,7 @@ def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
 
 
 def declarations(folder: Path, pointer: str | None, limits: SafetyLimits) -> str | None:
-    """Write the text of evals/datasets.json with the output schema and the comparison of texts.
+    """Return the text of an evals/datasets.json with the output schema `pointer` and the comparison of texts.
 
     Return None if it would be empty.
     """
@@ -187,10 +183,10 @@ def declarations(folder: Path, pointer: str | None, limits: SafetyLimits) -> str
 
 
 def _truths_of(folder: Path, limits: SafetyLimits) -> list[Any]:
-    paths = places_of(folder, folder.name, None, "cases")
-    table = table_beside(folder, paths, None, Columns(), limits)
-    output = output_of_truths(paths, table) or "json"
-    return [*read_truths(folder, paths, None, output, limits), *table.truths(output, None)]
+    files = CaseFiles(home=folder, fixtures=folder.name, fixtures_dir=None, limits=limits)
+    table = files.table(Columns())
+    output = files.output(table) or "json"
+    return [*files.truths(output), *table.truths(output, None)]
 
 
 def _fits(folder: Path, pointer: str, truths: list[Any], limits: SafetyLimits) -> bool:

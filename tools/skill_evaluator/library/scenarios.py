@@ -1,7 +1,7 @@
 """Scenarios: system-prompt templates around a component's prompt, to measure a model's sensitivity to context.
 
-A scenario is `.evaluator/scenarios/<name>.md`: front matter (`name`, `intent`) and a body that contains `{{ prompt }}`
-once. A subfolder such as `scenarios/legal/` is a family; its name selects all scenarios in it.
+A scenario is `.evaluator/scenarios/<name>.md` with `{{ prompt }}` in its body. The name of a subfolder, a family,
+selects all scenarios in it.
 """
 
 import json
@@ -23,10 +23,7 @@ SLOT = "{{ prompt }}"
 
 
 class ScenarioFrontMatter(StrictModel):
-    """The YAML front matter of a scenario: its name, which is the file's, and its intent.
-
-    `unreviewed` marks a model's draft that nobody has read; it is not used for calls.
-    """
+    """The YAML front matter of a scenario; an `unreviewed` scenario is a model's draft and is not used for calls."""
 
     name: str
     intent: str
@@ -35,7 +32,7 @@ class ScenarioFrontMatter(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A system-prompt template with its slot unfilled."""
+    """A system-prompt template with `{{ prompt }}` in place of the component's prompt."""
 
     name: str
     intent: str
@@ -48,7 +45,7 @@ class Scenario:
         return digest(self.template)
 
     def around(self, component: Component) -> Component:
-        """Wrap a component's system prompt in the template; raise ConfigError for a program."""
+        """Return the component with its system prompt in the template; raise ConfigError for a program."""
         _refuse_program(component)
         return replace(
             component,
@@ -60,11 +57,11 @@ class Scenario:
 
 def _refuse_program(component: Component) -> None:
     if component.program is not None:
-        raise ConfigError(f"'{component.name}' is a program and has no prompt: scenarios do not apply")
+        raise ConfigError(f"'{component.name}' is a program without a prompt, so it has no scenarios")
 
 
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read one scenario for use in calls; raise ConfigError if it is unknown, invalid or unreviewed."""
+    """Read the scenario with a name; raise ConfigError if it is unknown, invalid or unreviewed."""
     folder = config_dir / "scenarios"
     paths: dict[str, Path] = {}
     for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
@@ -79,14 +76,14 @@ def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LI
     scenario = read_scenario(config_dir, paths[name], limits)
     if scenario.unreviewed:
         raise ConfigError(
-            f"{paths[name]} was drafted by a model and is unreviewed: review and edit it, then remove `unreviewed` "
-            "from its front matter"
+            f"{paths[name]} was drafted by a model and is unreviewed; review it, then delete `unreviewed` from its "
+            "front matter"
         )
     return scenario
 
 
 def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read a scenario's file, reviewed or not; raise ConfigError if it is invalid."""
+    """Read the scenario in a file, reviewed or not; raise ConfigError if it is invalid."""
     inside = ConfinedFolder(config_dir, ConfigError, follow_links=limits.follow_links).inside(path)
     text = read_text(inside, ConfigError, limits.size_of("prompt_bytes"))
     values, body = parse_front_matter(text, inside, depth=limits.yaml_depth)
@@ -99,7 +96,10 @@ def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_L
 
 
 def family_paths(config_dir: Path, family: str | None) -> list[Path]:
-    """Return the files of a family, or of the scenarios in no family; raise ConfigError for an unknown family."""
+    """Return the files of a family, or if it is None of the scenarios outside of families.
+
+    Raise ConfigError for an unknown family.
+    """
     folder = config_dir / "scenarios"
     families = sorted({path.parent.name for path in folder.glob("*/*.md")})
     if family is not None and family not in families:
@@ -118,7 +118,7 @@ def new_family(config_dir: Path, family: str) -> Path:
 
 
 def write_family(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write the scenarios of a new family, one file each; raise StorageError, also if the folder exists."""
+    """Write one scenario per name and text; raise StorageError if the folder exists or cannot be written."""
     with storing(folder):
         folder.mkdir(parents=True)  # raises if another process was faster
         for name, text in texts.items():
@@ -136,7 +136,10 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
-    """Return the component under a scenario, or unchanged if it is None; raise ConfigError."""
+    """Return the component under the scenario with a name, or unchanged if it is None.
+
+    The scenario `SCHEMA_ALONE` replaces the prompt by the output schema.
+    """
     if scenario is None:
         return component
     if scenario != SCHEMA_ALONE:
@@ -149,7 +152,7 @@ def apply_scenario(component: Component, config_dir: Path, scenario: str | None)
     elif component.origin is not None and component.prompt.is_plain:  # a skill's cases are complete requests
         prompt = ""
     else:
-        raise ConfigError(f"'{component.name}' has no schema, so nothing can be sent without its prompt")
+        raise ConfigError(f"'{component.name}' has no schema to send in place of its prompt")
     digests = {**component.digests, "scenario": digest(prompt)}
     bare = component.prompt.bare(prompt) if prompt else replace(component.prompt, messages=())
     return replace(component, prompt=bare, scenario=SCHEMA_ALONE, digests=digests)

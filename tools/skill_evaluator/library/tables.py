@@ -1,8 +1,4 @@
-"""Tables of cases: rows of CSV, TSV or JSON Lines, and the case data in each row.
-
-`cases` makes cases from them, in place or for `cases import`; `components` infers settings from their ground truths.
-Problems name the file and line.
-"""
+"""Tables of cases: rows of CSV, TSV or JSON Lines, and the case data in each row."""
 
 import csv
 import io
@@ -32,15 +28,15 @@ _ID, _INPUTS, TRUTHS = "id", "inputs", ("ground_truth", "expected")
 _NO_INPUTS = (_ID, _INPUTS, TURNS, *TRUTHS, "checks", "not_applicable")
 Row = Mapping[str, Any]
 Rows = list[tuple[int, Row]]
-"""The rows of a table with their first line numbers, from 1."""
+"""The (line, values) of each row of a table; lines count from 1."""
 ProblemHandler = Callable[[SkillEvaluatorError], None]
-"""Handles the problem of an invalid row or case: raises it, or reports it and skips the row."""
+"""Receives the problem of an invalid row or case; it raises the problem, or returns to skip the row."""
 
 
 def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse) -> Rows:
-    """Read the rows of a table, whose format is its suffix.
+    """Read the rows of a table in the format of its suffix; `limit` applies to each line or cell.
 
-    The limit applies to each line or cell. Raise FixtureError if the file is not a table.
+    Raise FixtureError if the file is not a table.
     """
     if path.suffix not in (".json", *ENDINGS):
         raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv, .jsonl or .json")
@@ -72,7 +68,7 @@ def _read_objects(path: Path, limit: SizeLimit, on_problem: ProblemHandler) -> I
 
 
 def value_at(value: Any, path: str) -> Any:
-    """Return the value at a dotted path in nested objects, or None if it does not exist.
+    """Return the value at a dotted path in nested objects, or None if the path does not exist.
 
     >>> value_at({"input": {"text": "a"}}, "input.text")
     'a'
@@ -82,25 +78,19 @@ def value_at(value: Any, path: str) -> Any:
     return value
 
 
-def _with_paths(row: Row, paths: Iterable[str]) -> Row:
-    """Add the values at dotted paths to a row, with the paths as keys."""
-    values = {path: value_at(row, path) for path in paths if path not in row}
-    return {**row, **{path: value for path, value in values.items() if value is not None}}
-
-
 def separator_of(text: str, default: str = ",") -> str:
-    """Return the most frequent separator of a header (comma, semicolon or tab); `default` wins ties."""
+    """Return the most frequent separator in the first line: comma, semicolon or tab; `default` wins ties."""
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
     return max([default, ",", ";", "\t"], key=header.count)
 
 
 def with_decimal_point(cell: str) -> str:
-    """Replace a decimal comma (9,5) by a decimal point; return any other text (such as 1,234) unchanged."""
+    """Return a number with a decimal point for its decimal comma (9,5), and any other text (1,234) unchanged."""
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 
 
 def read_cells(text: str, path: Path, max_chars: int, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of a table with their line numbers, keyed by the header; raise FixtureError if it is invalid."""
+    """Yield the line number and the cells by column name of each row; raise FixtureError if the text is not CSV."""
     csv.field_size_limit(max_chars)
     separator = separator_of(text, _SEPARATORS.get(path.suffix, ","))
     reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
@@ -141,17 +131,18 @@ class Columns(StrictModel):
     def _names_whole_fields(cls, truth: Any) -> Any:
         for path in truth if isinstance(truth, dict) else ():
             if "[]" in path or any(path.startswith(f"{other}.") for other in truth):
-                raise ValueError(f"'{path}' is inside an array or object; name a column for that")
+                parent = path.partition("[]")[0] if "[]" in path else path.rpartition(".")[0]
+                raise ValueError(f"'{path}' is inside '{parent}'; name one column with the JSON of '{parent}'")
         return truth
 
     @property
     def fields(self) -> Mapping[str, str]:
-        """The columns of the ground truth by field; empty unless fields have columns of their own."""
+        """The column of each field of the ground truth; empty if one column has the whole ground truth."""
         return self.truth if isinstance(self.truth, dict) else {}
 
     @property
     def named(self) -> list[str]:
-        """The columns that must exist."""
+        """The names of the declared columns, which must exist."""
         truth_columns = [self.truth] if isinstance(self.truth, str) else []
         ids = [self.id] if self.id is not None and "id" in self.model_fields_set else []
         return [*self.inputs.values(), *ids, *self.fields.values(), *truth_columns]
@@ -159,10 +150,10 @@ class Columns(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRows:
-    """A table of cases: the id, line and values of each row; empty if there is no table.
+    """A table of cases: the (id, line, values) of each row; empty if there is no table.
 
     Without a schema, the cells of the columns in `codes` stay text: in CSV columns with leading zeros, in JSON Lines
-    all. `name` is the format's name for the rows.
+    all. `name` is the format's name for the rows, such as evals.
     """
 
     path: Path = Path()
@@ -173,10 +164,7 @@ class CaseRows:
 
     @property
     def output(self) -> Output | None:
-        """The output type by the ground truths: text if they are texts that are not all JSON.
-
-        None if there are no ground truths.
-        """
+        """The output type: text if the ground truths are texts that are not all JSON, or None if there are none."""
         cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
             return "json"
@@ -187,7 +175,7 @@ class CaseRows:
         return "text" if cells else None
 
     def truths(self, output: Output, schema: Mapping[str, Any] | None) -> Iterator[Any]:
-        """Yield the parsable ground truths of reviewed cases."""
+        """Yield the readable ground truths of reviewed cases."""
         schema_paths = schema_places(schema or {})
         for _, _, row in self.rows:
             with suppress(FixtureError):
@@ -196,10 +184,7 @@ class CaseRows:
                     yield truth
 
     def truth(self, location: str, row: Row, output: Output, schema_paths: Mapping[str, SchemaPath]) -> Any:
-        """Return the ground truth of a row, or None if it has none; `schema_paths` are the schema's paths.
-
-        Raise FixtureError if it cannot be parsed.
-        """
+        """Return the ground truth of a row, or None if it has none; raise FixtureError if it cannot be parsed."""
         if self.columns.fields:
             return self._truth_of_fields(location, row, schema_paths)
         cell = self._whole(row)
@@ -209,9 +194,9 @@ class CaseRows:
         column = self.columns.truth if isinstance(self.columns.truth, str) else TRUTHS[0]
         return _parsed(cell, f"{location}: the truth, column '{column}', is not valid JSON", advice)
 
-    def inputs(self, location: str, row: Row, wanted: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the inputs of a row by name, including the columns named like `wanted` inputs; raise FixtureError."""
-        names = self.columns.inputs or {name: name for name in (DOCUMENT, *wanted) if name not in _NO_INPUTS}
+    def inputs(self, location: str, row: Row, prompt: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the inputs of a row by name: the declared columns, or those named like the inputs of the `prompt`."""
+        names = self.columns.inputs or {name: name for name in (DOCUMENT, *prompt) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
         if (column := names.get(DOCUMENT)) and (DOCUMENT in inputs or self.columns.inputs):
             inputs[DOCUMENT] = self._document(location, column, inputs.get(DOCUMENT, ""))
@@ -219,11 +204,10 @@ class CaseRows:
             return inputs
         others = row[_INPUTS]
         if not isinstance(others, dict) or None in others.values():
-            raise FixtureError(
-                f'{location}: inputs is not an object such as {{"kind": "invoice"}}; null is not a value'
-            )
+            example = '{"kind": "invoice"}'
+            raise FixtureError(f"{location}: inputs is not an object such as {example}; null is not a value")
         if DOCUMENT in inputs and DOCUMENT in others:
-            raise FixtureError(f"{location}: '{DOCUMENT}' and '{DOCUMENT}' in inputs are both the document; keep one")
+            raise FixtureError(f"{location}: the document is a column and also in inputs; keep one")
         return {**inputs, **others}
 
     def _document(self, location: str, column: str, document: Any) -> Any:
@@ -240,20 +224,17 @@ class CaseRows:
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
     def with_values(self, location: str, row: Row, structured: Collection[str]) -> Row:
-        """Parse the JSON cells of a CSV row. Raise FixtureError if a cell is not valid JSON."""
+        """Return a row of CSV with the JSON in its `structured` columns parsed; raise FixtureError if invalid."""
         if self.path.suffix not in _SEPARATORS:
             return row
         names = {_INPUTS, TURNS, *structured} & row.keys() - set(self.columns.named)
-        advice = 'write ["a"]'
         cells = {name: row[name] for name in names if isinstance(row[name], str)}
-        return {
-            **row,
-            **{name: _parsed(cell, f"{location}: {name} is not valid JSON", advice) for name, cell in cells.items()},
-        }
+        problem = f"{location}: {{}} is not valid JSON"
+        values = {name: _parsed(cell, problem.format(name), 'write ["a"]') for name, cell in cells.items()}
+        return {**row, **values}
 
     @property
     def _is_written(self) -> bool:
-        """Whether ground truths written as text may be JSON."""
         return self.path.suffix in _SEPARATORS or self.columns.truth is not None
 
     def _whole(self, row: Row) -> Any:
@@ -267,9 +248,8 @@ class CaseRows:
             if isinstance(value, str) and not value.strip():
                 value = None
             elif isinstance(value, str) and path in schema_paths and schema_paths[path].kind not in _TEXTS:
-                value = _parsed(
-                    value, f"{location}: '{path}', column '{column}', is not valid JSON", 'write 9.5, true or ["a"]'
-                )
+                problem = f"{location}: '{path}', column '{column}', is not valid JSON"
+                value = _parsed(value, problem, 'write 9.5, true or ["a"]')
             elif isinstance(value, str) and path not in schema_paths and column not in self.codes:
                 value = _number_or_text(value)
             *parents, last = path.split(".")
@@ -285,9 +265,13 @@ def read_table(
 ) -> CaseRows:
     """Read a table of cases; number the cases if there is no id column.
 
-    A column that a row lacks is looked up as a dotted path in its objects. Raise FixtureError if the table is invalid.
+    A column name may be a dotted path into the objects of a row. `advice` is added to the error for a missing column.
+    Raise FixtureError if the table is invalid.
     """
-    rows = [(line, _with_paths(row, columns.named)) for line, row in read_rows(path, limit, on_problem)]
+    rows: Rows = []
+    for line, row in read_rows(path, limit, on_problem):
+        nested = {name: value_at(row, name) for name in columns.named if name not in row}
+        rows.append((line, {**row, **{name: value for name, value in nested.items() if value is not None}}))
     names = dict.fromkeys(name for _, row in rows for name in row)
     for column in columns.named:
         if column not in names:
@@ -311,7 +295,6 @@ def _is_blank(cell: Any) -> bool:
 
 
 def _number_or_text(cell: str) -> bool | float | str:
-    """Return the cell's number or boolean, or else its text."""
     with suppress(FixtureError):
         if isinstance(value := _parsed(cell, "", ""), bool | int | float):
             return value

@@ -1,7 +1,4 @@
-"""Versions of components: their order, the versioning rules, and the prompts of earlier versions.
-
-Reads `prompt.md` and `schema.json` at commits of a git repository or in a folder.
-"""
+"""Versions of components: their order, the versioning rules, and the prompts of earlier versions in git."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,10 +26,9 @@ from skill_evaluator.library.sources import (
     source_of,
     sources_in,
 )
-from skill_evaluator.library.sources.own import OWN
-from skill_evaluator.library.sources.tree import SourceComponent, commit_tree
+from skill_evaluator.library.sources.tree import OWN, SourceComponent, commit_tree, written_own
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.text import canonical_json, comparable_version, digest, is_generated
+from skill_evaluator.text import canonical_json, digest, is_generated
 
 _PROMPT, _SCHEMA = "prompt.md", "schema.json"
 
@@ -60,19 +56,19 @@ class Problem(FrozenModel):
 class ComponentVersion:
     """A component at one commit: the digests of prompt and schema, and the `problem` if its version cannot be read.
 
-    `asked` is the prompt of a `program`. Problems name `file`, or prompt.md if it is empty.
+    `line` is that of the version in `file`. `template` is the prompt without the digest of a program's watched files.
     """
 
     name: str
     folder: str
-    version: str | None
-    line: int
-    problem: str | None
-    prompt: str | None
-    schema: str | None
+    file: str
+    version: str | None = None
+    line: int = 1
+    problem: str | None = None
+    prompt: str | None = None
+    schema: str | None = None
     program: ProgramUnderTest | None = None
     template: Prompt | None = None
-    file: str = ""
     formerly: tuple[str, ...] = ()
 
 
@@ -84,7 +80,7 @@ def bump(before: str | None, after: str) -> Bump:
     """
     if before is None:
         return Bump.NEW
-    old, new = (semver.Version.parse(comparable_version(version)) for version in (before, after))
+    old, new = map(semver.Version.parse, (before, after))
     if new < old:
         return Bump.LOWERED
     # both number different prompts after the same version
@@ -109,51 +105,42 @@ def breaks_contract(before: str, after: str) -> bool:
 def read_versions(
     repository: Repository, commits: Sequence[str | None], folder: str
 ) -> list[dict[str, ComponentVersion]]:
-    """Read the components in a folder, by name, at each commit; the commit None has no components.
+    """Return the components in a folder, by name, at each commit; the commit None has no components."""
+    sources = sources_in(repository.root / folder)
+    read = partial(_read_sources, sources=sources) if sources else _read_folder
+    return [read(repository, commit, folder) if commit else {} for commit in commits]
 
-    A component that is equal at several commits is read once.
-    """
-    if sources := sources_in(repository.root / folder):
-        return [_sourced(repository, commit, folder, sources) if commit else {} for commit in commits]
+
+def _read_folder(repository: Repository, commit: str, folder: str) -> dict[str, ComponentVersion]:
     depth = len(folder.split("/")) if folder not in ("", ".") else 0
-    trees = []  # blob ids of prompt and schema at each commit, by component and file name
-    for commit in commits:
-        blobs: dict[str, dict[str, str]] = {}
-        for path, blob in ({} if commit is None else repository.files(commit, folder)).items():
-            parts = path.split("/")[depth:]
-            if len(parts) == 2 and parts[1] in (_PROMPT, _SCHEMA):
-                blobs.setdefault(parts[0], {})[parts[1]] = blob
-        trees.append({name: files for name, files in sorted(blobs.items()) if _PROMPT in files})
-    texts = repository.contents(blob for tree in trees for files in tree.values() for blob in files.values())
-    cache: dict[tuple[str, str, str | None], ComponentVersion] = {}
-    history = []
-    for commit, tree in zip(commits, trees, strict=True):
-        versions, files_at_commit = {}, None
-        for name, files in tree.items():
-            key = (name, files[_PROMPT], files.get(_SCHEMA))
-            if key not in cache:
-                schema = texts[key[2]] if key[2] else None
-                cache[key] = _read(name, within(folder, name), texts[key[1]], schema)
-            version = cache[key]
-            if version.program is not None and commit is not None:
-                files_at_commit = repository.files(commit, "") if files_at_commit is None else files_at_commit
-                version = _watched(version, version.program.watched(version.folder, files_at_commit))
-            versions[name] = version
-        history.append(versions)
-    return history
+    blobs: dict[str, dict[str, str]] = {}  # of prompt.md and schema.json, by component and file name
+    for path, blob in repository.files(commit, folder).items():
+        parts = path.split("/")[depth:]
+        if len(parts) == 2 and parts[1] in (_PROMPT, _SCHEMA):
+            blobs.setdefault(parts[0], {})[parts[1]] = blob
+    components = {name: files for name, files in sorted(blobs.items()) if _PROMPT in files}
+    texts = repository.contents(blob for files in components.values() for blob in files.values())
+    all_files: Mapping[str, str] = {}
+    versions = {}
+    for name, files in components.items():
+        version = _read_own(within(folder, name), texts[files[_PROMPT]], texts.get(files.get(_SCHEMA, "")))
+        if version.program is not None:
+            all_files = all_files or repository.files(commit, "")
+            version = _watched(version, version.program.watched(version.folder, all_files))
+        versions[name] = version
+    return versions
 
 
-def _sourced(
+def _read_sources(
     repository: Repository, commit: str, folder: str, sources: Sequence[DeclaredSource]
 ) -> dict[str, ComponentVersion]:
-    """Read the components of sources at a commit; unreadable components get a problem."""
     home = (repository.root / folder).parent.parent
     roots = {home / source.root: repository.relative_path(home / source.root) for source in sources}
     trees = {root: commit_tree(repository, commit, place, DEFAULT_LIMITS) for root, place in roots.items()}
     files = {path: blob for path, blob in repository.files(commit, folder).items() if path.endswith(f"/{_SCHEMA}")}
     schemas = repository.contents(files.values())
     return {
-        name: _of_source(
+        name: _version_of(
             within(folder, name),
             within(roots[origin.root], origin.key.partition("#")[0]),
             partial(origin.read, trees[origin.root]),
@@ -164,56 +151,88 @@ def _sourced(
     }
 
 
-def _of_source(
+def _read_own(folder: str, raw_prompt: bytes, raw_schema: bytes | None) -> ComponentVersion:
+    text, file = raw_prompt.decode("utf-8-sig", "replace"), f"{folder}/{_PROMPT}"
+    name = folder.rpartition("/")[2]
+
+    def load() -> SourceComponent:
+        front, prompt = parse_prompt(text, Path(file))
+        if not is_component_name(name):
+            raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
+        return written_own(front, prompt, file)
+
+    line = next((number for number, row in enumerate(text.splitlines(), 1) if row.startswith("version:")), 1)
+    return replace(_version_of(folder, file, load, raw_schema, Path()), line=line)
+
+
+def _version_of(
     folder: str, file: str, load: Callable[[], SourceComponent], raw_schema: bytes | None, board: Path
 ) -> ComponentVersion:
-    """Build the version of a component in a source, with a problem if it cannot be read.
+    """Return the version of the component that `load` reads from `file`, with a problem if it cannot be read.
 
-    `board` is the leaderboard that numbers versions.
+    `raw_schema` is the content of its schema.json. A version that is not declared is counted on the leaderboard
+    `board`.
     """
-    version = prompt = schema = problem = None
+    version = problem = None
     try:
         written = load()
-        prompt, schema = written.prompt.digest, _schema_digest(raw_schema, folder, written)
-        digests = {"prompt": prompt, "schema": schema}
+    except ComponentError as caught:
+        return ComponentVersion(name=folder.rpartition("/")[2], folder=folder, file=file, problem=str(caught))
+    digests = {"prompt": written.prompt.digest, "schema": _schema_digest(raw_schema, written)}
+    try:
         version = check_semver(written.version or numbered(digests, recorded_in(board)), Path(file))
     except ComponentError as caught:
         problem = str(caught)
-    name = folder.rpartition("/")[2]
     return ComponentVersion(
-        name=name, folder=folder, file=file, version=version, line=1, problem=problem, prompt=prompt, schema=schema
+        name=folder.rpartition("/")[2],
+        folder=folder,
+        file=file,
+        version=version,
+        problem=problem,
+        prompt=digests["prompt"],
+        schema=digests["schema"],
+        program=written.program,
+        template=written.prompt,
+        formerly=written.formerly,
     )
 
 
-def _schema_digest(raw: bytes | None, folder: str, written: SourceComponent) -> str:
-    """Return the digest of a component's schema.json or, if there is none, of its source's schema."""
+def _schema_digest(raw: bytes | None, written: SourceComponent) -> str:
+    """Return the digest of a schema.json, whatever its layout, or of the source's schema if there is no schema.json."""
     if raw is None:
         return digest(canonical_json(written.schema))
     text = raw.decode("utf-8-sig", "replace")
-    return digest(canonical_json(parse_json(text, Path(folder, _SCHEMA), ComponentError)))
+    try:
+        return digest(canonical_json(parse_json(text, Path(_SCHEMA), ComponentError)))
+    except ComponentError:  # `lint` reports an invalid schema
+        return digest(text)
 
 
 def read_version(folder: Path, path: str) -> ComponentVersion | None:
-    """Read the component in a folder; `path` is its path in the repository. Return None if it has no prompt.md."""
+    """Read the component in a folder, or return None if it has no prompt.md; `path` is the folder in the repository."""
     prompt, schema = folder / _PROMPT, folder / _SCHEMA
     raw_schema = read_bytes(schema, ComponentError) if schema.is_file() else None
     if origin := source_of(folder.parent, folder.name):
         file = prompt_file(folder.parent, folder.name, path)
-        return _of_source(path, file, partial(origin.here, DEFAULT_LIMITS), raw_schema, folder / "leaderboard.json")
+        return _version_of(path, file, partial(origin.here, DEFAULT_LIMITS), raw_schema, folder / "leaderboard.json")
     if not prompt.is_file():
         return None
-    version = _read(folder.name, path, read_bytes(prompt, ComponentError), raw_schema)
+    version = _read_own(path, read_bytes(prompt, ComponentError), raw_schema)
     return version if version.program is None else _watched(version, version.program.watched_here(folder))
 
 
 def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> ComponentVersion:
+    """Return the version of a program with the digest of its watched files."""
     if version.program is None or version.template is None:
         return version
     return replace(version, prompt=replace(version.template, program=version.program.digest(watched)).digest)
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
-    """Yield violations of the version rules: a changed prompt needs a higher version, a changed schema a MAJOR one."""
+    """Yield violations of the version rules: a changed prompt needs a higher version, a changed schema a MAJOR one.
+
+    `before` is the version at the base, or None for a new component.
+    """
     if after.version is None:
         yield _prompt_problem(after, after.problem or "no version")
         return
@@ -234,46 +253,11 @@ def versioning_problems(before: ComponentVersion | None, after: ComponentVersion
 
 
 def _prompt_problem(version: ComponentVersion, message: str) -> Problem:
-    return Problem(file=version.file or f"{version.folder}/{_PROMPT}", line=version.line, message=message)
-
-
-def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> ComponentVersion:
-    path = Path(folder, _PROMPT)
-    text = raw.decode("utf-8-sig", "replace")
-    line = next((number for number, row in enumerate(text.splitlines(), 1) if row.startswith("version:")), 1)
-    version = prompt_digest = problem = program = prompt = None
-    formerly: tuple[str, ...] = ()
-    try:
-        front, prompt = parse_prompt(text, path)
-        prompt_digest, program, formerly = prompt.digest, front.program, front.formerly
-        version = check_semver(front.version, path)
-        if not is_component_name(name):
-            raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
-    except ComponentError as caught:
-        version, problem = None, str(caught)
-    schema_digest = None
-    if schema is not None:
-        try:  # digests ignore the layout
-            value = parse_json(schema.decode("utf-8-sig"), Path(folder, _SCHEMA), ComponentError)
-            schema_digest = digest(canonical_json(value))
-        except (ComponentError, UnicodeDecodeError):  # `lint` reports an invalid schema
-            schema_digest = digest(schema.decode("utf-8", "replace"))
-    return ComponentVersion(
-        name=name,
-        folder=folder,
-        version=version,
-        line=line,
-        problem=problem,
-        prompt=prompt_digest,
-        schema=schema_digest,
-        program=program,
-        template=prompt if program else None,
-        formerly=formerly,
-    )
+    return Problem(file=version.file, line=version.line, message=message)
 
 
 def version_before(before: Mapping[str, ComponentVersion], after: ComponentVersion) -> ComponentVersion | None:
-    """Return the earlier version of a component, by its name or a former name. Return None for a new component."""
+    """Return the component's version in `before`, by its name or a former name, or None if it is new."""
     return next((before[name] for name in (after.name, *after.formerly) if name in before), None)
 
 
@@ -282,7 +266,7 @@ _DIRTY = "-dirty"  # suffix of a commit id if the prompt had uncommitted changes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastPrompt:
-    """The prompt measured by a record; `commit` is None if it was not committed."""
+    """The prompt that a record measured; `commit` is None if it was not committed."""
 
     version: str
     digest: str
@@ -303,7 +287,7 @@ class CommittedPrompt:
 def component_with(component: Component, earlier: PastPrompt) -> tuple[Component, str | None]:
     """Return a component (without its scenario) with an earlier prompt, and the commit of that prompt.
 
-    The commit is None if the prompt is unchanged and its record names no commit. Raise ComponentError if the schema
+    The commit is None if the prompt is unchanged and its record has no commit. Raise ComponentError if the schema
     changed or no local commit has the prompt, and GitError outside a git repository.
     """
     if earlier.schema != component.digests["schema"]:
@@ -315,7 +299,7 @@ def component_with(component: Component, earlier: PastPrompt) -> tuple[Component
 
 
 def find_prompt(component: Component, earlier: PastPrompt) -> CommittedPrompt:
-    """Find an earlier prompt by its digest in its file's history, preferring a commit with its version.
+    """Return the commit with an earlier prompt, found by its digest; a commit with the same version wins.
 
     Raise ComponentError if no local commit has it, and GitError outside a git repository.
     """
@@ -337,19 +321,16 @@ def find_prompt(component: Component, earlier: PastPrompt) -> CommittedPrompt:
         match = match or committed
     if match:
         return match
-    missing = commit_id and repository.commit(commit_id) is None
     reason, advice = "it may never have been committed", "commit the prompt of each version"
-    if missing:
-        reason, advice = (
-            f"its record names commit {commit_id[:12]}, which is not here",
-            "fetch the branch that holds it",
-        )
+    if commit_id and repository.commit(commit_id) is None:
+        reason = f"its record names commit {commit_id[:12]}, which is not here"
+        advice = "fetch the branch that holds it"
     advice = "run `git fetch --unshallow`" if repository.is_shallow else advice
     raise ComponentError(f"the prompt of {name} is in no commit of {paths[0]} here ({reason}); {advice}")
 
 
 def component_at(component: Component, ref: str) -> tuple[Component, str]:
-    """Return a component (without a scenario) with the prompt and lower version of a commit, and the commit id.
+    """Return a component (without its scenario) with the prompt and version at the commit `ref`, and the commit id.
 
     Raise ComponentError if the commit is missing, lacks the prompt, has a different schema or no lower version.
     """
@@ -373,7 +354,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
         )
     blob = repository.files(commit, committed.folder).get(within(committed.folder, _SCHEMA))
     raw = None if blob is None else repository.contents([blob])[blob]
-    if _schema_digest(raw, committed.folder, committed.written) != component.digests["schema"]:
+    if _schema_digest(raw, committed.written) != component.digests["schema"]:
         raise _schema_error(component, committed.version)
     return _put_into(component, committed), commit
 
@@ -405,7 +386,6 @@ def _schema_error(component: Component, version: str) -> ComponentError:
 
 
 def _locations_of(component: Component) -> list[SourceLocation]:
-    """Return the locations of a component, the current one first, then those under its former names."""
     if component.origin is not None:
         return [component.origin]
     folders = [component.folder, *(component.folder.parent / name for name in component.formerly)]
@@ -415,7 +395,7 @@ def _locations_of(component: Component) -> list[SourceLocation]:
 def _prompts_at(
     repository: Repository, commits: Iterable[str], component: Component, digest: str | None = None
 ) -> Iterator[CommittedPrompt]:
-    """Yield the component's prompts at each commit, or only the prompts with a given digest."""
+    """Yield the component's prompts at each commit, or only those with the `digest` if it is not None."""
     recorded = recorded_in(component.leaderboard_path)
     for commit, location in product(dict.fromkeys(commits), _locations_of(component)):
         try:

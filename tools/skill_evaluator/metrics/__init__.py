@@ -15,10 +15,15 @@ from skill_evaluator.metrics.accuracy.field_level_f1 import field_level_f1
 from skill_evaluator.metrics.accuracy.jaccard import jaccard
 from skill_evaluator.metrics.accuracy.schema_valid import schema_valid
 from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
-from skill_evaluator.metrics.agreement.array_lengths import array_length_stability
-from skill_evaluator.metrics.agreement.field_stability import field_stability
-from skill_evaluator.metrics.agreement.pairwise_field_f1 import pairwise_field_f1
-from skill_evaluator.metrics.agreement.whole_answers import distinct_outputs, pairwise_exact_match, tara_at_n, tarr_at_n
+from skill_evaluator.metrics.agreement import (
+    array_length_stability,
+    distinct_outputs,
+    field_stability,
+    pairwise_exact_match,
+    pairwise_field_f1,
+    tara_at_n,
+    tarr_at_n,
+)
 from skill_evaluator.metrics.base import AgreementMetric, Metric, checked_score
 from skill_evaluator.text import nearest
 
@@ -48,15 +53,6 @@ REPRODUCIBILITY: Mapping[str, AgreementMetric] = {
 # The metrics of a component whose evals/datasets.json declares none. A new metric is not added here, because it would
 # enter the leaderboards and verdicts of components that did not declare it.
 DEFAULT_METRICS = ("schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity")
-DEFAULT_REPRODUCIBILITY = (
-    "pairwise_exact_match",
-    "pairwise_field_f1",
-    "field_stability",
-    "array_length_stability",
-    "distinct_outputs",
-    "tarr_at_n",
-    "tara_at_n",
-)
 
 
 def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
@@ -73,9 +69,3 @@ def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
             raise ComponentError(f"unknown metric '{name}' in {where} {nearest(name, choices)}")
         metrics[name] = metric
     return metrics
-
-
-def agreement_metrics(declared: Iterable[str]) -> dict[str, AgreementMetric]:
-    """Return the default reproducibility metrics, then further declared ones."""
-    names = dict.fromkeys((*DEFAULT_REPRODUCIBILITY, *(name for name in declared if name in REPRODUCIBILITY)))
-    return {name: REPRODUCIBILITY[name] for name in names}

@@ -138,7 +138,6 @@ def _last_statement(text: str, options: _Options) -> set[str]:
 
 
 def _options_after(text: str, start: int, options: _Options) -> set[str]:
-    """Return the options that follow `start` in a text, by their texts or letters."""
     for begin in dict.fromkeys((start, _FILLERS.match(text, start).end())):  # type: ignore[union-attr]
         statement = text[begin : begin + 1000].casefold().lstrip(_END_MARKS)
         letters = {letter for option, letter in options.by_text.items() if re.match(_as_words(option), statement)}

@@ -1,7 +1,7 @@
 """The providers by their names in models.yaml, and their keys.
 
-SDKs and HTTP clients are imported with the first call. Other packages add providers through the entry-point group
-`skill_evaluator.providers`, whose objects are of type `ProviderKind`.
+Other packages add providers through the entry-point group `skill_evaluator.providers`, whose objects are of type
+`ProviderKind`.
 """
 
 import os
@@ -50,7 +50,7 @@ class Configuration:
 
 
 def read_configuration(folder: Path) -> Configuration:
-    """Read settings, models and the keys in the environment; raise ConfigError for an error in the files."""
+    """Read settings, models and keys. Raise ConfigError for an error in a file of the folder."""
     settings = load_settings(folder)
     models = load_models(folder, settings.limits)
     kinds = kinds_of(models, str(folder / "models.yaml"))
@@ -65,7 +65,7 @@ def read_configuration(folder: Path) -> Configuration:
 
 
 def with_program(configuration: Configuration, component: Component) -> Configuration:
-    """Return the configuration for a component, whose program, if any, replaces the models and adds its variables."""
+    """Return the configuration for a component. A program of the component replaces the models."""
     if component.program is None:
         return configuration
     values = program.values_of(component.program.variables, configuration.keys, os.environ)
@@ -113,9 +113,9 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
 
 
 def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
-    """Return the environment variables that may hold a model's key; empty if no key is required.
+    """Return the environment variables that may hold a model's key; empty if it needs no key.
 
-    With `auth: oidc` the key is the one that requests the job's identity tokens.
+    With `auth: oidc` the key is the one that requests the identity tokens of the job.
     """
     if model.auth == "oidc":
         return (REQUEST_TOKEN,) if needs_token(kind) else ()
@@ -129,10 +129,7 @@ def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
 
 
 def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
-    """Read the keys of all providers from the environment, by variable, and hide them from child processes.
-
-    The environment itself is not changed.
-    """
+    """Return the keys in the environment by variable, and hide the variables from child processes."""
     variables = {name for kind in (*PROVIDERS.values(), *kinds.values()) for name in kind.key_variables}
     variables |= {model.api_key_env for model in models if model.api_key_env} | {REQUEST_TOKEN}
     variables |= {name for place in CLOUDS.values() for name in place.variables}
@@ -140,20 +137,15 @@ def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
     return {variable: os.environ[variable] for variable in variables if variable in os.environ}
 
 
-def read_key(variables: Iterable[str], keys: Keys) -> str | None:
-    """Return the first value that is not blank, or None. Raise ConfigError if an HTTP header cannot carry it."""
-    for variable in variables:
+def find_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
+    """Return a model's key, or None if it is not set. Raise ConfigError if an HTTP header cannot carry it."""
+    for variable in key_variables(model, kind):
         value = keys.get(variable, "").strip()
         if value and not (value.isascii() and value.isprintable()):
             raise ConfigError(f"{variable} has a line break or a non-ASCII character; set it to the key only")
         if value:
             return value
     return None
-
-
-def find_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
-    """Return a model's key, or None if it is not set."""
-    return read_key(key_variables(model, kind), keys)
 
 
 def missing_variables(model: Model, kind: ProviderKind, keys: Keys) -> list[str]:
@@ -166,7 +158,7 @@ def missing_variables(model: Model, kind: ProviderKind, keys: Keys) -> list[str]
 
 
 def missing_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
-    """Name the variables that a model requires and that are not set. Return None if there are none."""
+    """Return a message about required variables that are not set, or None if all are set."""
     missing = missing_variables(model, kind, keys)
     hint = " (a job of GitHub Actions has it with `id-token: write`)" if REQUEST_TOKEN in missing else ""
     return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set{hint}" if missing else None
@@ -190,7 +182,7 @@ def batch_refusal(model: Model) -> str | None:
 
 
 def refuse_unbatched(models: Iterable[Model]) -> None:
-    """Raise ConfigError for a model that cannot be called in batches."""
+    """Raise ConfigError if one of the models cannot be called in batches."""
     for model in models:
         if reason := batch_refusal(model):
             raise ConfigError(f"--batch cannot call '{model.id}': {reason}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.library.config import STRICT, Model, Settings
 from skill_evaluator.library.prompts import File
@@ -23,12 +23,8 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.remote import RemoteProvider
+from skill_evaluator.providers.remote import Connection, RemoteProvider, base64_of, content_of
 from skill_evaluator.providers.structured import sent_schema
-from skill_evaluator.providers.wire import base64_of, content_of
-
-if TYPE_CHECKING:
-    from skill_evaluator.providers.sdk import SdkConnection
 
 VENDOR_URL = "https://api.anthropic.com"
 _STOP: Mapping[str, StopReason] = {
@@ -59,7 +55,7 @@ sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # 
 
 
 def cache_floor(model: Model) -> int | None:
-    """Return the tokens of the shortest prompt that is cached. Return None for servers other than vendor and clouds."""
+    """Return the tokens of the shortest prompt that is cached, or None for a server of another company."""
     floor = next((tokens for name, tokens in _FLOORS.items() if model.api_name.startswith(name)), _USUAL_FLOOR)
     return floor if model.is_direct or model.place else None
 
@@ -112,12 +108,11 @@ def _file(file: File) -> Mapping[str, Any]:
     return {"type": "document" if file.media_type == "application/pdf" else "image", "source": source}
 
 
-def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client with explicit settings in place of the environment's."""
+def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> Connection:
     from anthropic import AsyncAnthropic, omit
     from anthropic.lib.credentials import WorkloadIdentityCredentials
 
-    from skill_evaluator.providers.sdk import SdkConnection, without_environment
+    from skill_evaluator.providers.transport import SdkConnection, without_environment
 
     credentials: dict[str, Any] = {"auth_token": key or "no-key"}
     if identity is not None:
@@ -151,6 +146,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 KIND = ProviderKind(
     open=open_provider,
+    tools=True,
     sampling=sampling,
     key_variables=("ANTHROPIC_API_KEY",),
     federation=_FEDERATION,

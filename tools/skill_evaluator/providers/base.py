@@ -1,7 +1,7 @@
 """The interface of all providers: a `Request` returns a `Completion` or raises `ProviderError`.
 
-A provider never retries; the runner does. Every call goes through `call_once`, so that a bug in a provider or plugin
-fails only one call.
+A provider never retries; the runner does. Every call goes through `call_once`, so that a bug in a provider fails only
+one call.
 """
 
 import hashlib
@@ -63,7 +63,7 @@ class Request:
 
     @property
     def examples(self) -> int:
-        """The number of leading messages of user and assistant that the requests of other cases share."""
+        """The number of messages at the beginning of `dialogue` that the requests of other cases share."""
         ends = zip(self.dialogue, accumulate(len(message.text) for message in self.dialogue), strict=True)
         return sum(not message.files and len(self.system) + end <= self.constant for message, end in ends)
 
@@ -105,7 +105,7 @@ class Usage:
     """The vendor's token counts. A missing or impossible count is None.
 
     `input_tokens` is the whole prompt. The cache counts are parts of it, and `cache_write_1h_tokens` (kept for an hour)
-    are a part of `cache_write_tokens`. Parts that exceed their whole are None. A `batch` call is billed at the batch
+    are a part of `cache_write_tokens`. A part that exceeds its whole is None. A `batch` call is billed at the batch
     price.
 
     >>> Usage(input_tokens=100, cache_read_tokens=80).cache_read_tokens, Usage(cache_read_tokens=80).cache_read_tokens
@@ -133,7 +133,7 @@ class Completion:
     """The output of one call. A `text` that is not a string raises ValidationError; other wrong types count as absent.
 
     `tool_call` has the arguments of tool calls as JSON. `latency_s` is the time from the first byte sent to the last
-    received, or None if the provider does not measure it.
+    byte received, or None if the provider does not measure it.
     """
 
     text: StrictStr
@@ -147,7 +147,7 @@ class Completion:
     latency_s: Annotated[Annotated[float, Field(ge=0)] | None, _or_default(None)] = field(default=None, compare=False)
 
     def redacted(self, redact: Callable[[str], str]) -> "Completion":
-        """Return the completion without keys. Identifiers are cut afterwards, so that no part of a key remains."""
+        """Return the completion without keys. Identifiers are cut to 300 characters after that."""
         redacted: dict[str, Any] = {
             name: redact(value)[:_MAX_IDENTIFIER]
             for name in ("served_model", "request_id", "fingerprint")
@@ -158,7 +158,7 @@ class Completion:
 
 
 def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:
-    """Return the stop reason for a vendor's word, or `other` if it is unknown."""
+    """Return the stop reason for a vendor's word, or `other` for an unknown word."""
     return reasons.get(word, "other") if isinstance(word, str) else "other"
 
 
@@ -168,7 +168,10 @@ def fields_of(value: Any) -> Mapping[str, Any]:
 
 
 def joined(parts: Any, *keys: str) -> str:
-    """Join the values at a path of keys in a list of objects by line breaks. Values other than texts become JSON."""
+    """Join the values at a path of `keys` in a list of objects by line breaks.
+
+    A value that is not a text becomes JSON. Objects without a value are skipped.
+    """
     values = list(parts) if isinstance(parts, list) else []
     for key in keys:
         values = [fields_of(value).get(key) for value in values]
@@ -198,6 +201,9 @@ class Failure:
     message: Annotated[StrictStr, _or_default("")] = ""
     status: Annotated[HttpStatus | None, _or_default(None)] = None
 
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}"
+
 
 @dataclass(eq=False, repr=False)
 class ProviderError(SkillEvaluatorError):
@@ -221,13 +227,13 @@ class ProviderError(SkillEvaluatorError):
         self.retry_after_s = self.retry_after_s if usable else None
 
     def failure(self, redact: Callable[[str], str] = str) -> Failure:
-        """Return the failure without keys. Its message is cut afterwards, so that no part of a key remains."""
+        """Return the failure without keys, its message cut to 500 characters."""
         message = redact(str(self)[:_MAX_RAW_CHARS])[:_MAX_MESSAGE]
         return Failure(kind=self.kind, reason=self.reason, message=message, status=self.status)
 
 
 def unreachable(problem: object, *, fatal: bool = False) -> ProviderError:
-    """Return the error of an unreachable server; nothing is billed."""
+    """Return the error of a call that did not reach the server, so that nothing is billed."""
     return ProviderError("unreachable", f"no connection: {problem}", retryable=not fatal, fatal=fatal)
 
 
@@ -242,13 +248,17 @@ def timed_out(message: str) -> ProviderError:
 
 
 def malformed(message: str) -> ProviderError:
-    """Return the error of an invalid body (cut JSON, HTML of a proxy, missing fields)."""
+    """Return the error of a body that cannot be read: cut JSON, HTML of a proxy, or missing fields."""
     return ProviderError("malformed_body", message, retryable=True, perhaps_billed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The sampling settings of a model: `sent`, `unavailable`, and further params (`extra`)."""
+    """The sampling settings of a model.
+
+    `sent` has the usual settings by name, `extra` further params from models.yaml, and `unavailable` the names of
+    settings that the API refuses or the model ignores.
+    """
 
     sent: Mapping[str, Any] = field(default_factory=dict)
     unavailable: tuple[str, ...] = ()
@@ -256,12 +266,12 @@ class Sampling:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """The settings that all requests share, without the seed."""
+        """The settings that are equal in all requests, without the seed."""
         alike = {**self.sent, **self.extra}
         return {name: value for name, value in alike.items() if name != "seed" and name not in self.unavailable}
 
     def of(self, request: "Request", limit_name: str) -> dict[str, int]:
-        """Return the seed and the output limit of a request, unless the model ignores them."""
+        """Return the seed and the output limit of a request, the limit under the vendor's name for it."""
         limit = {} if "max_tokens" in self.unavailable else {limit_name: request.max_output_tokens}
         return {**limit, **({"seed": request.seed} if "seed" in self.sent else {})}
 
@@ -273,9 +283,10 @@ _REFUSED = dict.fromkeys(("gpt-5", "o1", "o3", "o4"), ("temperature", "top_p"))
 
 
 def usual_sampling(model: Model, *, refused: Sequence[str] = ()) -> Sampling:
-    """Return a seed per replicate and the model's params, or temperature 0 in the deterministic profile.
+    """Return the usual settings of a model: a seed per replicate and its params.
 
-    Settings that the API refuses (`refused`) or that the model ignores are neither sent nor recorded.
+    The deterministic profile has temperature 0. Settings that the API refuses (`refused`) or that the model ignores are
+    not sent.
     """
     is_openais = model.provider == "openai" and (model.is_direct or model.place == "azure")
     table = _IGNORED | _REFUSED if is_openais else _IGNORED
@@ -306,7 +317,7 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Federation:
-    """The exchange of a job's identity token at a vendor. `audience` and `rule` may name variables in braces."""
+    """How a job exchanges its identity token at a vendor. `audience` and `rule` may name variables in braces."""
 
     required: tuple[str, ...]  # variables with identifiers, which are not secret
     optional: tuple[str, ...]
@@ -323,7 +334,7 @@ class FileTokens(NamedTuple):
 
 
 def patches(file: File, side: int) -> int:
-    """Return the number of squares of `side` pixels that cover an image."""
+    """Return the number of squares with `side` pixels that cover an image."""
     return -(-(file.width or 0) // side) * -(-(file.height or 0) // side)
 
 
@@ -335,6 +346,7 @@ class ProviderKind:
     sampling: Callable[[Model], Sampling]
     key_variables: tuple[str, ...] = ()  # variables that may hold the key
     free: bool = False
+    tools: bool = False  # whether it can return an output as the arguments of a function call
     one_at_a_time: bool = False
     check: Callable[[Model], object] | None = None  # raises ConfigError for a model that cannot be served
     context_tokens: Callable[[Model], int] | None = None  # the context window, if the provider sets it
@@ -345,20 +357,20 @@ class ProviderKind:
     file_tokens: Callable[[Model, File], FileTokens] = lambda model, file: FileTokens(0, 0)
 
     def accepted_by(self, model: Model) -> Sequence[FileKind]:
-        """Return the kinds of files that a model reads, by models.yaml or by default."""
+        """Return the kinds of files that a model reads, from models.yaml or by default."""
         if self.accepts is None:
             return ()
         return self.accepts(model) if model.accepts is None else model.accepts
 
     def cache_floor_of(self, model: Model) -> int | None:
-        """Return the tokens of the shortest prompt that is cached. Return None if the model's prompts are not."""
+        """Return the tokens of the shortest prompt that is cached, or None if no prompt of the model is."""
         return self.cache_floor(model) if model.cache else None
 
 
 def first_outputs(
     attempts: Iterable[tuple[CallKey, Attempt]], is_answer: Callable[[Attempt], bool]
 ) -> dict[CallKey, Attempt]:
-    """Return the first output of each call, or its last error if it has no output."""
+    """Return, by call, its first output, or its last error if it has no output."""
     selected: dict[CallKey, Attempt] = {}
     for call, attempt in attempts:
         if call not in selected or not is_answer(selected[call]):
@@ -367,7 +379,7 @@ def first_outputs(
 
 
 def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Provider:
-    """Open a provider; raise ConfigError for every exception."""
+    """Open a provider. Raise ConfigError for every exception."""
     try:
         return kind.open(model, key, settings)
     except SkillEvaluatorError:
@@ -376,13 +388,8 @@ def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings
         raise ConfigError(f"provider '{model.provider}' of model '{model.id}' cannot be opened: {problem!r}") from None
 
 
-def is_in_process(provider: Provider) -> bool:
-    """Return whether a provider computes in this process, without network and cost."""
-    return getattr(provider, "in_process", False)
-
-
 async def call_once(provider: Provider, request: Request, settings: Settings) -> Completion:
-    """Make one call; raise ProviderError for every exception but StorageError.
+    """Make one call. Raise ProviderError for every exception except StorageError.
 
     An output over `limits.answer_bytes` loses its text. A provider in this process, or one that `limits_time`, has no
     time limit here.
@@ -390,7 +397,7 @@ async def call_once(provider: Provider, request: Request, settings: Settings) ->
     import asyncio
 
     try:
-        has_own_limit = is_in_process(provider) or getattr(provider, "limits_time", False)
+        has_own_limit = getattr(provider, "in_process", False) or getattr(provider, "limits_time", False)
         async with asyncio.timeout(None if has_own_limit else settings.timeout_s):
             if request.files:
                 await asyncio.to_thread(refuse_changed, request)
@@ -421,7 +428,7 @@ def within_limits(completion: Completion, settings: Settings) -> Completion:
 
 
 def refuse_changed(request: Request) -> None:
-    """Raise ProviderError if a file has changed since its case was read."""
+    """Raise ProviderError if a file of the request has changed since its case was read."""
     for file in request.files:
         try:
             with file.path.open("rb") as handle:

@@ -1,7 +1,7 @@
 """Batches: many requests in one upload, processed within a day at half the price.
 
-`Batches` creates, finds, polls and reads the batches of any vendor, and a vendor's module has a `BatchApi` with the
-differences. Requests, answers and errors are mapped by the code of direct calls.
+A vendor's module has a `BatchApi` with the differences between the vendors. The code of direct calls builds the
+requests and reads the responses.
 """
 
 import json
@@ -13,13 +13,12 @@ from typing import Any, TypeVar
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of, malformed
-from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
-from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, parsed_body
+from skill_evaluator.providers.remote import UNREADABLE, Content, HttpAnswer, RemoteProvider, TooLargeError, parsed_body
 
 DELETED_STATUSES = (404, 410)  # HTTP statuses of a deleted batch or deleted results
 _MAX_RESULT_BYTES = 1_000_000_000  # all results of a batch come in one body
 _MAX_CLOCK_SKEW_S = 600.0  # the clocks of this machine and a vendor
-_SLACK_BYTES = 200  # per request, for line ends and enclosing text
+_SLACK_BYTES = 200  # allowance per request: line ends and enclosing text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +35,7 @@ class BatchStatus:
     """The status of a batch at a vendor."""
 
     batch_id: str
-    state: str  # as the vendor names it
+    state: str  # the vendor's name of the state
     ended: bool
     done: int | None  # number of finished requests; None if unknown
     unanswered: ProviderError  # the error of requests without a result after the batch has ended
@@ -45,7 +44,7 @@ class BatchStatus:
 
 
 class AmbiguousBatchError(Exception):
-    """A batch cannot be identified, because another possible batch has not ended."""
+    """A batch cannot be identified before the batch with this id ends, since both have the same number of requests."""
 
 
 Json = Mapping[str, Any]
@@ -60,7 +59,7 @@ class BatchApi:
     """The differences between the vendors' batch APIs. Paths are relative to the address of the API."""
 
     limits: BatchLimits
-    path: str  # of the list of batches, newest first; a batch has its id appended
+    path: str  # path of the list of batches, newest first; append a batch's id for one batch
     entry: Callable[[str, Json], Json]  # a custom id and the body of a direct call → a request
     create: Callable[["Batches", str, Sequence[Json]], Awaitable[Json]]  # a name and requests → the batch
     next_page: Callable[[Json], Json | None]  # the query for the page after a page of the list
@@ -94,16 +93,15 @@ class Batches:
         return Content(json.dumps(self._entry(custom_id, request)).encode()).size + _SLACK_BYTES
 
     async def create(self, name: str, requests: Mapping[str, Request]) -> str:
-        """Create a batch of requests by custom id, and return the vendor's id."""
+        """Create a batch of requests by custom id. Return the vendor's id of the batch."""
         entries = [self._entry(custom_id, request) for custom_id, request in requests.items()]
         return required_id(await self._api.create(self, name, entries), self._api.id_key)
 
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
-        """Find a batch that may have been created after `since`, and return its id, or None if there is no such batch.
+        """Return the id of a batch that may have been created after `since` (seconds). Return None if there is none.
 
-        The batch is found by its name. If the vendor has no names, it is found by the number of its requests and by
-        their ids among its results; batches in `others` are excluded. Raise AmbiguousBatchError if such a batch has not
-        ended.
+        The batch is found by its name. At a vendor without names it is found by the number of its requests and by their
+        ids among its results, except for the batches `others`. Raise AmbiguousBatchError if such a batch has not ended.
         """
         undecided = None
         async for body in self._listed(since):
@@ -118,11 +116,11 @@ class Batches:
                 elif not set(custom_ids).isdisjoint(await self.results(status)):
                     return batch_id
         if undecided is not None:
-            raise AmbiguousBatchError(f"{undecided} has the same number of requests and has not ended")
+            raise AmbiguousBatchError(undecided)
         return None
 
     async def _listed(self, since: float) -> AsyncIterator[Json]:
-        """Yield the vendor's batches created after a time, newest first."""
+        """Yield the vendor's batches created after `since`, newest first."""
         query: Json | None = {}
         while query is not None:
             page = await self.get(self._api.path, **{self._api.page_size: 100, **query})
@@ -139,29 +137,29 @@ class Batches:
         """Return the status of a batch."""
         return _read(self._api.status, await self.get(self._place(batch_id)))
 
-    async def results(self, status: BatchStatus, *, whole: bool = True) -> Results:
-        """Return the results of a batch that has ended, by custom id; the first result of an id counts.
+    async def results(self, status: BatchStatus) -> Results:
+        """Return the results of an ended batch by custom id; the first result of an id counts.
 
-        If the vendor has deleted some of the files, read the other files; raise ProviderError if there is no result. A
-        line that is not JSON, such as a proxy's page, raises ProviderError, or is skipped if `whole` is False.
+        Files that the vendor has deleted and lines that are not JSON are skipped. Raise ProviderError if nothing is
+        left.
         """
-        answers, gone = [*_read(self._api.inline, status)], None
+        answers: list[RequestResult] = [*_read(self._api.inline, status)]
+        skipped: ProviderError | None = None
         for path in self._api.files(status):
             try:
                 lines = (await self._content("GET", path)).splitlines()
             except ProviderError as problem:
                 if problem.status not in DELETED_STATUSES:
                     raise
-                gone = problem
+                skipped = problem
                 continue
             for line in filter(bytes.strip, lines):
                 try:
                     answers.append(_read(self._api.answer, _json_object(line)))
-                except ProviderError:
-                    if whole:
-                        raise
-        if gone is not None and not answers:
-            raise gone
+                except ProviderError as problem:
+                    skipped = problem
+        if skipped is not None and not answers:
+            raise skipped
         results: dict[str, Completion | ProviderError] = {}
         for custom_id, answer in answers:
             if isinstance(custom_id, str) and custom_id not in results:
@@ -175,7 +173,7 @@ class Batches:
             return problem
 
     async def cancel(self, batch_id: str) -> None:
-        """Request that a batch stops."""
+        """Ask the vendor to stop a batch."""
         await self.post(f"{self._place(batch_id)}{self._api.cancel}")
 
     async def delete(self, status: BatchStatus) -> None:
@@ -192,7 +190,7 @@ class Batches:
         return _json_object(await self._content("GET", path, query=query))
 
     async def post(self, path: str, body: Any = None, file: tuple[str, Sequence[Json], str] | None = None) -> Json:
-        """Post JSON, or a form with a file (name, lines, type), and return the JSON object of the answer."""
+        """Post JSON, or a form with a `file` (name, lines, type). Return the JSON object of the response."""
         return _json_object(await self._content("POST", path, body=body, file=file))
 
     async def _content(self, method: str, path: str, **options: Any) -> bytes:
@@ -215,7 +213,7 @@ def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | Non
 
 
 def _read(read: Callable[[Part], Value], part: Part) -> Value:
-    """Read a part of an answer. Raise ProviderError if it does not have the documented form."""
+    """Read a part of a response. Raise ProviderError if it does not have the documented form."""
     try:
         return read(part)
     except UNREADABLE as problem:
@@ -230,13 +228,13 @@ def _json_object(content: bytes) -> Json:
 
 
 def answer_from(status: int, body: Any, request_id: Any = None) -> HttpAnswer:
-    """Return the answer to one request of a batch in the form of a direct answer."""
+    """Return the response to one request of a batch in the form of a direct response."""
     headers = {"x-request-id": request_id} if isinstance(request_id, str) else {}
     return HttpAnswer(status=status, headers=headers, content=json.dumps(body).encode("utf-8", "surrogatepass"))
 
 
 def required_id(body: Json, key: str = "id") -> str:
-    """Return the id in an answer. Raise ProviderError if there is none."""
+    """Return the id in a response. Raise ProviderError if there is none."""
     name = body.get(key)
     if not isinstance(name, str) or not name or not name.isprintable():
         raise malformed(f"a response without {key}")

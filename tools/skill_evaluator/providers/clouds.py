@@ -78,7 +78,7 @@ CLOUDS: Mapping[tuple[str, str], Cloud] = {  # keys: provider, place
 
 
 def check_cloud(model: Model, where: str) -> None:
-    """Raise ConfigError for a cloud without the vendor's models, or for missing or unused keys of the model."""
+    """Raise ConfigError if `place` is not possible for the provider, or if a key that it needs is missing or unused."""
     cloud = cloud_of(model)
     if model.place is not None and cloud is None:
         clouds = [name for provider, name in CLOUDS if provider == model.provider]
@@ -98,12 +98,12 @@ def check_cloud(model: Model, where: str) -> None:
 
 
 def cloud_of(model: Model) -> Cloud | None:
-    """Return the cloud of a model's place, or None if the model has no place."""
+    """Return the cloud of a model's `place`, or None if the model has none."""
     return CLOUDS.get((model.provider, str(model.place)))
 
 
 def _address(model: Model, variable: str) -> str | None:
-    """Return the base_url of a model; raise ConfigError if an environment variable would set it."""
+    """Return the base_url of a model. Raise ConfigError if an environment variable would set it."""
     if model.base_url is None and os.environ.get(variable):
         raise ConfigError(f"{variable} is set: unset it, or set base_url of model '{model.id}' in models.yaml")
     return model.base_url

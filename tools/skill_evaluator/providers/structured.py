@@ -1,7 +1,7 @@
-"""Structured output: the vendors' rules for output schemas, the schema that is sent, and the output in a reply.
+"""Structured output: the vendors' rules for output schemas, the schema that is sent, and the output in a response.
 
-Vendors accept a subset of JSON Schema and answer with status 400 to every call if a schema is outside of it. The rules
-here are those that their pages, errors and SDKs agree on (November 2026). A rule in doubt is left to the vendor.
+Vendors accept a subset of JSON Schema and reject every call with a schema outside of it (status 400). The rules are
+those that their pages, errors and SDKs agree on (November 2026).
 """
 
 import json
@@ -39,7 +39,7 @@ _MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # Anthropic's limits per schema
 
 
 class _Refusal(NamedTuple):
-    """A vendor's rule that a schema breaks: its place, the remedy, and whether the strict form solves it."""
+    """A vendor's rule that a schema breaks, where, and whether the strict form of the schema solves it."""
 
     pointer: str
     rule: str
@@ -47,7 +47,7 @@ class _Refusal(NamedTuple):
 
 
 def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
-    """Return a line for each rule that the output schema of a component breaks at the vendors of some models.
+    """Return a line for each rule of a vendor that the output schema of a component breaks.
 
     A line names the models, the places in the schema as JSON pointers, the rule and what to write.
     """
@@ -66,7 +66,7 @@ def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
 
 
 def _refusals(root: Schema, provider: str, *, is_strict: bool) -> dict[str, list[_Refusal]]:
-    """Return a vendor's refusals by rule. If `is_strict`, the refusals that the strict form solves are omitted."""
+    """Return a vendor's refusals by rule. If `is_strict`, omit the refusals that the strict form solves."""
     of_vendor = {"openai": _by_openai, "anthropic": _by_anthropic}.get(provider)
     by_reason = defaultdict[str, list[_Refusal]](list)
     for pointer, node in _subschemas(root) if of_vendor else ():
@@ -121,7 +121,7 @@ def _by_anthropic(pointer: str, node: Schema, root: Schema) -> Iterator[_Refusal
 
 
 def _has_free_keys(node: Schema) -> bool:
-    """Check whether a schema describes a dictionary whose keys it does not name. Such an object is never closed."""
+    """Return whether a schema describes a dictionary whose keys it does not name."""
     extra = node.get("additionalProperties")
     is_free = bool(extra) or "patternProperties" in node or "properties" not in node
     return describes(node, "object") and extra is not False and is_free
@@ -156,9 +156,9 @@ def _subschemas(node: Any, pointer: str = "#") -> Iterator[tuple[str, Schema]]:
 
 
 def sent_schema(request: Request, model: Model) -> dict[str, Any]:
-    """Return the schema to send: unchanged or in its strict form.
+    """Return the schema to send: unchanged, or in its strict form.
 
-    Raise ProviderError if the strict form would still be refused, or would close a dictionary with free keys.
+    Raise ProviderError if the vendor would refuse even the strict form.
     """
     if model.structured_output != STRICT:
         return request.bare_schema
@@ -189,8 +189,8 @@ def _strict_form(text: str, provider: str) -> dict[str, Any]:
 def _closed(node: Any, root: Schema | None) -> Any:
     """Return a subschema with closed objects, `anyOf` in place of `oneOf`, and without defaults.
 
-    With a `root` all keys are required, and nullable if they were optional, and a reference beside other keywords
-    becomes an `anyOf`. Without a `root` a list of types becomes an `anyOf`, the only form that Anthropic's SDK accepts.
+    With a `root` all keys are required, and nullable if they were optional. A reference beside other keywords becomes
+    an `anyOf`. Without a `root` a list of types becomes an `anyOf`, the only form that Anthropic's SDK accepts.
     """
     if isinstance(node, list):
         return [_closed(child, root) for child in node]
@@ -229,17 +229,17 @@ def _allows_null(node: Any, root: Schema) -> bool:
 
 
 def output_of(completion: Completion, request: Request, model: Model) -> Completion:
-    """Return a completion whose text is the output of the request, as it is saved and scored.
+    """Return a completion whose text is the output, as it is saved and scored.
 
-    With a tool call the output is its arguments; a reply without a tool call has the stop reason `no_tool_call`. A null
-    that only the strict form of the schema required is removed, so the optional key is absent.
+    With a tool call the output is its arguments; a response without a tool call has the stop reason `no_tool_call`. A
+    null that only the strict form of the schema required is removed, so that the optional key is absent.
     """
     if completion.stop_reason in ("length", "too_large", "refusal"):
         return completion
     if request.by_tool_call and completion.tool_call.strip():
         beside = completion.reasoning or completion.text
         completion = replace(completion, text=completion.tool_call, tool_call="", reasoning=beside)
-    elif request.by_tool_call and model.provider in ("openai", "anthropic", "google"):  # the others have no tools
+    elif request.by_tool_call:
         return replace(completion, stop_reason="no_tool_call")
     if request.schema is None or model.structured_output != STRICT:
         return completion
@@ -250,7 +250,7 @@ def output_of(completion: Completion, request: Request, model: Model) -> Complet
 
 
 def _without_nulls(value: Any, nodes: Sequence[Any], root: Schema) -> Any:
-    """Return a value without nulls at optional keys that its schemas do not allow to be null."""
+    """Return a value without nulls at optional keys that its schemas (`nodes`) do not allow to be null."""
     parts = [part for node in nodes for part in same_value(node, root) if isinstance(part, Mapping)]
     if isinstance(value, list):
         items = [part["items"] for part in parts if "items" in part]

@@ -1,19 +1,18 @@
 """The recorded runs of a component: its leaderboard, the records of its rows, and the accepted versions.
 
 Only the leaderboard keys that select runs are parsed; a record is read when it is used. Rows are added under a lock,
-each run id once, and the file is replaced as a whole, so concurrent writers lose nothing and readers never see a
-partial file. The text of existing rows is copied unchanged. `evals/accepted.json` names the accepted baselines of later
-versions.
+each run id once; the text of existing rows is copied unchanged.
 """
 
 import datetime
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import semver
@@ -49,7 +48,6 @@ from skill_evaluator.records.record import (
     write_record,
 )
 from skill_evaluator.repository import Repository
-from skill_evaluator.text import comparable_version
 
 # scores are comparable only if these digests are equal
 _COMPARED_DIGESTS = ("schema", "contract", "datasets", "settings", "scenario")
@@ -61,21 +59,19 @@ Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 
 @lru_cache(maxsize=10_000)
 def precedence(version: str) -> Precedence:
-    """Return a sort key for semver order, with date versions lowest; raise ValueError for an invalid version.
-
-    The result is cached because parsing dominated the run time for long histories.
+    """Return a sort key for semver order; raise ValueError for an invalid version.
 
     >>> sorted(["1.0.0", "1.0.0-rc.10", "0.9.0", "1.0.0-rc.9"], key=precedence)
     ['0.9.0', '1.0.0-rc.9', '1.0.0-rc.10', '1.0.0']
     """
-    parsed = semver.Version.parse(comparable_version(version))
+    parsed = semver.Version.parse(version)
     parts = parsed.prerelease.split(".") if parsed.prerelease else []
     identifiers = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
     return parsed.major, parsed.minor, parsed.patch, not parts, identifiers
 
 
 class RecordedRun(BaseModel):
-    """The leaderboard keys of a run that are used to select runs. `beside` is the id of the interleaved run.
+    """The leaderboard keys that select runs. `beside` is the id of the run whose calls were interleaved.
 
     `edited` is true if the prompt differs from that of the version's first run.
     """
@@ -103,7 +99,7 @@ class RecordedRun(BaseModel):
 
     @property
     def prompt(self) -> str | None:
-        """The digest of the prompt without a scenario. It is None if the row lacks it."""
+        """The digest of the prompt without a scenario, or None if the row lacks it."""
         return self.digests.get("prompt")
 
     @property
@@ -136,9 +132,9 @@ class LeaderboardKeys(BaseModel):
 
 
 class Acceptance(FrozenModel):
-    """An accepted version. `models` are the models that it is accepted for; None means all models.
+    """An accepted version. `models` are the models for which it is accepted; None means all models.
 
-    `run_ids` are the complete runs of the version, by model, oldest first.
+    `run_ids` has the complete runs of the version by model id, oldest first.
     """
 
     version: str
@@ -165,7 +161,7 @@ class AcceptedVersions(FrozenModel):
 
 
 def read_acceptances(path: Path) -> list[Acceptance]:
-    """Read the acceptances of a file, newest last; empty if there is no file. Raise LeaderboardError if invalid."""
+    """Return the acceptances of a file, newest last; empty if there is no file. Raise LeaderboardError if invalid."""
     return parse_acceptances(read_text(path, LeaderboardError), path) if path.exists() else []
 
 
@@ -177,18 +173,14 @@ def parse_acceptances(text: str, path: Path) -> list[Acceptance]:
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to the file. Return None, or the existing acceptance of the same version, models and reason.
+    """Add an acceptance to the file, unless it has one of the same version, models and reason, which is returned.
 
     If LeaderboardError or StorageError is raised, the file is unchanged.
     """
     with locked(lock):
         before = read_acceptances(path)
         for existing in before:
-            if (existing.version, existing.models, existing.why) == (
-                acceptance.version,
-                acceptance.models,
-                acceptance.why,
-            ):
+            if all(getattr(existing, key) == getattr(acceptance, key) for key in ("version", "models", "why")):
                 return existing
         file = AcceptedVersions(skill=skill, accepted=[*before, acceptance])
         replace_text(path, json_text(file.model_dump(mode="json")))
@@ -206,12 +198,12 @@ class Archive:
     """The recorded runs of a component in the work tree and at other commits, and its accepted versions.
 
     Accepted versions are read only from the work tree, because a branch of records may contain a withdrawn acceptance.
-    `entries` excludes interleaved baselines (see `interleaved_baseline`) and incomplete attempts at runs that were
-    completed later. Runs under former names of the component are included.
+    `entries` are the runs, also those under a former name of the component, without interleaved baselines (see
+    `interleaved_baseline`) and without incomplete attempts at runs that were completed later.
     """
 
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
-        """Read the leaderboards of the work tree and of the refs; refs that do not exist locally are skipped."""
+        """Read the leaderboards of the work tree and of the refs; a ref that is not in the clone is skipped."""
         self._component = component
         self.folder = component.folder.absolute()
         self._folders = [component.folder, *(component.folder.parent / name for name in component.formerly)]
@@ -226,11 +218,10 @@ class Archive:
             self.accepted = [*read_acceptances(folder / "evals" / component.accepted_path.name), *self.accepted]
         if repository is not None:
             for commit in filter(None, map(repository.commit, refs)):
-                self._add(commit, repository)
+                self._add_commit(commit, repository)
         self.entries = mark_edited(_without_superseded([entry for entry in self.entries if not entry.is_baseline]))
 
-    def _add(self, commit: str, repository: Repository) -> None:
-        """Add the runs recorded at a commit that are not recorded here."""
+    def _add_commit(self, commit: str, repository: Repository) -> None:
         for folder in map(repository.relative_path, self._folders):
             blobs = {path.removeprefix(f"{folder}/"): blob for path, blob in repository.files(commit, folder).items()}
             if _BOARD in blobs:
@@ -242,39 +233,40 @@ class Archive:
         run_ids = {entry.run_id for entry in self.entries}
         self.entries += [entry for entry in entries if entry.run_id not in run_ids]
 
-    def _path(self, run_id: str) -> Path:
-        """Return the path of a run's record, which may be in the folder of a former name."""
+    def _record_path(self, run_id: str) -> Path:
         paths = [folder / _RECORDS / f"{run_id}.json" for folder in self._folders]
         return next((path for path in paths if path.exists()), paths[0])
 
     def record(self, entry: RecordedRun) -> Record:
-        """Read the record of a run, once; raise LeaderboardError if it is missing or invalid."""
+        """Return the record of a run; raise LeaderboardError if it is missing or invalid."""
         return self.record_of(entry.run_id)
 
     def record_of(self, run_id: str) -> Record:
-        """Read the record of a run id, once, even if it has no row; raise LeaderboardError if it is invalid."""
+        """Return the record of a run id, even if it has no row; raise LeaderboardError if it is missing or invalid."""
         if run_id not in self._read:
-            path = self._path(run_id)
+            path = self._record_path(run_id)
             blob = self._blobs.get(path.name)
             if path.exists() or self._repository is None or blob is None:
-                record = load_record(run_id, path.parent)
+                record = read_record(path)
             else:
                 text = self._repository.contents([blob])[blob].decode("utf-8", "replace")
-                record = _check_run_id(run_id, parse_record(parse_json(text, path, LeaderboardError), path), path)
+                record = parse_record(parse_json(text, path, LeaderboardError), path)
+            if record.run_id != run_id:
+                raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}'")
             if record.skill in self._component.formerly:
                 record = record.model_copy(update={"skill": self._component.name})
             self._read[run_id] = record
         return self._read[run_id]
 
     def interleaved_baseline(self, run: RecordedRun) -> RecordedRun | None:
-        """Return the interleaved baseline of a run, even if too few of its outputs are usable.
+        """Return the interleaved baseline of a run, even if too few of its outputs can be read.
 
-        Return None if there is no such baseline or some of its calls are missing.
+        Return None if the run has none, or if calls of the baseline are missing.
         """
         if run.beside is None or run.is_baseline:
             return None
         if run.beside not in self._beside:
-            path = self._path(run.beside)
+            path = self._record_path(run.beside)
             exists = run.beside in self._read or path.exists() or path.name in self._blobs
             self._beside[run.beside] = entry_of(self.record_of(run.beside)) if exists else None
         baseline = self._beside[run.beside]
@@ -282,15 +274,12 @@ class Archive:
         return baseline if baseline is not None and is_final and baseline.beside == run.run_id else None
 
     def runs_of(self, model_id: str) -> list[RecordedRun]:
-        """Return a model's entries and their interleaved baselines."""
+        """Return the entries of a model and, after them, their interleaved baselines."""
         entries = [entry for entry in self.entries if entry.model_id == model_id]
         return [*entries, *filter(None, map(self.interleaved_baseline, entries))]
 
     def draft(self, run_id: str) -> Record | None:
-        """Read the draft of a run id in the work tree, or return None if there is none.
-
-        Raise LeaderboardError if invalid.
-        """
+        """Return the draft with a run id in the work tree, or None; raise LeaderboardError if its file is invalid."""
         path = self._component.records_dir / f"{run_id}.json"
         if not is_file_name(run_id) or not path.exists():
             return None
@@ -298,7 +287,7 @@ class Archive:
         return record if record.draft else None
 
     def add(self, records: Iterable[Record]) -> None:
-        """Add new runs that may not be recorded yet."""
+        """Add the runs of records that need not be in a file yet; they replace entries with the same run id."""
         new = {record.run_id: record for record in records}
         self._read |= new
         older = [entry for entry in self.entries if entry.run_id not in new]
@@ -308,55 +297,56 @@ class Archive:
 
 
 def _without_superseded(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Remove incomplete attempts at runs that were completed later."""
+    """Return the entries without incomplete attempts at runs that were completed later."""
     complete = {entry.run_id for entry in entries if entry.complete}
     return [entry for entry in entries if entry.complete or entry.run_id.partition(PARTIAL)[0] not in complete]
 
 
 def read_entries(path: Path) -> list[RecordedRun]:
-    """Read the runs of a leaderboard, newest first; empty if there is no file. Raise LeaderboardError if invalid."""
-    return parse_entries(read_bytes(path, LeaderboardError, BOARD_SIZE), path) if path.exists() else []
+    """Return the runs of a leaderboard, newest first; empty if there is no file. Raise LeaderboardError if invalid."""
+    content = read_board(path)
+    return [] if content is None else parse_entries(content, path)
 
 
 def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
-    """Return the runs in the text of a leaderboard, newest first; raise LeaderboardError if it is invalid."""
+    """Return the runs with a semver version in the content of a leaderboard, newest first; raise LeaderboardError."""
     runs = parse_board(content, path, LeaderboardKeys).runs
     versions = set(filter(semver.Version.is_valid, {run.version for run in runs}))
     return sorted((run for run in runs if run.version in versions), key=lambda run: run.order, reverse=True)
 
 
 def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
-    """Parse a leaderboard quickly. If that fails, parse it again to raise LeaderboardError with the reason."""
+    """Parse the content of a leaderboard as a model; raise LeaderboardError with the location of a mistake."""
     try:
         return model.model_validate_json(content)
-    except ValidationError:
+    except ValidationError:  # the slower parser locates the mistake
         value = parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError)
         refuse_newer(value, path, BOARD_VERSION)
         return validated(model, value, path, LeaderboardError)
 
 
 def entry_of(record: Record | Row) -> RecordedRun:
-    """Return the selection keys of a row or record."""
+    """Return the keys of a row or record that select runs."""
     return RecordedRun.model_validate(record, from_attributes=True)
 
 
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
-    """Map each version to its oldest complete run with a prompt digest, which defines the version's prompt."""
+    """Return the oldest complete run of each version, by version; it defines the version's prompt."""
     candidates = [entry for entry in entries if entry.complete and entry.prompt is not None]
     return {entry.version: entry for entry in sorted(candidates, key=lambda entry: entry.order, reverse=True)}
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Set `edited` on the runs whose prompt differs from that of their version's first run."""
+    """Return the runs with `edited` set on those whose prompt differs from that of their version's first run."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
     return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in runs]
 
 
 def refusal_reason(entries: Iterable[RecordedRun], version: str, prompt: str | None) -> str | None:
-    """Return the reason to refuse the record of a run: its version is recorded with another prompt.
+    """Return the reason to refuse a run with this version and prompt digest, or None if it can be recorded.
 
-    Return None if the run can be recorded. A run of a second prompt would become the baseline of later versions.
+    A run is refused if its version is recorded with another prompt: it would become a baseline of later versions.
     """
     first = first_runs(entries).get(version)
     if first is None or prompt is None or short_digest(prompt) == first.prompt:
@@ -365,18 +355,6 @@ def refusal_reason(entries: Iterable[RecordedRun], version: str, prompt: str | N
         f"{version} was recorded with another prompt by run {first.run_id}; raise the version, "
         "or measure this prompt as a draft with `evaluate --draft`"
     )
-
-
-def load_record(run_id: str, records_dir: Path) -> Record:
-    """Read the record of a run of a component; raise LeaderboardError if it is missing or invalid."""
-    path = records_dir / f"{run_id}.json"
-    return _check_run_id(run_id, read_record(path), path)
-
-
-def _check_run_id(run_id: str, record: Record, path: Path) -> Record:
-    if record.run_id != run_id:
-        raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}'")
-    return record
 
 
 _ROW = re.compile(rb"\n    \{\n")
@@ -392,22 +370,17 @@ class Leaderboard(FrozenModel):
 
 
 def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
-    """Read a leaderboard, or return an empty one if there is no file; raise LeaderboardError if it is invalid or newer.
+    """Read a leaderboard, or return an empty one if there is no file.
 
-    `formerly` has former names of the component, which the file may contain instead of `skill`.
+    Raise LeaderboardError if it is invalid, newer, or of a component that is neither `skill` nor in `formerly`.
     """
     content = read_board(path)
-    if content is None:
-        return Leaderboard(skill=skill)
+    return Leaderboard(skill=skill) if content is None else parse_leaderboard(content, path, skill, formerly)
+
+
+def parse_leaderboard(content: bytes, path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
+    """Parse the content of a leaderboard; raise LeaderboardError if it is invalid or of another component."""
     board = parse_board(content, path, Leaderboard)
-    _check_name(board.skill, path, skill, formerly)
-    return board
-
-
-def parse_leaderboard(value: Any, path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
-    """Parse the JSON value of a leaderboard; raise LeaderboardError if it is invalid or of another component."""
-    refuse_newer(value, path, BOARD_VERSION)
-    board = validated(Leaderboard, value, path, LeaderboardError)
     _check_name(board.skill, path, skill, formerly)
     return board
 
@@ -429,45 +402,40 @@ def _check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> N
 
 
 def newest_recorded(content: bytes, where: str) -> dict[str, RecordedRun]:
-    """Map each model to its newest run of the highest version; raise LeaderboardError if it is not a leaderboard.
+    """Return the newest complete run of the highest version, without a scenario, by model id.
 
-    Runs that are incomplete, under a scenario, or of a version that is not semver are ignored.
+    `content` is that of a leaderboard, `where` its path in the LeaderboardError of an invalid one.
     """
     measured = [run for run in parse_entries(content, Path(where)) if run.complete and run.scenario is None]
     return {run.model_id: run for run in sorted(measured, key=lambda run: precedence(run.version))}
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
-    """Return the sort key of rows: by time, then run id. A later attempt at a run sorts after an earlier one."""
+    """Return the sort key of rows: time, then run id. A later attempt at a run sorts after an earlier one."""
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 
-def append_rows(path: Path, skill: str, rows: Iterable[Row]) -> None:
-    """Add rows to the file. If LeaderboardError or StorageError is raised, the file is unchanged."""
-    with _adding_rows(path, skill, rows):
-        pass
+def append_rows(
+    path: Path, skill: str, rows: Iterable[Row], records: Mapping[Path, Record] = MappingProxyType({})
+) -> None:
+    """Write the records, then add the rows to the leaderboard.
 
-
-def add_records(path: Path, records: Mapping[Path, Record]) -> None:
-    """Write a component's records, then add their rows. Raise LeaderboardError, before writing, if one is refused.
-
-    After a crash between the two steps, `append_rows` adds the rows.
+    Raise LeaderboardError or StorageError, and leave the leaderboard unchanged, if a row is refused or a file cannot be
+    written. After a crash between the two steps, a second call adds the rows.
     """
-    with _adding_rows(path, next(iter(records.values())).skill, [record.row() for record in records.values()]):
-        for record_path, record in records.items():
-            write_record(record_path, record)
-
-
-@contextmanager
-def _adding_rows(path: Path, skill: str, rows: Iterable[Row]) -> Iterator[None]:
-    """Add rows to the file when the `with` block ends, unless a row is refused; holds the lock meanwhile."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         additions = with_rows(read_board(path), path, skill, rows)
         for refusal in additions.refused.values():
             raise refusal
-        yield
+        for record_path, record in records.items():
+            write_record(record_path, record)
         if additions.blocks:
             replace_blocks(path, additions.blocks)
+
+
+def add_records(path: Path, records: Mapping[Path, Record]) -> None:
+    """Write the records of a component, by path, and add their rows to the leaderboard; see `append_rows`."""
+    append_rows(path, next(iter(records.values())).skill, [record.row() for record in records.values()], records)
 
 
 def read_board(path: Path) -> bytes | None:
@@ -477,21 +445,17 @@ def read_board(path: Path) -> bytes | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Additions:
-    """The text of a leaderboard with new rows, in blocks, and the errors of refused rows by run id.
-
-    `blocks` is empty if no row is new.
-    """
+    """A leaderboard's text with new rows, in blocks (empty if no row is new); the errors of refused rows by run id."""
 
     blocks: Sequence[bytes]
     refused: Mapping[str, LeaderboardError]
 
 
 def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]) -> Additions:
-    """Add rows to the text of a leaderboard (None: no file yet), each run once; `path` is for errors.
+    """Add rows to the content of a leaderboard (None: no file yet), each run once; `path` is for errors.
 
     A complete run is refused if its version was recorded with another prompt; among new rows with different prompts,
-    the oldest is added. The file gets the component's name; `check_leaderboard` checks whether it belongs to another
-    component. Raise LeaderboardError if the text is invalid.
+    the oldest is added. Raise LeaderboardError if the content is invalid.
     """
     new = {row.run_id: row for row in rows}
     for row in new.values():
@@ -514,7 +478,7 @@ def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
 
 
 def _insert_rows(text: bytes, path: Path, heads: LeaderboardKeys, added: Sequence[Row], skill: str) -> list[bytes]:
-    """Insert rows into the text of a leaderboard, each before the first older row; return the text in blocks."""
+    """Return the blocks of a leaderboard's text with rows inserted, each before the first older row."""
     if not heads.runs:
         return [format_leaderboard({"skill": skill}, (row.as_json() for row in added))]
     starts = [match.start() + 1 for match in _ROW.finditer(text)]
@@ -536,7 +500,8 @@ def _insert_rows(text: bytes, path: Path, heads: LeaderboardKeys, added: Sequenc
 def resolve_conflicts(path: Path, skill: str) -> bool:
     """Merge both sides of a leaderboard with conflict markers, and add missing rows of records.
 
-    Return whether the file has conflict markers. Raise LeaderboardError if a record cannot be read.
+    Return whether the file had conflict markers; without them it is unchanged. Raise LeaderboardError if a record
+    cannot be read.
     """
     text = read_board(path) or b""
     if b"\n<<<<<<< " not in b"\n" + text:
@@ -554,7 +519,6 @@ def resolve_conflicts(path: Path, skill: str) -> bool:
 
 
 def _sides(text: bytes) -> tuple[bytes, bytes]:
-    """Return both sides of a text with git's conflict markers."""
     ours: list[bytes] = []
     theirs: list[bytes] = []
     sides = [ours, theirs]
@@ -574,7 +538,7 @@ def _sides(text: bytes) -> tuple[bytes, bytes]:
 
 
 def format_leaderboard(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """Format a leaderboard as JSON with a line per key of a row; metrics and cases have a line each."""
+    """Format a leaderboard as JSON, with a line for each key, metric and case of a row."""
     keys = {**header, "schema_version": BOARD_VERSION}
     lines = [f"  {_json(key)}: {_json(value)},\n" for key, value in keys.items() if key != "runs"]
     text = "".join(["{\n", *lines, '  "runs": [\n', ",\n".join(map(_row_text, rows)), "\n  ]\n}\n"])

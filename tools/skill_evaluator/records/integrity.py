@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -20,6 +21,7 @@ from skill_evaluator.library.versions import (
     versioning_problems,
 )
 from skill_evaluator.records.archive import (
+    Acceptance,
     entry_of,
     first_runs,
     mark_edited,
@@ -58,6 +60,15 @@ class CommittedRecords:
         """Return the path of a run's record, even if it does not exist."""
         return f"{self.folder}/evals/records/{run_id}.json"
 
+    def board_problem(self, message: str, run_id: str | None = None) -> Problem:
+        """Build a problem of the leaderboard, on the line of a run's row if `run_id` has one, else on line 1."""
+        lines = {} if run_id is None else _lines_of_runs(self.leaderboard or b"")
+        return Problem(file=self.board_path, line=lines.get(run_id or "", 1), message=message)
+
+    def record_problem(self, message: str, run_id: str) -> Problem:
+        """Build a problem of a run's record."""
+        return Problem(file=self.record_path(run_id), line=1, message=message)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryAtCommit:
@@ -71,7 +82,7 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
     """Read the named components at a commit, and components that no longer exist, since they may be renamed."""
     (versions,) = read_versions(repository, (commit,), folder)
     selected = {*names, *(name for name in versions if not (repository.root / folder / name).exists())}
-    blobs: dict[str, dict[str | None, str]] = {}  # by component, then run id; the leaderboard has the key None
+    blobs: dict[str, dict[str | None, str]] = {}  # keys: component, then run id, or None for the leaderboard
     for path, blob in repository.files(commit, folder).items():
         match = _COMMITTED_FILE.fullmatch(path.removeprefix(within(folder, "")))
         if match and match["skill"] in selected:
@@ -129,28 +140,40 @@ def disagreements(files: CommittedRecords) -> Iterator[Problem]:
         try:
             records[run_id] = _read_record(raw, files, run_id)
         except LeaderboardError as problem:
-            yield Problem(file=files.record_path(run_id), line=1, message=str(problem))
+            yield files.record_problem(str(problem), run_id)
     try:
         rows = _read_rows(files)
     except LeaderboardError as problem:
         advice = "; `lint --fix` resolves the conflict" if b"<<<<<<< " in (files.leaderboard or b"") else ""
-        yield Problem(file=files.board_path, line=1, message=f"{problem}{advice}")
+        yield files.board_problem(f"{problem}{advice}")
         return
     yield from _disorder(files, rows)
     yield from _edited_prompts(files, rows)
     for row in rows:
         if row.skill not in (files.skill, *files.formerly):
-            yield _row_problem(files, row.run_id, f"row '{row.run_id}' is of '{row.skill}', not of '{files.skill}'")
+            yield files.board_problem(f"row '{row.run_id}' is of '{row.skill}', not of '{files.skill}'", row.run_id)
         elif row.run_id not in files.records:
-            missing = files.record_path(row.run_id)
-            yield _row_problem(files, row.run_id, f"row '{row.run_id}' has no record: {missing} is missing")
+            path = files.record_path(row.run_id)
+            yield files.board_problem(f"row '{row.run_id}' has no record: {path} is missing", row.run_id)
         elif row.run_id in records:
             yield from _contradictions(files, row, *records[row.run_id])
     in_rows = {row.run_id for row in rows}
     for run_id, (_, record) in records.items():
         if run_id not in in_rows and record.has_row:
-            message = f"{files.board_path} has no row of this record; the two are added together"
-            yield Problem(file=files.record_path(run_id), line=1, message=message)
+            yield files.record_problem(
+                f"{files.board_path} has no row of this record; the two are added together", run_id
+            )
+
+
+def _disorder(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Problem]:
+    """Yield a problem for each duplicate row of a run, and for each row above a newer one."""
+    for run_id, count in Counter(row.run_id for row in rows).items():
+        if count > 1:
+            yield files.board_problem(f"run '{run_id}' has more than one row", run_id)
+    for upper, lower in pairwise(rows):
+        if order(lower) > order(upper):
+            message = f"row '{lower.run_id}' is newer than the row above; rows are sorted newest first"
+            yield files.board_problem(message, lower.run_id)
 
 
 def _edited_prompts(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Problem]:
@@ -163,33 +186,26 @@ def _edited_prompts(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Pr
                 f"row '{entry.run_id}' measured another prompt than {entry.version}'s first run, "
                 f"'{first[entry.version].run_id}', so it is skipped as a baseline; measure that prompt as a new version"
             )
-            yield _row_problem(files, entry.run_id, message)
+            yield files.board_problem(message, entry.run_id)
 
 
 def _contradictions(files: CommittedRecords, row: Row, value: Any, record: Record) -> Iterator[Problem]:
     """Yield a problem if a row and its record differ, or if the record was edited after the row was added."""
     if record.draft:
-        yield _row_problem(
-            files, row.run_id, f"row '{row.run_id}' belongs to a draft, and drafts have no row; remove it"
-        )
-    if row == Row.model_validate(value | {"digest": row.digest}) and row.digest == digest(canonical_json(value)):
-        return  # records of other evaluator versions are compared key by key below
-    expected = record.row()
-    keys = [key for key in Row.model_fields if key != "digest" and getattr(row, key) != getattr(expected, key)]
+        message = f"row '{row.run_id}' belongs to a draft, and drafts have no row; remove it"
+        yield files.board_problem(message, row.run_id)
+    expected = Row.model_validate(value | {"digest": row.digest})
+    keys = [key for key in Row.model_fields if getattr(row, key) != getattr(expected, key)]
     if keys:
-        message = f"row '{row.run_id}' and its record differ in {', '.join(keys)}"
-        yield _row_problem(files, row.run_id, message)
-    if row.digest not in (
-        None,
-        expected.digest,
-        digest(canonical_json(value)),
-    ):  # a newer evaluator may write more keys
+        yield files.board_problem(f"row '{row.run_id}' and its record differ in {', '.join(keys)}", row.run_id)
+    # a newer evaluator may write more keys, which the digest of `record` lacks
+    if row.digest not in (None, digest(canonical_json(value))) and row.digest != record.digest:
         message = f"this record was edited: its digest is not the one in row '{row.run_id}' of {files.board_path}"
-        yield Problem(file=files.record_path(row.run_id), line=1, message=message)
+        yield files.record_problem(message, row.run_id)
 
 
 def _acceptance_problems(path: Path, files: CommittedRecords) -> Iterator[Problem]:
-    """Check the accepted versions: yield a problem for an invalid file, and for versions or runs without a record."""
+    """Yield a problem for an invalid file of accepted versions, and for versions or runs that are not recorded."""
     file = f"{files.folder}/evals/accepted.json"
     try:
         acceptances = parse_acceptances(read_text(path, LeaderboardError), Path(file)) if path.exists() else []
@@ -199,26 +215,28 @@ def _acceptance_problems(path: Path, files: CommittedRecords) -> Iterator[Proble
         return
     runs = {row.run_id: (row.skill_version, row.model_id) for row in rows if row.complete and row.scenario is None}
     edited = {entry.run_id for entry in mark_edited([entry_of(row) for row in rows]) if entry.edited}
-    recorded = set(runs.values())
-    versions = {version for version, _ in recorded}
     for index, acceptance in enumerate(acceptances):
-        version, location = acceptance.version, f"accepted[{index}] in {file}"
-        if version not in versions:
-            message = f"no complete run of version '{version}' at {location} {nearest(version, versions)}"
+        for message in _acceptance_faults(acceptance, f"at accepted[{index}] in {file}", runs, edited):
             yield Problem(file=file, line=1, message=message)
-            continue
-        for model_id in acceptance.models or ():
-            if (version, model_id) not in recorded:
-                message = f"no complete run of version '{version}' by model '{model_id}' at {location}"
-                yield Problem(file=file, line=1, message=message)
-        for model_id, run_ids in acceptance.run_ids.items():
-            for run_id in run_ids:
-                if runs.get(run_id) != (version, model_id):
-                    message = f"'{run_id}' is not a complete run of {version} by '{model_id}' at {location}"
-                    yield Problem(file=file, line=1, message=message)
-                elif run_id in edited:
-                    message = f"'{run_id}' measured another prompt than {version}'s first run at {location}"
-                    yield Problem(file=file, line=1, message=message)
+
+
+def _acceptance_faults(
+    acceptance: Acceptance, location: str, runs: Mapping[str, tuple[str, str]], edited: Collection[str]
+) -> Iterator[str]:
+    """Yield a message for each fault of an acceptance; `runs` has version and model by run id."""
+    version, versions = acceptance.version, {version for version, _ in runs.values()}
+    if version not in versions:
+        yield f"no complete run of version '{version}' {location} {nearest(version, versions)}"
+        return
+    for model_id in acceptance.models or ():
+        if (version, model_id) not in runs.values():
+            yield f"no complete run of version '{version}' by model '{model_id}' {location}"
+    for model_id, run_ids in acceptance.run_ids.items():
+        for run_id in run_ids:
+            if runs.get(run_id) != (version, model_id):
+                yield f"'{run_id}' is not a complete run of {version} by '{model_id}' {location}"
+            elif run_id in edited:
+                yield f"'{run_id}' measured another prompt than {version}'s first run {location}"
 
 
 def edits_of(before: CommittedRecords, after: CommittedRecords) -> Iterator[Problem]:
@@ -227,55 +245,31 @@ def edits_of(before: CommittedRecords, after: CommittedRecords) -> Iterator[Prob
     if old_rows is not None and new_rows is not None:
         for run_id, rows in old_rows.items():
             if run_id not in new_rows:
-                message = f"row '{run_id}' was removed; rows are only added"
-                yield Problem(file=after.board_path, line=1, message=message)
+                yield after.board_problem(f"row '{run_id}' was removed; rows are only added")
             elif new_rows[run_id] != rows:
-                yield _row_problem(after, run_id, f"row '{run_id}' was edited; rows are only added")
+                yield after.board_problem(f"row '{run_id}' was edited; rows are only added", run_id)
     for run_id, raw in before.records.items():
-        path = after.record_path(run_id)
         if run_id not in after.records:
             record = _json_or_none(raw)
             if not (isinstance(record, dict) and record.get("draft") is True):
-                yield Problem(file=path, line=1, message="this record was removed; records are only added")
-        elif raw != after.records[run_id] and _comparable(raw) != _comparable(after.records[run_id]):
-            yield Problem(file=path, line=1, message="this record was edited; records are only added")
+                yield after.record_problem("this record was removed; records are only added", run_id)
+        elif raw != after.records[run_id] and not _is_equal_json(raw, after.records[run_id]):
+            yield after.record_problem("this record was edited; records are only added", run_id)
 
 
 def _read_rows(files: CommittedRecords) -> list[Row]:
     if files.leaderboard is None:
         return []
-    path = Path(files.board_path)
-    return parse_leaderboard(_parse(files.leaderboard, path), path, files.skill, files.formerly).runs
+    return parse_leaderboard(files.leaderboard, Path(files.board_path), files.skill, files.formerly).runs
 
 
 def _read_record(raw: bytes, files: CommittedRecords, run_id: str) -> tuple[Any, Record]:
     path = Path(files.record_path(run_id))
-    value = _parse(raw, path)
+    value = parse_json(decoded(raw, path, LeaderboardError), path, LeaderboardError)
     record = parse_record(value, path)
     if record.run_id != run_id or record.skill not in (files.skill, *files.formerly):
         raise LeaderboardError(f"{path} holds run '{record.run_id}' of '{record.skill}'; a record is named by its run")
     return value, record
-
-
-def _parse(raw: bytes, path: Path) -> Any:
-    return parse_json(decoded(raw, path, LeaderboardError), path, LeaderboardError)
-
-
-def _disorder(files: CommittedRecords, rows: list[Row]) -> Iterator[Problem]:
-    """Yield a problem for each duplicate row of a run, and for each row above a newer one."""
-    seen: set[str] = set()
-    for row in rows:
-        if row.run_id in seen:
-            yield _row_problem(files, row.run_id, f"run '{row.run_id}' has more than one row")
-        seen.add(row.run_id)
-    for upper, lower in pairwise(rows):
-        if order(lower) > order(upper):
-            message = f"row '{lower.run_id}' is newer than the row above; rows are sorted newest first"
-            yield _row_problem(files, lower.run_id, message)
-
-
-def _row_problem(files: CommittedRecords, run_id: str, message: str) -> Problem:
-    return Problem(file=files.board_path, line=_lines_of_runs(files.leaderboard or b"").get(run_id, 1), message=message)
 
 
 @lru_cache(maxsize=2)
@@ -292,10 +286,10 @@ def _raw_rows(files: CommittedRecords) -> dict[str, list[Any]] | None:
     return by_key((str(row.get("run_id")) if isinstance(row, dict) else "", row) for row in value["runs"])
 
 
-def _comparable(raw: bytes) -> str | bytes:
-    """Normalize a file's JSON, so that layout is ignored. Return the bytes if it is not JSON."""
-    value = _json_or_none(raw)
-    return raw if value is None else json.dumps(value, sort_keys=True)
+def _is_equal_json(first: bytes, second: bytes) -> bool:
+    """Return whether two files contain the same JSON value in another layout."""
+    value = _json_or_none(first)
+    return value is not None and value == _json_or_none(second)
 
 
 def _json_or_none(raw: bytes) -> Any:

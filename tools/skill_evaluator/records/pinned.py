@@ -1,4 +1,4 @@
-"""`evals/pinned/*.json`: committed outputs of a component, one file per model, as a baseline without a run folder."""
+"""Pinned outputs, `evals/pinned/*.json`: committed outputs of a model, which are a baseline without a run folder."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ class PinnedOutput(StrictModel):
 
     @classmethod
     def of(cls, case: str, text: str) -> "PinnedOutput":
-        """Build a pinned output from a case's digest and a text."""
+        """Build a pinned output from the digest of a case and a text."""
         return cls(case=case, digest=digest(text), text=text)
 
 
@@ -57,12 +57,12 @@ def pinned_folder(component: Path) -> Path:
 
 
 def write_pinned(path: Path, pinned: PinnedOutputs) -> None:
-    """Write pinned outputs and replace those of the same model; raise StorageError."""
+    """Write pinned outputs to a file; raise StorageError if that fails."""
     replace_text(path, json_text(pinned.model_dump(mode="json")))
 
 
 def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
-    """Read the pinned outputs of a component by model; empty if there are none.
+    """Return the pinned outputs of a component by model id; empty if there are none.
 
     Raise JudgeError if a file is invalid, was edited, is of another component, or is a second file of a model.
     """

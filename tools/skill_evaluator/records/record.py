@@ -1,6 +1,6 @@
 """The result of one run: a `Record`, its leaderboard `Row`, the served models and the failures.
 
-A record is sufficient to recompute every verdict without the raw outputs; a row is for people and scripts. If a server
+Every verdict can be computed again from records, without the raw outputs; rows are for people and scripts. If a server
 sends no model name, the served model is unknown and treated as unchanged.
 """
 
@@ -33,7 +33,7 @@ from skill_evaluator.identifiers import (
 )
 from skill_evaluator.library.config import IGNORABLE
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
-from skill_evaluator.metrics.diagnosis.field_profile import Stability
+from skill_evaluator.metrics.fields import Stability
 from skill_evaluator.parsing import NotJson
 from skill_evaluator.records.summaries import (
     LATER,
@@ -68,7 +68,7 @@ _FORMS = re.compile(rf"{_LOCATION}(?P<base>.+?)(?P<release>(?:{_RELEASE})*)(?:{_
 
 @lru_cache(maxsize=1000)
 def parts_of(name: str) -> tuple[str, str]:
-    """Return the base and the release of a model name, without its location.
+    """Return the base name and the release of a model, without its location.
 
     >>> [parts_of(name) for name in ("models/Gem-001", "us.anthropic.c-20240620-v1:0", "/w/T.gguf", "x:latest")]
     [('gem', '-001'), ('c', '-20240620-v1:0'), ('t', ''), ('x', '')]
@@ -78,24 +78,24 @@ def parts_of(name: str) -> tuple[str, str]:
 
 
 def _identity(name: str) -> tuple[str, str]:
-    """Return a normalized base and release, equal for all spellings of a date: `@20240620`, `-2024-06-20-v1:0`."""
+    """Return the base name and the digits of the release, equal for `@20240620` and `-2024-06-20-v1:0`."""
     base, release = parts_of(name)
     return base, re.sub(r"(?<=\d{4})(?:-v\d+)?:\d$|\D", "", release)
 
 
 def served_of(names: Iterable[str | None]) -> Served:
-    """Reduce the model names in all outputs to the served model of a run."""
+    """Return the served model of a run, given the model names in its outputs; None if no output has a name."""
     counts = Counter(name for name in names if name)
     return dict(counts.most_common()) if len(counts) > 1 else next(iter(counts), None)
 
 
 def served_text(served: Served) -> str | None:
-    """Format the served model as text, with output counts if there are several names."""
+    """Format the served model, with output counts if there are several names. Return None if it is unknown."""
     return ", ".join(f"{name} ({n})" for name, n in served.items()) if isinstance(served, dict) else served
 
 
 def names_of(served: Served) -> list[str]:
-    """List the names of the served models."""
+    """Return the names of the served models; empty if they are unknown."""
     return list(served) if isinstance(served, dict) else [served] if served else []
 
 
@@ -105,14 +105,14 @@ def is_mixed(served: Served) -> bool:
 
 
 def is_requested(served: str, requested: Iterable[str]) -> bool:
-    """Return whether a served name is one of the requested models, and its release if the request names a release."""
+    """Return whether a served name is a requested model, in the requested release if the request names one."""
     base, release = _identity(served)
     releases = [requested_release for name, requested_release in map(_identity, requested) if name == base]
     return bool(releases) and all(requested_release in ("", release) for requested_release in releases)
 
 
 def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
-    """Classify the change of the served model between two runs. Return None if it did not change.
+    """Return whether the served model or only its release date changed between two runs; None if neither did.
 
     Several models in one run, or another release than the requested one, count as another model.
     """
@@ -137,7 +137,7 @@ _DIGEST_DIGITS = 16
 CHECKS_METRIC = "checks"
 MIN_USABLE = 0.5  # minimum share of planned outputs that are readable; below, a run measures nothing
 PASSED_FROM = 0.5  # minimum score of a passed graded check
-CHECK = "check"  # the comparison name of a check among the fields
+CHECK = "check"  # the comparator of a check, which is also a field
 SCORED = "scored"
 UNPARSEABLE = "unparseable"
 NOT_RUN = "not_run"
@@ -147,7 +147,7 @@ ANSWERED = (SCORED, UNPARSEABLE, "refused", "truncated")
 
 
 class CaseAccuracy(FrozenModel):
-    """One metric over one case's replicates."""
+    """The mean of a metric over the n scored replicates of a case; `strict_mean` counts unreadable outputs as 0."""
 
     mean: Share | None
     strict_mean: Share | None
@@ -155,14 +155,14 @@ class CaseAccuracy(FrozenModel):
 
 
 class FieldCount(FrozenModel):
-    """One field of one case: right values among n."""
+    """The right values of a field among the n outputs of a case."""
 
     right: NonNegativeInt
     n: NonNegativeInt
 
 
 class ArrayLength(FrozenModel):
-    """One array of one case: share of the most frequent length, shortest and longest length of parsed outputs."""
+    """The lengths of an array in the parsed outputs of a case; `stability`: the share of the most frequent length."""
 
     stability: float
     shortest: NonNegativeInt | None
@@ -170,7 +170,7 @@ class ArrayLength(FrozenModel):
 
 
 class CheckRecord(FrozenModel):
-    """One check of one case: its weight, and the score of each planned output. A score is None if not measured.
+    """A check of a case: its weight, and the score of each planned output (None: not measured).
 
     Checks with equal digests are the same check, even if ids, weights or tiers differ.
     """
@@ -183,12 +183,12 @@ class CheckRecord(FrozenModel):
 
 
 def check_path(check_id: str) -> str:
-    """Return the path of a check among the fields."""
+    """Return the path under which a check is a field."""
     return f"checks.{check_id}"
 
 
 class CaseRecord(FrozenModel):
-    """One case in a record: outcome and metrics per replicate; right values and stability per field.
+    """A case in a record: outcome and metrics per replicate, and right values and stability per field.
 
     `exact` counts outputs equal to the ground truth. `arrays` has the lengths of each array. `digest` is of inputs,
     turns and ground truth; `parts` has one digest for each, unless the document is the only input. Checks are also
@@ -212,11 +212,11 @@ class CaseRecord(FrozenModel):
 
     @property
     def question(self) -> tuple[str, ...]:
-        """The case id and the digests of its inputs, equal in all records of a version."""
+        """The case id and a text with name and digest of each input; equal in all records of a version."""
         return (self.case_id, *(f"{name} {part}" for name, part in sorted(self._digests.items())))
 
     def has_same_inputs(self, older: "CaseRecord") -> bool:
-        """Return whether an older version's case has the same turns and, where both versions use them, inputs."""
+        """Return whether an older version's case has the same turns, and the same inputs among those that both use."""
         digests, older_digests = self._digests, older._digests
         shared = digests.keys() & older_digests.keys()
         has_same_turns = (TURNS in digests) == (TURNS in older_digests)
@@ -225,10 +225,10 @@ class CaseRecord(FrozenModel):
         )
 
     def passed(self, primary_metric: str) -> list[bool]:
-        """Decide for each measured output whether it passes all checks and equals the ground truth.
+        """Return for each measured output whether it passes all checks and equals the ground truth.
 
-        Advisory checks are ignored. An output equals the ground truth if the primary metric is 1. Return an empty list
-        if the case has neither checks nor values of the primary metric.
+        Advisory checks are ignored. An output equals the ground truth if its primary metric is 1. The list is empty if
+        the case has neither checks nor values of the primary metric.
         """
         parts = [(check.scores, PASSED_FROM) for check in self.checks.values() if check.tier != "advisory"]
         if primary_metric != CHECKS_METRIC and (scores := strict_by_replicate(self, primary_metric)):
@@ -240,10 +240,7 @@ class CaseRecord(FrozenModel):
         return [all(answer) for answer in answers if False in answer or None not in answer]
 
     def pass_text(self, primary_metric: str) -> str | None:
-        """Describe whether the outputs pass always, never or sometimes.
-
-        Return None if there are fewer than two measured outputs, or if the case has nothing to pass.
-        """
+        """Describe how often the outputs pass: always, never or sometimes. Return None for fewer than two outputs."""
         passed = self.passed(primary_metric)
         if len(passed) <= 1:
             return None
@@ -256,11 +253,10 @@ class CaseRecord(FrozenModel):
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:
-    """Return the strict score of a call: 0 for a refused, truncated or unparseable output.
+    """Return the score of a call, or 0 for a refused, truncated or unparseable output without a score.
 
-    Means, verdicts and audits use it, so a model gains nothing from unreadable outputs. An unparseable output keeps a
-    score that was measured, such as that of a check on its text. None means not measured: the provider or the network
-    failed, or the metric does not apply to the case.
+    An unparseable output has a score if one was measured, such as that of a check on its text. None means not measured:
+    the provider or the network failed, or the metric does not apply to the case.
     """
     if outcome == SCORED:
         return score
@@ -268,10 +264,7 @@ def strict_score(outcome: str, score: float | None) -> float | None:
 
 
 def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
-    """Return the strict score of each output of a case by a metric.
-
-    Return an empty list if the metric does not apply to the case (all of its scored replicates lack it).
-    """
+    """Return the strict score of each replicate by a metric; empty if no scored replicate of the case has it."""
     replicates = list(zip(case.outcomes, case.replicates.get(metric, []), strict=False))
     scored = [value for outcome, value in replicates if outcome == SCORED]
     if scored and scored.count(None) == len(scored):
@@ -280,7 +273,7 @@ def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
 
 
 class ModelSettings(FrozenModel):
-    """The settings that determine outputs: those sent to the provider, and those the provider does not support."""
+    """The settings of a model; `sent` has those sent to the provider, `unavailable` those it does not support."""
 
     api_model: str
     profile: str
@@ -296,22 +289,22 @@ class ModelSettings(FrozenModel):
 
 
 def _extract(name: str) -> BeforeValidator:
-    """Return a validator that extracts one number of a record's summary and keeps plain numbers."""
+    """Return a validator that replaces a summary of a record by one of its numbers, and keeps a plain number."""
     return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else getattr(value, name, value))
 
 
 def short_digest(digest: str) -> str:
-    """Return the first 16 digits of a digest; an abbreviated digest is unchanged."""
+    """Return the first 16 digits of a digest, without `sha256:`."""
     return digest.removeprefix("sha256:")[:_DIGEST_DIGITS]
 
 
 def short_digests(digests: Mapping[str, str]) -> dict[str, str]:
-    """Return the abbreviated digests that select a baseline."""
+    """Return the first 16 digits of each digest that selects a baseline, by name."""
     return {name: short_digest(digests[name]) for name in _SELECTING_DIGESTS if name in digests}
 
 
 class RowAccuracy(FrozenModel):
-    """One accuracy metric over a run. `n` counts the values in `mean`; `ci95` has the case as unit."""
+    """An accuracy metric over a run. `n` counts the values in `mean`; `ci95` has the case as unit."""
 
     mean: float | None
     strict_mean: float | None
@@ -321,7 +314,7 @@ class RowAccuracy(FrozenModel):
 
 
 class CaseRow(FrozenModel):
-    """One case on the leaderboard: means over its scored replicates, or None if none was scored."""
+    """A case on the leaderboard: means over its scored replicates, or None if no replicate was scored."""
 
     case_id: CaseId
     accuracy: dict[str, Annotated[Share | None, _extract("mean")]]
@@ -379,16 +372,14 @@ class Row(_Run):
 
 
 class Record(_Run):
-    """A complete run result: the outcome of its calls and, per case, the scores of every replicate.
+    """The result of a run: the outcomes of its calls and, per case, the scores of every replicate.
 
     `failures` and `scored` add up to `planned`. `usable` is the share of planned outputs that could be read; it is set
-    only if the calls were made and the share is below `MIN_USABLE`, so the run is not complete. `beside` is the id of
-    the run whose calls were interleaved with this one's. A `draft` has no row, and is compared only if a person names
-    it. `faults` lists where and why calls were not scored, the most frequent reason first. `not_applicable` has the
-    cases that the model was not called for, with reasons; no count or score includes them. `left_out` lists parts of
-    the component's source that were not used, such as files beside a skill. `transport` is direct, or batch, whose
-    latency is unknown. `calls` has the distribution of time and cost of single calls. `drift` is the result of running
-    a recorded version again. `server` describes the server of a `base_url`, or one that sends fingerprints. `judged`
+    only if the share is below `MIN_USABLE`, so the run is not complete. `beside` is the id of the run whose calls were
+    interleaved with those of this run. A `draft` has no row, and is compared only if a person names it. `faults` lists
+    where and why calls were not scored, the most frequent reason first. `not_applicable` has the reasons for cases that
+    the model was not called for, by case; no count or score includes them. `left_out` lists parts of the component's
+    source that were not used. `server` describes the server of a `base_url`, or one that sends fingerprints. `judged`
     describes the judge of checks that are sentences. Keys with a default were added later; older records lack them.
     """
 
@@ -434,7 +425,7 @@ class Record(_Run):
 
     @property
     def is_final(self) -> bool:
-        """Whether no further calls are needed: the run is complete, or too few of its outputs could be read."""
+        """Whether no further calls are needed: the run is complete, or too few of its outputs can be read."""
         return self.complete or self.usable is not None
 
     @property
@@ -449,7 +440,7 @@ class Record(_Run):
 
     @property
     def moment(self) -> datetime | None:
-        """The start of the run; UTC if the timestamp has no time zone. It is None if the timestamp is invalid."""
+        """The start of the run, UTC if the timestamp has no time zone; None if the timestamp is invalid."""
         try:
             moment = datetime.fromisoformat(self.timestamp)
         except ValueError:
@@ -468,7 +459,7 @@ class Record(_Run):
 
     @property
     def served_note(self) -> str | None:
-        """A note, with advice, that another model than the requested one served the run; None if not."""
+        """A sentence with advice if another model than the requested one served the run, else None."""
         other_names = [name for name in names_of(self.served_model) if not is_requested(name, self.requested)]
         if self.provider in _WITHOUT_MODEL_NAMES or not (other_names or is_mixed(self.served_model)):
             return None
@@ -555,7 +546,7 @@ REMEDIES: Mapping[str, str] = {
 
 
 def remedy(reason: str, model_id: str) -> str | None:
-    """Return advice for a failure with this reason. Return None if the reason is unknown."""
+    """Return advice for a failure with this reason, or None if the reason is unknown."""
     advice = REMEDIES.get(reason)
     if advice and model_id == "program" and ".yaml" in advice:
         advice = "correct `program` in prompt.md (its url, headers, body or timeout_s), or the program itself"
@@ -563,10 +554,7 @@ def remedy(reason: str, model_id: str) -> str | None:
 
 
 def unusable_text(record: Record) -> str | None:
-    """Describe the number of readable outputs, the reasons for the rest, and advice for the most frequent reason.
-
-    Return None if the run has enough readable outputs.
-    """
+    """Describe how few outputs can be read, the reasons, and advice; return None if enough outputs can be read."""
     if record.usable is None:
         return None
     state = "could be read" if record.contract is None else "are JSON"
@@ -580,7 +568,7 @@ def unusable_text(record: Record) -> str | None:
 
 
 def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
-    """Yield a sentence for each reason why calls of a run were not scored; `quote` escapes untrusted text."""
+    """Yield a line for each reason why calls of a run were not scored, with advice; `quote` escapes text."""
     address = None if record.settings is None else record.settings.base_url
     for fault in record.faults:
         rest = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""

@@ -1,8 +1,4 @@
-"""Select the recorded runs of a component to compare, and accept versions.
-
-By default, the newest complete run of each model's highest version is compared with the newest run of a lower version:
-of the accepted version, else of the next lower one.
-"""
+"""Select the recorded runs of a component to compare, and accept versions."""
 
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,9 +29,9 @@ _NO_LOWER = "there is no complete record of a lower version to compare with"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenRuns:
-    """The runs of one model to compare; `absent` is the reason if there is no baseline.
+    """The two runs of a model to compare; `absent` is the reason if there is no baseline.
 
-    If `exact` (a person named a run or a file), only these runs are compared, without other runs of their versions.
+    If `exact` (a person named a run or a file), other runs of the two versions are not used.
     """
 
     candidate: RecordedRun
@@ -46,7 +42,7 @@ class ChosenRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The runs to compare by model, and the reasons of models without a candidate."""
+    """The runs to compare, one choice per model, and the reasons of models without a candidate, by model id."""
 
     choices: tuple[ChosenRuns, ...]
     left_out: Mapping[str, str]
@@ -60,9 +56,9 @@ def choose(
 ) -> Selection:
     """Choose the runs to compare; candidate and baseline are a version, a run id, a run, or None for the default.
 
-    The default candidate is the newest complete run of the highest version of any model. The default baseline is the
-    result of `usual`, or the next lower version. A run under a scenario is chosen only by its id, and has a baseline of
-    the same scenario. Raise LeaderboardError if there is no candidate.
+    The default candidate of each model is its newest complete run of the highest version of any model. The default
+    baseline is the result of `usual` for the candidate, by default its `next_lower_version`. A run under a scenario is
+    chosen only by its id, and has a baseline of the same scenario. Raise LeaderboardError if there is no candidate.
     """
     candidates, left_out = _choose_candidates(entries, candidate)
     named_run = _find_run(entries, baseline)
@@ -87,7 +83,7 @@ def choose(
 def _choose_candidates(
     entries: Sequence[RecordedRun], name: str | RecordedRun | None
 ) -> tuple[list[RecordedRun], dict[str, str]]:
-    """Return the candidate run of each model, and the reasons of models without a candidate."""
+    """Return the candidate run of each model, and the reasons of models without a candidate, by model id."""
     named = _find_run(entries, name)
     if named is not None:
         return [named], {}
@@ -111,9 +107,9 @@ def _choose_candidates(
 
 
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Return all complete runs without a scenario by model and version, lowest version and oldest run first.
+    """Return the complete runs without a scenario or edited prompt, by model id and then version.
 
-    Runs with an edited prompt are excluded.
+    The lowest version comes first, and of its runs the oldest.
     """
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.version_order):
@@ -123,15 +119,15 @@ def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list
 
 
 def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """Map each model to the newest complete runs of its versions without a scenario, lowest version first."""
+    """Return the newest of the `runs_of_versions` of each version, lowest version first, by model id."""
     runs = runs_of_versions(entries)
     return {model_id: [of_version[-1] for of_version in versions.values()] for model_id, versions in runs.items()}
 
 
 def next_lower_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest complete run of the next lower version with the same model and scenario.
+    """Return the newest run of the next lower version with the same model and scenario, if possible a comparable one.
 
-    Prefer comparable runs. Return None if there is no lower version.
+    Return None if there is no lower version.
     """
     lower = lower_version_runs(entries, candidate)
     highest = lower[0].version if lower else None
@@ -139,10 +135,10 @@ def next_lower_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -
 
 
 def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run that a candidate is compared with by default. Return None if there is none.
+    """Return the run that a candidate is compared with by default, or None if there is none.
 
     In this order: the interleaved baseline; for an edited prompt or a draft, the recorded run of the same version; the
-    last accepted version, if the policy uses it; the next lower version.
+    highest accepted lower version, if the policy uses accepted versions; the next lower version.
     """
     nearest = archive.interleaved_baseline(candidate) or _best_baseline(
         _recorded_runs_of_version(archive.entries, candidate), candidate
@@ -151,7 +147,7 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
 
 
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the newest comparable run of the highest accepted lower version.
+    """Return the newest comparable run of an accepted lower version, of the highest such version.
 
     Return None if there is none, or if the policy does not use accepted versions.
     """
@@ -163,7 +159,7 @@ def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> R
 
 
 def lower_version_runs(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return complete runs of lower versions with the same model and scenario, highest version and newest first."""
+    """Return the complete runs of lower versions with the same model and scenario, highest version and newest first."""
     if not semver.Version.is_valid(candidate.version):
         return []
     version = precedence(candidate.version)
@@ -172,7 +168,7 @@ def lower_version_runs(entries: Sequence[RecordedRun], candidate: RecordedRun) -
 
 
 def runs_of_models(entries: Sequence[RecordedRun], model_ids: Sequence[str], path: Path) -> list[RecordedRun]:
-    """Return the runs of these models, or all runs if none is named. Raise LeaderboardError for an unknown model."""
+    """Return the runs of these models, or all runs if none is named; raise LeaderboardError for an unknown model."""
     models, model_ids = {entry.model_id for entry in entries}, [model_ids] if isinstance(model_ids, str) else model_ids
     for model_id in model_ids:
         if model_id not in models:
@@ -187,9 +183,8 @@ def _find_run(entries: Sequence[RecordedRun], name: str | RecordedRun | None) ->
 
 
 def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the complete runs with a candidate's model and scenario, newest first, without edited prompts."""
-    alike = (run for run in entries if run.model_id == candidate.model_id)
-    return [run for run in alike if not run.edited and _matches(run, candidate)]
+    """Return the complete runs with a candidate's model and scenario and without an edited prompt, newest first."""
+    return [run for run in entries if not run.edited and _matches(run, candidate)]
 
 
 def _recorded_runs_of_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
@@ -203,7 +198,7 @@ def _recorded_runs_of_version(entries: Sequence[RecordedRun], candidate: Recorde
 def skipped_run_notes(
     entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None
 ) -> Iterator[str]:
-    """Yield a note for each run that is skipped between baseline and candidate because its prompt was edited."""
+    """Yield a note for each run between baseline and candidate that is skipped because its prompt was edited."""
     lowest = None if baseline is None else precedence(baseline.version)
     for entry in entries:
         if not entry.edited or entry.run_id == candidate.run_id or not _matches(entry, candidate):
@@ -224,7 +219,7 @@ def _best_baseline(runs: Iterable[RecordedRun], candidate: RecordedRun) -> Recor
 
 
 def _no_such_run(entries: Sequence[RecordedRun], name: str, candidates: Sequence[RecordedRun] = ()) -> LeaderboardError:
-    """Return the error of a version or run id that no model has, or that none of the candidates' models has."""
+    """Return the error for a version or run id of no complete run, or of none with the candidates' models."""
     scenario = candidates[0].scenario if candidates else None
     complete = [entry for entry in entries if entry.complete and not entry.edited and entry.scenario == scenario]
     owners = sorted({entry.model_id for entry in complete if entry.version == name})
@@ -240,12 +235,12 @@ def _no_such_run(entries: Sequence[RecordedRun], name: str, candidates: Sequence
 
 
 def versions_patched_to(entries: Iterable[RecordedRun], version: str) -> set[str]:
-    """Return a version and the recorded versions that differ from it only by PATCH steps."""
+    """Return a version and the recorded versions that precede it by a PATCH step only."""
     return {version} | {entry.version for entry in entries if bump(entry.version, version) is Bump.PATCH}
 
 
 def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
-    """Return the other runs of a version in the series of a run, oldest first.
+    """Return those of a version's `records` that are in the series of a run, without that run, oldest first.
 
     A run in which the model drifted begins a new series.
     """
@@ -257,7 +252,7 @@ def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The result of accepting a version, with its records; `new` is false if it was already accepted for this reason.
+    """An accepted version and its records; `new` is false if it was accepted before for the same reason.
 
     `above` is a higher accepted version, which remains the baseline of later versions. `path` is the file to commit.
     """
@@ -272,9 +267,10 @@ class Accepted:
 def accept(
     component: Component, archive: Archive, version: str | None, *, reason: str, by: str, models: Sequence[str]
 ) -> Accepted:
-    """Accept a recorded version, by default the highest, as the baseline of later ones; raise LeaderboardError.
+    """Accept a recorded version, by default the highest, as the baseline of later versions.
 
-    A regressed version may be accepted. The default of `by` is git's author.
+    A regressed version may be accepted. If `by` is empty, it is git's author. Raise LeaderboardError if a model has no
+    complete run of the version, or if the reason or the author is empty.
     """
     name = component.name
     reason, by = " ".join(reason.split()), " ".join(by.split())
@@ -312,7 +308,7 @@ def accept(
 def _to_accept(
     entries: Sequence[RecordedRun], version: str | None, models: Sequence[str], skill: str
 ) -> tuple[str, dict[str, list[RecordedRun]]]:
-    """Return the version to accept and its complete runs by model; raise LeaderboardError if a model has none."""
+    """Return the version to accept and its complete runs by model id; raise LeaderboardError if a model has none."""
     runs = runs_of_versions(entries)
     complete = [run for versions in runs.values() for of_version in versions.values() for run in of_version]
     complete.sort(key=lambda run: run.version_order)

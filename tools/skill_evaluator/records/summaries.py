@@ -14,7 +14,7 @@ LATER: Any = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Summary(FrozenModel):
-    """One metric over a run. `n` counts the values in `mean`; `ci95` has the case as unit (None for one case)."""
+    """One metric over a run. `n` counts the values in `mean`; `ci95` has the case as unit (None: one case)."""
 
     mean: float | None
     strict_mean: float | None
@@ -26,7 +26,7 @@ class Summary(FrozenModel):
 
 
 class Filled(FrozenModel):
-    """Counts for a field over n parsed outputs of labelled cases: outputs, and ground truths, with a value."""
+    """Of n parsed outputs of labelled cases, the number with a value of a field, in the output and in the truth."""
 
     n: NonNegativeInt
     output: NonNegativeInt
@@ -47,7 +47,7 @@ class Profile(FrozenModel):
 
 
 class FieldSummary(FrozenModel):
-    """One field over a run: accuracy is right ÷ n; `confusion` is {truth: {output: count}} of a category.
+    """A field over a run: accuracy is right ÷ n; `confusion` is {truth: {output: count}} of a category.
 
     `macro_f1` is of that confusion; `alpha` is Krippendorff's, between replicates with cases as units. `token_f1` and
     `rouge_l` are means over the values of a free-text field.
@@ -71,7 +71,7 @@ class FieldSummary(FrozenModel):
 
 
 class ArraySummary(FrozenModel):
-    """One array over a run: the stability of its length between replicates, as mean over cases.
+    """An array over a run: the stability of its length between replicates, as mean over cases.
 
     `varied` counts the cases in which parsed outputs differ in length; `widest` is the largest difference.
     """
@@ -83,7 +83,7 @@ class ArraySummary(FrozenModel):
 
 
 def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[str, int]]:
-    """Add up the value counts below each array, with their total as `n`.
+    """Return the counts of right, wrong, missing and extra values in each array, by path, with their sum `n`.
 
     Values in a nested array count for the inner array.
 
@@ -101,7 +101,7 @@ def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[st
 
 
 class ContractFault(FrozenModel):
-    """One schema rule that outputs violated: the path, the keyword, the count, and an example message."""
+    """A schema rule that outputs violated: its path and keyword, the number of outputs, and an example message."""
 
     path: str
     rule: str
@@ -125,10 +125,10 @@ class ContractSummary(FrozenModel):
 
 
 class FailedCalls(FrozenModel):
-    """The calls of a run that were not scored for one reason: the number of cases, the first cases, and a message.
+    """The calls of a run that were not scored for the same reason; `cases` has the first of the `n_cases` cases.
 
-    The kind `scored` is for outputs with several candidates, which were scored. `message` is from one of the calls: the
-    server's text, or empty if the reason is sufficient.
+    The kind `scored` is for outputs with several candidates, which were scored. `message` is the server's text for one
+    of the calls, or empty.
     """
 
     kind: str
@@ -140,7 +140,7 @@ class FailedCalls(FrozenModel):
 
 
 class RowTokens(FrozenModel):
-    """Tokens counted by the vendor; None if the count is missing for any output.
+    """Tokens counted by the vendor; None if the vendor did not count those of some output.
 
     `hit_rate` is the share of input tokens read from a cache.
     """
@@ -151,7 +151,7 @@ class RowTokens(FrozenModel):
 
 
 class Tokens(FrozenModel):
-    """Token counts with the input split into tokens read from a cache, written to a cache, and `uncached`."""
+    """Tokens counted by the vendor; the input is split into `cache_read`, `cache_write` and `uncached`."""
 
     input: NonNegativeInt | None
     output: NonNegativeInt | None
@@ -173,7 +173,7 @@ class Server(FrozenModel):
 
 
 class InFlight(FrozenModel):
-    """Concurrent calls: the lowest and highest limit, and the mean number in flight."""
+    """Concurrent calls: `least` and `most` are the limits in the course of the run, `mean` the number in flight."""
 
     least: PositiveInt
     mean: NonNegativeFloat
@@ -198,7 +198,7 @@ class Quantiles(FrozenModel):
 
     @classmethod
     def of(cls, values: Sequence[float | None], digits: int) -> "Quantiles | None":
-        """Return the quantiles over calls. Return None if there are no calls or a value is unknown.
+        """Return the rounded quantiles of `values`, or None if there are no values or one is None.
 
         >>> Quantiles.of([1.0, 2.0, 3.0], 3)
         Quantiles(p5=1.1, p25=1.5, p50=2.0, p75=2.5, p95=2.9)
@@ -215,14 +215,14 @@ AMOUNTS = ("output_tokens", "cost_usd", "latency_s")
 
 
 class CaseAmount(FrozenModel):
-    """The mean of an amount over the n outputs of a case that it is known for: tokens, USD or seconds per output."""
+    """The mean of an amount (tokens, USD or seconds) over the n outputs of a case whose amount is known."""
 
     mean: NonNegativeFloat
     n: PositiveInt
 
 
 class CallSpreads(FrozenModel):
-    """The distribution of latency in seconds (last attempt to output) and cost in USD; None if unknown."""
+    """The distributions over calls of latency in seconds (last attempt to output) and cost in USD; None: unknown."""
 
     latency_s: Quantiles | None
     cost_usd: Quantiles | None
@@ -255,9 +255,9 @@ class JudgedChecks(FrozenModel):
 
 
 class Drift(FrozenModel):
-    """The result of comparing a rerun of a recorded version with `since`, the newest earlier run of the same prompt.
+    """The comparison of a rerun with `since`, the newest earlier run of the same prompt.
 
-    `moved` lists the measures that changed significantly, so the model is a different one; empty if none did.
+    `moved` lists the measures that changed significantly, which shows that the model is another one.
     """
 
     since: RunId

@@ -24,7 +24,7 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, LinePart, Lines, Page, Section
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
-from skill_evaluator.metrics.diagnosis.field_profile import Stability
+from skill_evaluator.metrics.fields import Stability
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.summary import (
     MARKS,

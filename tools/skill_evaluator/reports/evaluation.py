@@ -103,7 +103,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
     reader = Reader(outputs=_run_names(done), folders=folders)
     if done.verdict is not None:
         return conclude(done.verdict, reader)
-    if not done.judged or done.request.scenario is not None:
+    if not done.judged or done.inputs.request.scenario is not None:
         return None
     first = next((record for record in done.judged if not record.complete), done.judged[0])
     is_recorded = done.is_recorded(first) and first.complete and not first.draft

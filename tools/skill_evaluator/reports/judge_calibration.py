@@ -28,7 +28,7 @@ from skill_evaluator.judges.calibration.results import (
     LabelAgreement,
     LabelMode,
 )
-from skill_evaluator.judges.prompting.session import JudgeRunSize
+from skill_evaluator.judges.prompting.judging import JudgeRunSize
 from skill_evaluator.judges.statistics import Estimate, Trust, rate
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.reports.judge_results import TRUSTED, print_judged, reasons, row_of, share, trust_cell

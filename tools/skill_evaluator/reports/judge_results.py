@@ -24,10 +24,10 @@ from skill_evaluator.judges.modes.regression_results import (
 )
 from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
+from skill_evaluator.judges.prompting.judging import JudgeRunSize
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.prompting.session import JudgeRunSize
 from skill_evaluator.judges.statistics import Estimate, mean_within
-from skill_evaluator.judges.workflows.case_drafting import DraftedCases
+from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import Judged, JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.records.pinned import PinReport

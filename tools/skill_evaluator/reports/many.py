@@ -9,10 +9,9 @@ from skill_evaluator.display.pages import Block, Heading, LinePart, Lines, Page,
 from skill_evaluator.display.safe_text import shortened, visible
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.errors import SkillEvaluatorError
-from skill_evaluator.evaluation.many import ManyPlanned
+from skill_evaluator.evaluation.many import ManyPlanned, Switch, SwitchedComponent
 from skill_evaluator.evaluation.mutation import MutantResult, MutationResult
 from skill_evaluator.evaluation.pipeline import EvaluationResult
-from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 from skill_evaluator.reports.evaluation import evaluation_summary
 from skill_evaluator.reports.summary import MARKS, STYLES, ComparisonSummary, Reader, amount_words, conclude
 from skill_evaluator.text import counted, listed, version_words

@@ -8,7 +8,7 @@ from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.reports.summary import MARKS, STYLES, Reader, evidence_words, interval_words
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
-from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
+from skill_evaluator.verdicts.planning.ranking import ModelRanking, RankedModel
 from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, SizingPlan
 
 _DESIGNS: Mapping[PlannedDesign, str] = {

@@ -1,119 +1,93 @@
 """Send a run's calls to the vendor in batches and collect their outcomes.
 
 `batches.jsonl` records what was sent to the vendor, `replicates.jsonl` the outcomes. A line is on disk before the step
-it announces (`intended`), or right after the step it reports. A process that ends at any time therefore loses no
-output, and the next one sends nothing twice: `BatchEngine` continues where an earlier process stopped.
+that it announces, so a process that ends at any time loses no output, and the next one sends nothing twice.
 """
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, RootModel
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.files import LinesWriter, StrictModel, read_lines, validated
 from skill_evaluator.identifiers import CaseId, Label, Timestamp, moment, now
-from skill_evaluator.library.config import Price
+from skill_evaluator.providers import BATCHES as BATCH_APIS
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
-from skill_evaluator.providers.batch import DELETED_STATUSES, AmbiguousBatchError, Batches, BatchStatus, Results, lost
+from skill_evaluator.providers.batch import (
+    DELETED_STATUSES,
+    AmbiguousBatchError,
+    BatchStatus,
+    Results,
+    lost,
+    open_batches,
+)
 from skill_evaluator.providers.structured import output_of
 from skill_evaluator.runner.engine import (
     NO_CALL_LEFT,
     STOPPED,
     Invocation,
-    OnOutcome,
     Progress,
+    RunningRun,
     WorstCase,
-    wait_before_retry,
+    cached_prompts,
+    prompt_of,
 )
-from skill_evaluator.runner.journal import Run
+from skill_evaluator.runner.limits import wait_before_retry
 from skill_evaluator.runner.prices import answer_cost, budget_cost, call_cost
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted, digest
 
 BATCHES = "batches.jsonl"
 _ADVICE = "only the evaluator writes this file; move the run folder away and start a new run"
+BatchEvent = Literal["intended", "submitted", "absent", "collected", "deleted"]
 CustomId = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
 
-class _Line(StrictModel):
+class BatchLine(StrictModel):
+    """One line of `batches.jsonl`: an event in the life of a batch.
+
+    A batch that is about to be created (`intended`) has a name and calls, a case and a replicate by custom id. A batch
+    that the vendor accepted (`submitted`) has the vendor's id. A batch that the vendor does not have (`absent`) has a
+    reason. A batch that ended (`collected`) has a state and counts of calls; `again` counts those to be sent again.
+    """
+
     batch: PositiveInt
     at: Timestamp
-
-
-class Intended(_Line):
-    """A batch that is about to be created, with its name and calls: case and replicate by custom id."""
-
-    event: Literal["intended"] = "intended"
-    name: Label
-    calls: dict[CustomId, tuple[CaseId, NonNegativeInt]] = Field(min_length=1)
-
-
-class Submitted(_Line):
-    """The vendor accepted the batch under this id."""
-
-    event: Literal["submitted"] = "submitted"
-    id: Annotated[Label, Field(min_length=1)]
-
-
-class BatchNotFound(_Line):
-    """The vendor has no such batch, for this reason; its calls may be sent again."""
-
-    event: Literal["absent"] = "absent"
-    reason: Label
-
-
-class Collected(_Line):
-    """The batch ended in this state; each call has an outcome, or is sent again in a new batch (`again`)."""
-
-    event: Literal["collected"] = "collected"
-    state: Label
-    answered: NonNegativeInt
-    failed: NonNegativeInt
-    again: NonNegativeInt
-
-
-class Deleted(_Line):
-    """The vendor deleted the batch with its requests and results."""
-
-    event: Literal["deleted"] = "deleted"
-
-
-_Event = Intended | Submitted | BatchNotFound | Collected | Deleted
-
-
-class BatchLine(RootModel[Annotated[_Event, Field(discriminator="event")]]):
-    """One line of `batches.jsonl`."""
+    event: BatchEvent
+    name: Label = ""
+    calls: dict[CustomId, tuple[CaseId, NonNegativeInt]] = {}
+    id: Label | None = None
+    reason: Label = ""
+    state: Label = ""
+    answered: NonNegativeInt = 0
+    failed: NonNegativeInt = 0
+    again: NonNegativeInt = 0
 
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One batch according to its lines. `attempts` has the number of batches of each call, including this one."""
+    """One batch by its lines. `attempts` has, for each call, the number of batches it was in, this one included."""
 
     number: int
     name: str
-    timestamp: str
+    intended_at: float  # seconds since the epoch
     calls: Mapping[str, Call]
     attempts: Mapping[Call, int]
     batch_id: str | None = None
-    stage: Literal["intended", "submitted", "absent", "collected", "deleted"] = "intended"
+    stage: BatchEvent = "intended"
 
     @property
     def is_open(self) -> bool:
         """Whether the vendor has or may have the batch, and its results are not collected."""
         return self.stage in ("intended", "submitted")
-
-    @property
-    def intended_at(self) -> float:
-        """The time of its intended line."""
-        return moment(self.timestamp).timestamp()
 
     @property
     def age_s(self) -> float:
@@ -130,15 +104,12 @@ class BatchJournal:
 
     @classmethod
     def read(cls, folder: Path) -> "BatchJournal":
-        """Read the batches of a run. Skip an incomplete line, because the batch is looked up at the vendor.
-
-        Raise RunError for any other invalid line.
-        """
+        """Read the batches of a run, without incomplete lines. Raise RunError for any other invalid line."""
         journal, path = cls(folder), folder / BATCHES
         if path.exists():
             for number, value in read_lines(path, RunError, torn_lines=True):
                 try:
-                    journal._apply(validated(BatchLine, value, path, RunError).root)
+                    journal._apply(validated(BatchLine, value, path, RunError))
                 except (RunError, IndexError) as problem:
                     raise RunError(f"{path}:{number} is not a batch line ({problem}); {_ADVICE}") from None
         return journal
@@ -159,39 +130,21 @@ class BatchJournal:
         """Record a batch that is about to be created."""
         number = len(self.batches) + 1
         case_replicates = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
-        self._write(Intended(batch=number, at=now(), name=f"{run_id}.{number}", calls=case_replicates))
+        self.note(number, "intended", name=f"{run_id}.{number}", calls=case_replicates)
         return self.batches[-1]
 
-    def submitted(self, batch: Batch, batch_id: str) -> None:
-        """Record that the vendor has a batch."""
-        self._write(Submitted(batch=batch.number, at=now(), id=batch_id))
-
-    def absent(self, batch: Batch, reason: str) -> None:
-        """Record that the vendor does not have a batch."""
-        printable = "".join(character for character in reason if character.isprintable())
-        self._write(BatchNotFound(batch=batch.number, at=now(), reason=printable[:300]))
-
-    def collected(self, batch: Batch, state: str, *, answered: int, failed: int, resent: int) -> None:
-        """Record that every call of a batch has its outcome, or goes into a new batch."""
-        state_text = "".join(character for character in state if character.isprintable())[:100]
-        self._write(
-            Collected(batch=batch.number, at=now(), state=state_text, answered=answered, failed=failed, again=resent)
-        )
-
-    def deleted(self, batch: Batch) -> None:
-        """Record that the vendor deleted a batch."""
-        self._write(Deleted(batch=batch.number, at=now()))
-
-    def _write(self, line: _Event) -> None:
+    def note(self, number: int, event: BatchEvent, **values: Any) -> None:
+        """Record an event of a batch, with further values of its `BatchLine`."""
+        line = BatchLine(batch=number, at=now(), event=event, **values)
         writer = LinesWriter(self.folder / BATCHES)
         try:
-            writer.append(line.model_dump(mode="json"))
+            writer.append(line.model_dump(mode="json", exclude_unset=True))
         finally:
             writer.close()
         self._apply(line)
 
-    def _apply(self, line: _Event) -> None:
-        if isinstance(line, Intended):
+    def _apply(self, line: BatchLine) -> None:
+        if line.event == "intended":
             if line.batch != len(self.batches) + 1:
                 raise IndexError(f"batch {line.batch} follows {len(self.batches)}")
             calls = {custom_id: Call(*pair) for custom_id, pair in line.calls.items()}
@@ -200,7 +153,7 @@ class BatchJournal:
                 Batch(
                     number=line.batch,
                     name=line.name,
-                    timestamp=line.at,
+                    intended_at=moment(line.at).timestamp(),
                     calls=calls,
                     attempts={call: 1 + sum(call in batch.attempts for batch in earlier) for call in calls.values()},
                 )
@@ -208,7 +161,7 @@ class BatchJournal:
             return
         batch = self.batches[line.batch - 1]
         batch.stage = line.event
-        if isinstance(line, Submitted):
+        if line.event == "submitted":
             batch.batch_id = line.id
 
 
@@ -218,45 +171,33 @@ def batch_ids_in(results_dir: Path) -> frozenset[str]:
     return frozenset(batch.batch_id for journal in journals for batch in journal.batches if batch.batch_id)
 
 
+def _printable(text: str) -> str:
+    return "".join(filter(str.isprintable, text))[:300]
+
+
 PENDING = "batch_pending"
 _SHARE_OF_BYTES = 0.95  # share of the vendor's limit, because the vendor may count bytes differently
-_MAX_UNREADABLE_S = 7 * 86_400.0  # a batch with unreadable responses for longer is lost
-_MAX_REQUESTS = 10_000  # per batch; all its results are in memory
+_MAX_REQUESTS = 10_000  # limit per batch: all its results are in memory
 _MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchJob:
-    """The data for making one run's calls in batches.
-
-    `schedule` has all calls of the run, `calls` the calls without an output, and `failed` the number of attempts of
-    calls that have an error in the journal.
-    """
-
-    run: Run
-    batches: Batches
-    schedule: Sequence[Call]
-    calls: Sequence[Call]
-    failed: Mapping[Call, int]
-    request_for: Callable[[Call], Request]
-    price: Price | None
-    shared: Invocation
-
-
 class BatchEngine:
-    """The engine of one run's batches. Afterwards `halted` is the reason for missing outcomes, or None."""
+    """The engine of one run's batches. After `run`, `halted` is the reason for missing outcomes, or None."""
 
-    def __init__(self, job: BatchJob, progress: Progress, on_outcome: OnOutcome) -> None:
-        self._job = job
-        self._budget = job.shared.budget
-        self._stop = job.shared.stop
-        self._settings = job.shared.settings
-        self._redact = job.shared.redact
+    def __init__(self, run: RunningRun, key: str | None, progress: Progress, shared: Invocation) -> None:
+        model = run.run.model
+        self._run = run
+        self._model = model
+        self._batches = open_batches(BATCH_APIS[model.provider], run.kind, model, key, shared.settings)
+        self._budget = shared.budget
+        self._stop = shared.stop
+        self._settings = shared.settings
+        self._redact = shared.redact
         self._progress = progress
-        self._on_outcome = on_outcome
-        self._journal = BatchJournal.read(job.run.folder)
-        self._positions = {call: position for position, call in enumerate(job.schedule)}
-        self._todo = set(job.calls)
+        self._cached = cached_prompts(run.schedule, run.request_for, run.kind.cache_floor_of(model))
+        self._journal = BatchJournal.read(run.run.folder)
+        self._positions = {call: position for position, call in enumerate(run.schedule)}
+        self._todo = {call for call in run.schedule if call not in run.done}
         self._remarks: list[str] = []
         self._uncreated = 0  # consecutive failures to create a batch
         self._refusal: Failure | None = None  # stops submitting; submitted batches are still collected
@@ -273,7 +214,7 @@ class BatchEngine:
                 await self._find_uncertain()
                 await self._collect_ended()
                 await self._submit_calls()
-                self._progress.waiting[self._job.run.manifest.run_id] = self._state()
+                self._progress.waiting[self._run.run.manifest.run_id] = self._state()
                 if self.halted is not None or not self._unfinished():
                     break
                 with suppress(TimeoutError):
@@ -285,33 +226,32 @@ class BatchEngine:
             if self._unfinished() and self.halted in (None, STOPPED):
                 self.halted = Failure(kind="not_run", reason=PENDING, message=self._state())
             self.halted = self.halted or self._refusal
-            if self.halted is None and (unsent := len(self._todo - self._job.failed.keys())):
+            if self.halted is None and (unsent := len(self._todo - self._run.failed.keys())):
                 message = f"{counted(unsent, 'call')} never sent; --resume sends them"
                 self.halted = Failure(kind="not_run", reason="not_submitted", message=message)
             with suppress(Exception):  # all outcomes are saved; the process frees the provider's resources
-                await self._job.batches.close()
+                await self._batches.close()
 
     async def _find_uncertain(self) -> None:
         """Look up batches at the vendor that may have been created, before any call is sent again."""
         for batch in self._journal.open:
             if batch.stage != "intended":
                 continue
-            batch_ids = batch_ids_in(self._job.run.folder.parent)
+            batch_ids = batch_ids_in(self._run.run.folder.parent)
             try:
-                batch_id = await self._job.batches.find(batch.name, batch.calls, batch.intended_at, batch_ids)
+                batch_id = await self._batches.find(batch.name, batch.calls, batch.intended_at, batch_ids)
             except AmbiguousBatchError as problem:
-                self._remarks.append(
-                    f"batch {batch.number} may have been created ({problem}); it is not sent again until this is known"
-                )
+                unknown = f"{problem} may be batch {batch.number}, and this is known only after it has ended"
+                self._remarks.append(f"{unknown}; until then no call of batch {batch.number} is sent again")
                 continue
             except ProviderError as problem:
                 self._add_remark(problem)
                 continue
             if batch_id is not None:
-                self._journal.submitted(batch, batch_id)
+                self._journal.note(batch.number, "submitted", id=batch_id)
             elif batch.age_s > self._settings.timeout_s:  # before that, the vendor may still be creating it
                 self._release(batch)
-                self._journal.absent(batch, "the vendor has no such batch")
+                self._journal.note(batch.number, "absent", reason="the vendor has no such batch")
             else:
                 self._remarks.append(f"batch {batch.number} may have been created; it will be looked up again")
 
@@ -321,7 +261,7 @@ class BatchEngine:
                 status = await self._status(batch)
                 if status is None:
                     continue
-                status, results = await self._results(status, whole=batch.age_s < _MAX_UNREADABLE_S)
+                status, results = await self._results(status)
             except ProviderError as problem:
                 failure = self._add_remark(problem)
                 if problem.fatal or problem.reason == "malformed_body":
@@ -330,26 +270,24 @@ class BatchEngine:
             await self._save_outcomes(batch, status, results)
             if self._settings.batch.delete_results:
                 try:
-                    await self._job.batches.delete(status)
+                    await self._batches.delete(status)
                 except ProviderError as problem:
                     self._remarks.append(f"{batch.batch_id} could not be deleted: {self._redact(str(problem))}")
                 else:
-                    self._journal.deleted(batch)
+                    self._journal.note(batch.number, "deleted")
 
     async def _status(self, batch: Batch) -> BatchStatus | None:
         """Return the status of a batch that has ended. Return None while it is in progress."""
-        batch_id, batches = batch.batch_id or "", self._job.batches
+        batch_id, batches = batch.batch_id or "", self._batches
         try:
             status = await batches.status(batch_id)
         except ProviderError as problem:
-            unreadable = problem.reason == "malformed_body"  # for example the page of a proxy
-            if unreadable and batch.age_s < _MAX_UNREADABLE_S:
+            if problem.reason == "malformed_body":  # example: the page of a proxy
                 self._add_remark(problem)
                 return None
-            if not unreadable and problem.status not in DELETED_STATUSES:
+            if problem.status not in DELETED_STATUSES:
                 raise
-            state = "unreadable" if unreadable else "gone"
-            return BatchStatus(batch_id=batch_id, state=state, ended=True, done=0, unanswered=lost())
+            return BatchStatus(batch_id=batch_id, state="gone", ended=True, done=0, unanswered=lost())
         if status.ended:
             return status
         if batch.age_s < (batches.limits.hours + 1) * 3600:
@@ -358,8 +296,8 @@ class BatchEngine:
             await batches.cancel(batch_id)
         return BatchStatus(batch_id=batch_id, state=f"overdue {status.state}", ended=True, done=0, unanswered=lost())
 
-    async def _results(self, status: BatchStatus, *, whole: bool) -> tuple[BatchStatus, Results]:
-        """Read the results, with retries if they are incomplete; raise ProviderError.
+    async def _results(self, status: BatchStatus) -> tuple[BatchStatus, Results]:
+        """Read the results, again if they are incomplete; raise ProviderError.
 
         If the vendor no longer has the results, return a status for lost calls and no results.
         """
@@ -368,7 +306,7 @@ class BatchEngine:
             return status, {}
         for attempt in range(1, retry.attempts + 1):
             try:
-                results = await self._job.batches.results(status, whole=whole)
+                results = await self._batches.results(status)
             except ProviderError as problem:
                 if problem.status in DELETED_STATUSES:
                     return replace(status, state="results gone", unanswered=lost()), {}
@@ -387,7 +325,7 @@ class BatchEngine:
             attempt = batch.attempts[call]
             if call not in self._todo:
                 continue  # saved by a process that was killed before its `collected` line
-            if self._job.failed.get(call, 0) >= attempt:  # likewise a failure
+            if self._run.failed.get(call, 0) >= attempt:  # likewise a failure
                 self._budget.settle(self._worst_case(call).usd, 0.0)
                 continue
             outcome = results.get(custom_id, status.unanswered)
@@ -402,37 +340,38 @@ class BatchEngine:
                     continue
                 failed += 1
                 replicate = Replicate(call=call, error=outcome.failure(self._redact), attempts=attempt)
-                await self._finish_call(replicate, call_cost(self._job.run.model, self._job.price, replicate))
+                await self._finish_call(replicate, call_cost(self._model, self._run.price, replicate))
             else:
                 answered += 1
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
-                cost = budget_cost(self._job.run.model, self._job.price, outcome)
+                cost = budget_cost(self._model, self._run.price, outcome)
                 self._budget.settle(worst_case, worst_case if cost is None else cost)
-                answered_at = answer_cost(self._job.run.model, self._job.price, outcome)
-                outcome = output_of(outcome, self._job.request_for(call), self._job.run.model)
+                answered_at = answer_cost(self._model, self._run.price, outcome)
+                outcome = output_of(outcome, self._request_for(call), self._model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
                 await self._finish_call(replicate, answered_at)
-        self._journal.collected(batch, status.state, answered=answered, failed=failed, resent=resent)
+        state = _printable(status.state)
+        self._journal.note(batch.number, "collected", state=state, answered=answered, failed=failed, again=resent)
 
     async def _finish_call(self, replicate: Replicate, cost_usd: float | None) -> None:
         self._todo.discard(replicate.call)
         self._progress.note(replicate, cost_usd)
-        busy = self._on_outcome(replicate)
+        busy = self._run.keep(replicate)
         if busy is not None:
             await asyncio.wait([asyncio.wrap_future(busy)])
 
     async def _submit_calls(self) -> None:
         """Create batches of the calls that are in no batch, within the budget and the vendor's limits."""
         unsent = self._todo - self._pending_calls()
-        queue = deque(call for call in self._job.calls if call in unsent)
+        queue = deque(call for call in self._run.schedule if call in unsent)
         while queue and not (self.halted or self._refusal or self._stop.requested):
             requests, calls = await self._next_requests(queue)
             if not calls:
                 return
-            batch = self._journal.intend(self._job.run.manifest.run_id, calls)
+            batch = self._journal.intend(self._run.run.manifest.run_id, calls)
             try:
-                batch_id = await self._job.batches.create(batch.name, requests)
+                batch_id = await self._batches.create(batch.name, requests)
             except ProviderError as problem:
                 failure = self._add_remark(problem)
                 self._uncreated += 1
@@ -440,23 +379,21 @@ class BatchEngine:
                     self._refusal = failure if self._uncreated >= self._settings.retry.attempts else None
                     return  # it may have been created; the next poll looks it up
                 self._release(batch)
-                self._journal.absent(batch, failure.message)
+                self._journal.note(batch.number, "absent", reason=_printable(failure.message))
                 self._refusal = None if problem.retryable else failure
                 return
             self._uncreated = 0
-            self._journal.submitted(batch, batch_id)
+            self._journal.note(batch.number, "submitted", id=batch_id)
 
     async def _next_requests(self, queue: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
-        """Remove the calls of the next batch from `queue`. Return no calls if submitted batches must end first."""
-        batches, requests, calls = self._job.batches, dict[str, Request](), dict[str, Call]()
+        """Take the calls of the next batch from `queue`. Return none if submitted batches must end first."""
+        batches, requests, calls = self._batches, dict[str, Request](), dict[str, Call]()
         size, pending = 0, self._pending_calls()
-        queued = (
-            sum(self._worst_case(call).tokens for call in pending) if self._job.run.model.limits.queued_tokens else 0
-        )
+        queued = sum(self._worst_case(call).tokens for call in pending) if self._model.limits.queued_tokens else 0
         while queue and len(calls) < min(batches.limits.requests, _MAX_REQUESTS):
-            request = self._job.request_for(queue[0])
+            request = self._request_for(queue[0])
             worst_case = self._worst_case(queue[0], request)
-            custom_id = self._journal.custom_id(self._job.run.manifest.run_id, self._positions[queue[0]])
+            custom_id = self._journal.custom_id(self._run.run.manifest.run_id, self._positions[queue[0]])
             request_size = await self._size(custom_id, request)
             if isinstance(request_size, Failure):
                 await self._finish_call(Replicate(call=queue.popleft(), error=request_size, latency_s=None), 0.0)
@@ -464,9 +401,7 @@ class BatchEngine:
             size += request_size
             queued += worst_case.tokens
             is_full = size > batches.limits.request_bytes * _SHARE_OF_BYTES
-            if (calls and is_full) or (
-                (calls or pending) and queued > (self._job.run.model.limits.queued_tokens or queued)
-            ):
+            if (calls and is_full) or ((calls or pending) and queued > (self._model.limits.queued_tokens or queued)):
                 break
             if not await self._reserve(request, worst_case, can_wait=not (calls or pending)):
                 break
@@ -474,14 +409,14 @@ class BatchEngine:
         return requests, calls
 
     async def _size(self, custom_id: str, request: Request) -> int | Failure:
-        """Return the size of a request in a batch, in bytes, or the failure that excludes it."""
+        """Return the bytes of a request in a batch, or the failure of a request that cannot be sent."""
         try:
-            size = self._job.batches.size(custom_id, request)
+            size = self._batches.size(custom_id, request)
             if request.files:
                 await asyncio.to_thread(refuse_changed, request)
         except ProviderError as problem:
             return problem.failure(self._redact)
-        max_bytes = int(self._job.batches.limits.request_bytes * _SHARE_OF_BYTES)
+        max_bytes = int(self._batches.limits.request_bytes * _SHARE_OF_BYTES)
         if size > max_bytes and request.files:
             message = f"the request has {size:,} bytes, more than a batch allows ({max_bytes:,}); run without --batch"
             return Failure(kind="not_run", reason="request_too_large", message=message)
@@ -500,16 +435,17 @@ class BatchEngine:
             return False
         return is_reserved
 
+    def _request_for(self, call: Call) -> Request:
+        return replace(self._run.request_for(call), cache=prompt_of(call) in self._cached)
+
     def _worst_case(self, call: Call, request: Request | None = None) -> WorstCase:
-        request = request or self._job.request_for(call)
-        return WorstCase.of(request, self._job.price, batch=True)
+        request = request or self._request_for(call)
+        return WorstCase.of(request, self._run.price, batch=True)
 
     def _pending_calls(self) -> set[Call]:
-        """Return the calls in batches that the vendor has or may have."""
         return {call for batch in self._journal.open for call in batch.calls.values()}
 
     def _release(self, batch: Batch) -> None:
-        """Release the reserved cost of calls that were not made."""
         for call in batch.calls.values():
             self._budget.settle(self._worst_case(call).usd, 0.0)
 
@@ -518,7 +454,7 @@ class BatchEngine:
 
     def _add_remark(self, problem: ProviderError) -> Failure:
         failure = problem.failure(self._redact)
-        self._remarks.append(f"{failure.reason}: {failure.message}")
+        self._remarks.append(str(failure))
         return failure
 
     def _state(self) -> str:

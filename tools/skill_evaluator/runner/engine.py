@@ -1,288 +1,39 @@
-"""Make the scheduled calls of one model: workers under limits, one retry policy, one outcome per call.
-
-`Gate` and `Pace` limit one model: calls in flight (fewer if the API is overloaded), requests and tokens per minute.
-`Budget` is shared by all models of an invocation; the worst case of a call is reserved before it is made. If the
-vendor caches prompts, the replicates of a case are called one after another: the first call fills the cache and the
-others read it. Outcomes are passed to `on_outcome` as they arrive; `Progress` counts them.
-"""
+"""Make the scheduled calls of one model: workers under limits, one retry policy, one outcome per call."""
 
 import asyncio
-import math
-import random
 import time
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from statistics import fmean
-from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from skill_evaluator.library.config import Limits, Model, Price, Retry, Settings
+from skill_evaluator.errors import RunError
+from skill_evaluator.files import try_lock
+from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers.base import (
     Completion,
     Failure,
     Provider,
     ProviderError,
+    ProviderKind,
     Request,
     call_once,
     within_limits,
 )
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.providers.structured import output_of
-from skill_evaluator.records.summaries import InFlight
-from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost
-from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, limits_under, max_input_tokens
+from skill_evaluator.records.summaries import Server
+from skill_evaluator.runner.journal import MANIFEST, Journal, Run, check_same_inputs, create_run, outcomes
+from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
+from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost, price_of
+from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, max_input_tokens, schedule_calls
+from skill_evaluator.stats import by_key
 
-Sleep = Callable[[float], Awaitable[object]]  # returns true if the sleeper was woken early
-_MAX_LATENCY_RATIO = 1.6  # twice as many calls in flight then give at least 1/4 more outputs per second
-_ROUNDS_BEFORE_GROWTH = 8  # rounds after a setback
-_CUT_INTERVAL_S = 1.0  # seconds; complaints within one round trip count as one
-
-
-def limits_of(
-    models: Sequence[Model], settings: Settings, shards: int = 1, planned: Mapping[str, Limits] = MappingProxyType({})
-) -> dict[str, Limits]:
-    """Return the limits of models called concurrently, by id: each model's own, under its provider's ceiling.
-
-    A plan assigns each job its share. Without a plan the `shards` of a run share equally.
-    """
-    of_provider = Counter(model.provider for model in models)
-    limits = {
-        model.id: limits_under(model.limits, settings.ceilings.get(model.provider), of_provider[model.provider])
-        for model in models
-    }
-    return {
-        name: limits_under(limit, planned[name]) if name in planned else limits_under(limit, limit, shards)
-        for name, limit in limits.items()
-    }
-
-
-class Gate:
-    """The limit of calls in flight: halved if the API is overloaded, raised by one per full round of successes.
-
-    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6. It may start at
-    `first`, which doubles while latency hardly grows. A `fixed` limit never changes; a pause that the API demands is
-    always kept.
-    """
-
-    def __init__(
-        self, max_limit: int, sleep: Sleep = asyncio.sleep, *, first: int | None = None, fixed: bool = False
-    ) -> None:
-        self._sleep = sleep
-        self._max_limit = max_limit
-        self._limit = float(first or max_limit)
-        self._grows = self._limit < max_limit
-        self._fixed = fixed
-        self._active = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._closed_until = 0.0
-        self._last_cut = -_CUT_INTERVAL_S
-        self._taken_s: list[float] = []  # latencies since the limit changed
-        self._before_s: float | None = None  # mean latency at half the limit
-        self._rounds_left = 0  # rounds until the next attempt to grow
-        self._limits_seen = [self.limit, self.limit]
-        self._seconds = 0.0  # total time of all calls in flight
-        self._begun = self._at = time.monotonic()
-
-    @property
-    def limit(self) -> int:
-        """The number of concurrent calls allowed now."""
-        return int(self._limit)
-
-    @property
-    def used(self) -> InFlight:
-        """The lowest and highest limit, and the mean number of calls in flight."""
-        lowest, highest = self._limits_seen
-        return InFlight(least=lowest, mean=round(self._seconds / max(self._at - self._begun, 1e-9), 1), most=highest)
-
-    async def enter(self) -> None:
-        """Wait for a free place, and for the end of a pause demanded by the API."""
-        while self._active >= int(self._limit):
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            await turn
-        self._count(1)
-        while (pause := self._closed_until - time.monotonic()) > 0:
-            if await self._sleep(pause):
-                return
-
-    def leave(self) -> None:
-        """Release the place."""
-        self._count(-1)
-        self._wake()
-
-    def succeeded(self, latency_s: float = 0.0) -> None:
-        """Raise the limit slightly after a successful call, or double it per round while latency does not grow."""
-        if self._grows:
-            self._taken_s.append(latency_s)
-            if len(self._taken_s) >= 2 * self.limit:  # the first half started under the lower limit
-                self._end_round(fmean(self._taken_s[self.limit :]))
-        elif self._limit < self._max_limit:
-            self._change(min(float(self._max_limit), self._limit + 1 / self._limit))
-
-    def throttled(self, pause_s: float) -> None:
-        """Halve the limit after a complaint of the API, and start no call before the pause is over."""
-        now = time.monotonic()
-        self._closed_until = max(self._closed_until, now + pause_s)
-        if now - self._last_cut >= _CUT_INTERVAL_S and not self._fixed:
-            self._last_cut, self._grows = now, False
-            self._change(max(1.0, self._limit / 2))
-
-    def _end_round(self, taken_s: float) -> None:
-        if self._rounds_left:
-            self._rounds_left -= 1
-            self._taken_s = []
-        elif self._before_s is not None and taken_s > _MAX_LATENCY_RATIO * self._before_s:  # calls queue at the server
-            self._before_s, self._rounds_left = None, _ROUNDS_BEFORE_GROWTH
-            self._change(self._limit / 2)
-        else:
-            self._before_s = taken_s
-            self._change(min(float(self._max_limit), self._limit * 2))
-            self._grows = self._limit < self._max_limit
-
-    def _change(self, limit: float) -> None:
-        self._limit, self._taken_s = limit, []
-        self._limits_seen = [min(self._limits_seen[0], self.limit), max(self._limits_seen[1], self.limit)]
-        self._wake()
-
-    def _count(self, change: int) -> None:
-        now = time.monotonic()
-        self._begun = self._begun if self._seconds or self._active else now
-        self._seconds += self._active * (now - self._at) if self._active else 0.0
-        self._at = now
-        self._active += change
-
-    def _wake(self) -> None:
-        free = int(self._limit) - self._active
-        while free > 0 and self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                free -= 1
-
-
-class Bucket:
-    """A token bucket of `per_minute` units, requests or tokens, with even refill."""
-
-    def __init__(self, per_minute: int, sleep: Sleep = asyncio.sleep) -> None:
-        self._sleep = sleep
-        self._rate = per_minute / 60.0
-        self._capacity = max(1.0, per_minute / 60.0)
-        self._level = self._capacity
-        self._at = time.monotonic()
-
-    async def take(self, units: float) -> None:
-        """Wait until the units are available; one request larger than the bucket goes into debt."""
-        now = time.monotonic()
-        self._level = min(self._capacity, self._level + (now - self._at) * self._rate) - units
-        self._at = now
-        if self._level < 0:
-            await self._sleep(-self._level / self._rate)
-
-
-class Pace:
-    """The rate limits of one model: requests and tokens per minute."""
-
-    def __init__(self, limits: Limits, sleep: Sleep = asyncio.sleep) -> None:
-        self._requests = Bucket(limits.requests_per_minute, sleep) if limits.requests_per_minute else None
-        self._tokens = Bucket(limits.tokens_per_minute, sleep) if limits.tokens_per_minute else None
-
-    async def wait(self, tokens: int) -> None:
-        """Wait until a request with this number of tokens may be sent."""
-        if self._requests is not None:
-            await self._requests.take(1)
-        if self._tokens is not None:
-            await self._tokens.take(tokens)
-
-
-def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -> float:
-    """Return the seconds before attempt `attempt + 1`: the server's retry-after (capped), else jittered back-off.
-
-    Equal jitter, https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/.
-    """
-    if retry_after_s is not None:
-        return min(retry_after_s, retry.max_retry_after_s)
-    wait: float = min(retry.max_wait_s, retry.first_wait_s * 2 ** (attempt - 1))
-    return wait * random.uniform(0.5, 1.0)  # noqa: S311 (spreads load; no secret)
-
-
-class Budget:
-    """The budget of all calls together. `reserve` before an attempt, `settle` after it. None is unlimited.
-
-    An attempt starts only while the spent and reserved amounts, including its own worst case, are within the cap. The
-    spent amount never falls. So the cap is exceeded only if servers bill more than the worst case of running attempts,
-    and then no further attempt starts. An invalid cost (negative, infinite, NaN) counts as the worst case.
-    """
-
-    def __init__(self, max_cost_usd: float | None = None, max_calls: int | None = None) -> None:
-        self._max_cost = max_cost_usd
-        self._calls_left = max_calls
-        self._spent = 0.0
-        self._reserved = 0.0
-        self.begin()
-
-    def begin(self) -> None:
-        """Bind the budget to the running event loop; a budget may serve several loops in sequence."""
-        self._settled = asyncio.Event()
-
-    def anew(self, spent_usd: float) -> "Budget":
-        """Return a budget with the same cap and remaining calls, of which `spent_usd` is spent."""
-        budget = Budget(self._max_cost, self._calls_left)
-        budget.count_earlier(spent_usd)
-        return budget
-
-    def count_earlier(self, cost_usd: float) -> None:
-        """Count what a resumed run spent before; the cap applies to the whole run."""
-        self._spent += cost_usd
-
-    def take_call(self) -> bool:
-        """Count one call against the limit of calls; return whether one was left."""
-        if self._calls_left == 0:
-            return False
-        if self._calls_left is not None:
-            self._calls_left -= 1
-        return True
-
-    @property
-    def left_usd(self) -> float:
-        """The amount that is neither spent nor reserved; infinite without a cap."""
-        return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)
-
-    async def reserve(self, upper_bound_usd: float) -> bool:
-        """Reserve the maximum cost of an attempt.
-
-        If it does not fit, wait for calls in flight, which may cost less than reserved. Return False if it still does
-        not fit when none is left.
-        """
-        while not self.reserve_now(upper_bound_usd):
-            if self._reserved == 0.0:
-                return False
-            self._settled.clear()
-            await self._settled.wait()
-        return True
-
-    def reserve_now(self, upper_bound_usd: float, *, begun: bool = False) -> bool:
-        """Reserve the maximum cost of an attempt if it fits or has `begun`; return whether it was reserved."""
-        if self._max_cost is None:
-            return True
-        fits = self._spent + self._reserved + upper_bound_usd <= self._max_cost
-        if fits or begun:
-            self._reserved += upper_bound_usd
-        return fits or begun
-
-    def settle(self, upper_bound_usd: float, cost_usd: float) -> None:
-        """Replace a reservation by the attempt's cost, or by its upper bound if the cost is invalid."""
-        if self._max_cost is None:
-            return
-        self._reserved = max(0.0, self._reserved - upper_bound_usd)
-        if self._reserved < 1e-12:  # a rounding error would make `reserve` wait for ever
-            self._reserved = 0.0
-        self._spent += cost_usd if 0 <= cost_usd < math.inf else upper_bound_usd
-        self._settled.set()
-
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 Prompt = tuple[int, str]
 """Arm and case: all replicates are sent the same text."""
@@ -296,27 +47,26 @@ def prompt_of(call: Call) -> Prompt:
 def cached_prompts(
     calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
 ) -> frozenset[Prompt]:
-    """Return the prompts with at least two calls that are estimated to be long enough for the vendor's cache."""
+    """Return the prompts with at least two calls that are long enough for the vendor's cache, by an estimate."""
     if cache_floor is None:
         return frozenset()
-    times = Counter(map(prompt_of, calls))
-    first = {prompt_of(call): call for call in reversed(calls)}
-    repeated = (prompt for prompt, count in times.items() if count > 1)
-    return frozenset(prompt for prompt in repeated if estimate_input_tokens(request_for(first[prompt])) >= cache_floor)
+    calls_by_prompt = by_key((prompt_of(call), call) for call in calls)
+    return frozenset(
+        prompt
+        for prompt, repeated in calls_by_prompt.items()
+        if len(repeated) > 1 and estimate_input_tokens(request_for(repeated[0])) >= cache_floor
+    )
 
 
 def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[list[Call]]:
-    """Group the calls of each cached prompt at its first call. Other calls stay single."""
-    sequences: dict[Hashable, list[Call]] = {}
-    for call in calls:
-        prompt = prompt_of(call)
-        sequences.setdefault(prompt if prompt in cached else call, []).append(call)
-    return list(sequences.values())
+    """Group the calls of each cached prompt at its first call. Every other call is a group of its own."""
+    keyed = ((prompt_of(call) if prompt_of(call) in cached else (call.arm, call), call) for call in calls)
+    return list(by_key(keyed).values())
 
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """Calls and tokens so far; `answered_before` counts outputs in the journal of a resumed run."""
+    """The calls and tokens so far; `answered_before` counts the outputs of earlier attempts at the run."""
 
     model_id: str
     planned: int
@@ -331,7 +81,7 @@ class Progress:
     waiting: dict[str, str] = field(default_factory=dict)  # calls pending at the vendor, by run id
 
     def note(self, replicate: Replicate, cost_usd: float | None) -> None:
-        """Count one outcome; a cost of None (unknown) makes the sum unknown."""
+        """Count one outcome; a cost of None (unknown) makes `cost_usd` None."""
         self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
         if replicate.completion is None:
             self.failed += 1
@@ -348,10 +98,9 @@ class Progress:
     @property
     def seconds_left(self) -> float | None:
         """The estimated remaining time in seconds, or None before the first outcome."""
-        finished = self.answered + self.failed
-        if not finished:
-            return None
-        return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
+        if finished := self.answered + self.failed:
+            return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
+        return None
 
 
 # Receives an outcome. If it returns a future, the next call waits for it, which bounds the backlog of scoring.
@@ -363,7 +112,7 @@ _MAX_FIRST_REJECTIONS = 5  # bad requests before any success; then the settings 
 
 
 class Stop:
-    """A request from outside (Ctrl-C) to start no further calls; calls in flight are awaited."""
+    """A request to start no further calls (Ctrl-C); calls in flight are awaited."""
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
@@ -385,11 +134,111 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelJob:
-    """The data for making one model's calls.
+class Questions:
+    """The request of each call, and the receiver of the outcomes.
 
-    `cache_floor`: tokens of the shortest prompt that the vendor caches. `answered_before`: the model has a record.
-    `concurrency`: the maximum number of calls in flight; `first_in_flight`: the initial number if it is lower.
+    `on_outcome` receives every outcome once, those of earlier attempts at a run included. `recorded` has the ids of
+    runs whose model has a record with the same settings.
+    """
+
+    request_for: Callable[[Run, Call], Request]
+    on_outcome: Callable[[Run, Replicate], Future[Any] | None] = lambda _run, _replicate: None
+    recorded: Container[str] = ()
+
+
+class RunningRun:
+    """A run in progress: its journal, its remaining calls, and the outcomes of earlier attempts."""
+
+    def __init__(self, run: Run, questions: Questions, kind: ProviderKind) -> None:
+        self.run = run
+        self.questions = questions
+        self.kind = kind
+        self.price = price_of(run.model, kind)
+        self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
+        self.fingerprints: Counter[str] = Counter()
+        self.done: frozenset[Call] = frozenset()
+        self.unmade = len(self.schedule)
+        self.failed: dict[Call, int] = {}
+        self._errors: dict[Call, Replicate] = {}
+        self._held: FileLock | None = None
+        self._journal: Journal | None = None
+
+    def resume(self, budget: Budget) -> None:
+        """Read the outcomes of earlier attempts, if any. Raise RunError if another process executes the run."""
+        run = self.run
+        if run.folder.exists():
+            self._hold()
+            check_same_inputs(run.folder, run.manifest)
+        journal = outcomes(run.folder)
+        earlier = [call for call in self.schedule if call in journal]
+        for call in earlier:
+            replicate = replace(journal[call], call=call)  # shares the schedule's object to save memory
+            if replicate.completion is None:
+                self._errors[call] = replicate
+            else:
+                cost = budget_cost(run.model, self.price, replicate.completion)
+                if cost is None:  # unknown, so the worst case counts
+                    batch = run.manifest.transport == "batch"
+                    cost = WorstCase.of(self.request_for(call), self.price, batch=batch).usd
+                budget.count_earlier(cost)
+                self.fingerprints[replicate.completion.fingerprint or ""] += 1
+                self.questions.on_outcome(run, replicate)
+        self.done = frozenset(call for call in earlier if call not in self._errors)
+        self.unmade = len(self.schedule) - len(self.done)
+        self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
+
+    def request_for(self, call: Call) -> Request:
+        """Return the request of a call with the maximum tokens of its files, by tool call if the provider has tools."""
+        request, model = self.questions.request_for(self.run, call), self.run.model
+        file_tokens = sum(self.kind.file_tokens(model, file).upper_bound for file in request.files)
+        by_tool_call = request.by_tool_call and self.kind.tools
+        return replace(request, file_tokens=file_tokens, by_tool_call=by_tool_call)
+
+    def begin(self, server: Server | None) -> None:
+        """Write the run to disk. Call this only after all providers are open."""
+        if not (self.run.folder / MANIFEST).exists():
+            create_run(self.run.folder, self.run.manifest.model_copy(update={"server": server}))
+        if self._held is None:
+            self._hold()
+        self._journal = Journal(self.run.folder)
+
+    def keep(self, replicate: Replicate) -> Future[Any] | None:
+        """Append an outcome to the journal, then pass it to `on_outcome`."""
+        if self._journal is None:
+            raise RuntimeError("outcome of a run that was not started")
+        self._journal.append(replicate)
+        self._errors.pop(replicate.call, None)
+        self.unmade -= 1
+        if replicate.completion is not None:
+            self.fingerprints[replicate.completion.fingerprint or ""] += 1
+        return self.questions.on_outcome(self.run, replicate)
+
+    def finish(self) -> None:
+        """Close the journal. Errors of earlier attempts become the outcomes of calls that were not repeated."""
+        if self._journal is not None:
+            self._journal.close()
+        self.release()
+        for replicate in self._errors.values():
+            self.questions.on_outcome(self.run, replicate)
+
+    def release(self) -> None:
+        """Release the lock, so that other processes can execute the run."""
+        if self._held is not None:
+            self._held.release()
+
+    def _hold(self) -> None:
+        self._held = try_lock(self.run.folder / ".lock")
+        if self._held is None:
+            raise RunError(f"{self.run.folder} is being executed by another process")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelJob:
+    """The calls of one model and what is needed to make them.
+
+    `cache_floor` has the tokens of the shortest prompt that the vendor caches, None without a cache. `answered_before`
+    is true if the model has a record. `concurrency` is the maximum of calls in flight, `first_in_flight` a lower
+    initial one.
     """
 
     model: Model
@@ -406,20 +255,20 @@ class ModelJob:
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """The worst case of one attempt in tokens and USD, which the budget reserves."""
+    """The maximum of one attempt in tokens and in USD, which the budget reserves. `usd` is 0 without a price."""
 
     tokens: int
     usd: float
 
     @classmethod
     def of(cls, request: Request, price: Price | None, *, batch: bool = False) -> "WorstCase":
-        """Return the worst case of a request."""
+        """Return the maximum of a request."""
         input_tokens = max_input_tokens(request)
         usd = max_call_cost(price, input_tokens, request.max_output_tokens, batch=batch)
         return cls(input_tokens + request.max_output_tokens, usd or 0.0)
 
     def refusal(self, request: Request, left_usd: float) -> Failure:
-        """Return the failure of a call that the budget cannot cover."""
+        """Return the failure of a call that does not fit into the `left_usd` of the budget."""
         message = (
             f"a call of case '{request.case_id}' can cost ${self.usd:.4f} "
             f"({self.tokens - request.max_output_tokens:,} tokens in, {request.max_output_tokens:,} out by "
@@ -429,7 +278,7 @@ class WorstCase:
 
 
 class Engine:
-    """One model's workers. `halted` is afterwards the reason why calls were not made, or None if all were made."""
+    """The workers of one model. After `run`, `halted` is the reason why calls were not made, or None."""
 
     def __init__(self, job: ModelJob, progress: Progress, on_outcome: OnOutcome) -> None:
         self._job = job
@@ -478,13 +327,12 @@ class Engine:
                     await asyncio.wait([asyncio.wrap_future(scoring)])
 
     def _ended(self) -> bool:
-        """Return whether started calls must not make further attempts."""
         if self._stop.requested and self.halted is None:
             self.halted = STOPPED
         return self._stop.requested or self._hopeless.is_set()
 
     async def _make(self, call: Call) -> Replicate | None:
-        """Make one call with its retries. Return None if the model was stopped before."""
+        """Make one call with its retries. Return None if the model was halted before the call."""
         request, prompt = self._job.request_for(call), prompt_of(call)
         if prompt in self._cached:
             request = replace(request, cache=True)
@@ -513,16 +361,12 @@ class Engine:
             completion, latency_s = answer
             self.gate.succeeded(latency_s)
             self._succeeded = True
-            return Replicate(
-                call=call,
-                completion=completion.redacted(self._redact),
-                latency_s=latency_s,
-                attempts=attempt,
-            )
+            completion = completion.redacted(self._redact)
+            return Replicate(call=call, completion=completion, latency_s=latency_s, attempts=attempt)
         raise AssertionError("unreachable: the last attempt returns")
 
     async def _attempt(self, request: Request, worst_case: WorstCase) -> tuple[Completion, float] | None:
-        """Make and time one attempt under gate, pace and budget. Return None if the budget or a halt forbids it."""
+        """Make one attempt under all limits. Return the output and its latency in s, or None if it must not be made."""
         await self.gate.enter()
         try:
             if self._ended():
@@ -563,7 +407,7 @@ class Engine:
         return bool(woken)
 
     def _halt_if_hopeless(self, problem: ProviderError, *, is_unreachable: bool) -> None:
-        """Halt if no call can succeed: the server is unreachable, the key is wrong, or all first calls are rejected."""
+        """Halt if the server is unreachable, the key is wrong, or all first calls are rejected."""
         self._rejected += problem.rejected
         if problem.fatal or is_unreachable or (self._rejected >= _MAX_FIRST_REJECTIONS and not self._succeeded):
             self.halted = self.halted or problem.failure(self._redact)

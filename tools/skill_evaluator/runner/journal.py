@@ -1,6 +1,6 @@
 """A run and its folder: its plan (`manifest.json`), and the outcome of each call (`replicates.jsonl`).
 
-An outcome is written before it is scored. A run is resumed only if everything that determines its outputs is unchanged.
+A run is resumed only if everything that determines its outputs is unchanged.
 """
 
 import datetime
@@ -18,8 +18,8 @@ from skill_evaluator import __version__
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, RunError, StorageError
 from skill_evaluator.files import (
+    FrozenModel,
     LinesWriter,
-    StrictModel,
     first_problem,
     json_text,
     read_json,
@@ -67,26 +67,38 @@ Role = Literal["baseline", "again"]
 Transport = Literal["direct", "batch"]  # single calls, or batches (see batches.jsonl)
 
 
-class Manifest(StrictModel):
-    """The plan of one run: each case in `cases` is called `replicates` times.
+class RunPlan(FrozenModel):
+    """The planned calls of a model, or of a shard of its cases: each case is called `replicates` times.
 
-    `digests` are of everything that affects the outputs, `inputs` the inputs that the version uses. `not_applicable`
-    has the component's cases that are not called, with reasons. In a run of an `audit`, cases are
-    `<benchmark>/<scenario>/<case>`; in a judge run (`judging`), they are the judge's questions. `beside` is the id of
-    the interleaved run. A run of a recorded version has a `role`, the interleaved `baseline` or a rerun (`again`), and
-    the commit of its prompt in `prompt_commit`. A `draft` has no leaderboard row and is never a baseline. `server` and
-    `in_flight` are set during the run.
+    `cases` has the digest of each case by id, `digests` the digests of prompt, schema, scenario and model settings, and
+    `not_applicable` the reasons why the other cases of the component are not called, by case id. `inputs` are the
+    inputs that the prompt uses.
     """
 
-    run_id: RunId
-    created: Timestamp
     skill: ComponentName
     skill_version: VersionText
     model_id: ModelId
     provider: Label
+    shard: ShardText | None = None
     replicates: ReplicateCount
     seed: int
-    shard: ShardText | None = None
+    cases: dict[CaseId, Digest]
+    inputs: UsedInputs = (DOCUMENT,)
+    not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
+    digests: dict[str, Digest]
+
+
+class Manifest(RunPlan):
+    """The plan of one run, as its folder has it.
+
+    `beside` is the id of the interleaved run. A run of a recorded version has a `role`, the interleaved `baseline` or a
+    rerun (`again`), and the commit of its prompt in `prompt_commit`. In a run of an `audit`, cases are
+    `<benchmark>/<scenario>/<case>`; in a judge run (`judging`), they are the judge's questions. A `draft` has no
+    leaderboard row and is never a baseline. `server` and `in_flight` are set during the run.
+    """
+
+    run_id: RunId
+    created: Timestamp
     selection: tuple[str, ...] = ()
     scenario: Label | None = None
     beside: RunId | None = None
@@ -94,10 +106,6 @@ class Manifest(StrictModel):
     prompt_commit: Commit | None = None
     audit: RunId | None = None
     judging: RunId | None = None
-    cases: dict[CaseId, Digest]
-    inputs: UsedInputs = (DOCUMENT,)
-    not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
-    digests: dict[str, Digest]
     evaluator_version: Label
     draft: bool = False
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
@@ -111,7 +119,7 @@ class Manifest(StrictModel):
 
     @property
     def whole(self) -> bool:
-        """Whether the run covers all cases of the component; only then does it measure the component."""
+        """Whether the run covers all cases of the component, so that its record measures the component."""
         return self.shard is None and not self.selection
 
     @property
@@ -127,15 +135,12 @@ class Manifest(StrictModel):
         return has_equal_keys and not any(run.draft or run.reruns_failing for run in (self, manifest))
 
     def has_same_plan(self, manifest: "Manifest") -> bool:
-        """Return whether both manifests plan the same calls with the same settings. Seeds may differ."""
+        """Return whether both runs make the same calls with the same settings. Seeds may differ."""
         has_equal_keys = all(getattr(self, name) == getattr(manifest, name) for name in _PLAN_KEYS)
         return has_equal_keys and self.has_same_inputs(manifest) and (self.beside is None) == (manifest.beside is None)
 
     def is_part_of(self, manifest: "Manifest") -> bool:
-        """Return whether another run of the same version includes all calls of this one.
-
-        Return False for batches and interleaved runs.
-        """
+        """Return whether the other run has all calls of this one. Return False for batches and interleaved runs."""
         is_plain = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, manifest))
         has_equal_version = (self.skill_version, self.shard) == (
             manifest.skill_version,
@@ -149,7 +154,7 @@ class Manifest(StrictModel):
         return call.case_id in self.cases and 0 <= call.replicate < self.replicates
 
     def differences(self, manifest: "Manifest") -> list[str]:
-        """List the inputs that differ between two manifests."""
+        """List the names of the inputs that differ: digests and cases."""
         changed = [name for name in self.digests if self.digests[name] != manifest.digests.get(name)]
         for case_id in sorted(self.cases.keys() | manifest.cases.keys()):
             if self.cases.get(case_id) != manifest.cases.get(case_id):
@@ -163,7 +168,7 @@ def create_run(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a run folder; raise RunError if it is unreadable."""
+    """Read the manifest of a run folder. Raise RunError if it is missing or invalid."""
     path = folder / MANIFEST
     if not path.exists():
         raise RunError(f"{folder} is not a run folder: it has no {MANIFEST}")
@@ -182,7 +187,7 @@ def check_same_inputs(folder: Path, planned: Manifest) -> None:
 
 
 def read_component_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a component's run; raise RunError if the run belongs to an audit or is a judge run."""
+    """Read the manifest of a component's run. Raise RunError if the run belongs to an audit or a judge."""
     manifest = read_manifest(folder)
     if manifest.audit or manifest.judging:
         owner = f"audit {manifest.audit}; see `audit report`" if manifest.audit else f"judge run {manifest.judging}"
@@ -191,7 +196,7 @@ def read_component_manifest(folder: Path) -> Manifest:
 
 
 def find_run(run: str, components: Path) -> Path:
-    """Find a run folder by its path, or by its id in the results of any component; raise RunError."""
+    """Find a run folder by its path, or by its id in the results of any component. Raise RunError."""
     if Path(run).exists():
         return Path(run)  # reading it reports missing files
     folders = {path.parent.name: path.parent for path in components.glob(f"*/evals/results/*/{MANIFEST}")}
@@ -206,14 +211,14 @@ def find_run(run: str, components: Path) -> Path:
 
 
 def answers_in(results_dir: Path) -> dict[str, str]:
-    """Return the ids of the runs with outputs in a component's results."""
+    """Return the ids of the runs with outputs in a results folder, each also as its own value."""
     return {path.parent.name: path.parent.name for path in results_dir.glob(f"*/{ANSWERS}")}
 
 
 def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Manifest]]:
-    """Find a component's runs by `--run ID`: a path, a run id, or an invocation (the common prefix of run ids).
+    """Find the folders and manifests of a component's runs by path, run id or invocation (a prefix of run ids).
 
-    `latest` selects the newest invocation with an unfinished run. Raise RunError if no run matches.
+    The name `latest` is the newest invocation with an unfinished run. Raise RunError if no run matches.
     """
     if Path(name, MANIFEST).is_file():
         return [(Path(name), read_manifest(Path(name)))]
@@ -231,7 +236,7 @@ def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Mani
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Return whether the record or report is missing (the run was killed), or the record is not final."""
+    """Return whether the record or the report of a run is missing, or the record is not final."""
     try:
         return not read_record(folder / RECORD).is_final or not (folder / REPORT).exists()
     except LeaderboardError:
@@ -239,7 +244,7 @@ def is_unfinished(folder: Path) -> bool:
 
 
 class Journal:
-    """The outcomes of one run, appended as they arrive."""
+    """The file with the outcomes of one run, appended as they arrive."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / ANSWERS
@@ -267,10 +272,9 @@ class Journal:
 
 
 def read_answers(folder: Path, wrong: Callable[[str], None] | None = None) -> Iterator[Replicate]:
-    """Yield the outcomes in a run folder in file order, repeated calls included.
+    """Yield the outcomes in a run folder in file order, repeated calls included, invalid lines excluded.
 
-    Unreadable lines are skipped: their calls count as not made. After the last line, `wrong` gets a message about
-    skipped lines; if `wrong` is None, the message is printed as a warning.
+    After the last line, `wrong` gets a message about invalid lines. If `wrong` is None, the message is printed.
     """
     return (replicate for _, replicate in _answers_with_offsets(folder / ANSWERS, wrong))
 
@@ -304,7 +308,7 @@ def _replicate_of(line: AnswerLine) -> Replicate:
 
 
 class _Outcomes(Mapping[Call, Replicate]):
-    """The outcomes of a journal, read from the file on access to save memory."""
+    """The outcomes of a large journal, each read from the file on access to save memory."""
 
     def __init__(self, path: Path) -> None:
         attempts = (
@@ -341,10 +345,10 @@ def outcomes(folder: Path) -> Mapping[Call, Replicate]:
 def has_other_outputs(
     record: Record, folder: Path, manifest: Manifest, answers: Mapping[Call, Replicate] | None = None
 ) -> bool:
-    """Return whether a run folder has other outputs than its record was made from; raise RunError if unreadable.
+    """Return whether the outputs in a run folder differ from those of its record. Raise RunError.
 
-    `answers` are the outcomes in the folder, if they are read already. Return False for old records, which lack the
-    digest of their outputs.
+    `answers` are the outcomes in the folder, if they are read already. Return False for an old record without the
+    digest of its outputs.
     """
     expected = record.digests.get("answers")
     if expected is None:
@@ -355,9 +359,9 @@ def has_other_outputs(
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the path of a record that was made from other outputs than the run folder has.
+    """Return the path of a record that was made from other outputs than the run folder has, or None.
 
-    Return None if all records fit. Raise LeaderboardError or RunError if a file cannot be read.
+    Raise LeaderboardError or RunError if a file cannot be read.
     """
     paths = (folder / RECORD, records / f"{manifest.run_id}.json")
     return next(
@@ -389,7 +393,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSize:
-    """The size of new runs: replicates per case, the cases (by `shard` and `selection`), and the transport."""
+    """The size of new runs: the replicates per case, the cases (`shard`, `selection`) and the transport."""
 
     replicates: int
     seed: int
@@ -407,9 +411,10 @@ def new_runs(
     kinds: Kinds,
     size: RunSize,
 ) -> list[Run]:
-    """Plan a run for every model, without writing it. The run ids begin with the invocation, by default a new one.
+    """Plan a run for every model, without writing it.
 
-    A run has the cases that are applicable to its model, or the shard of these cases.
+    A run has the cases that are applicable to its model, or the shard of these cases. Run ids begin with the
+    invocation.
     """
     now, shard = datetime.datetime.now(datetime.UTC), size.shard
     invocation = size.invocation or new_invocation(now)
@@ -444,7 +449,7 @@ def new_runs(
 
 
 def new_invocation(now: datetime.datetime) -> str:
-    """Create an invocation id, the prefix of run ids: the time in seconds, then six hexadecimal digits.
+    """Return an invocation id, the prefix of run ids: the time in seconds, then six hexadecimal digits.
 
     The first three digits are the fraction of the second in 1/4096, so that runs sort by time; the rest are random.
     """
@@ -485,7 +490,7 @@ _WITHOUT_EFFECT = {"accepts", "limits", "price", "cache", "api_key_env", "auth",
 
 
 def settings_digest(model: Model) -> str:
-    """Digest the settings of a model that affect its outputs, and the revision of its provider if above 1."""
+    """Digest the settings of a model that affect its outputs, and its provider's revision if above 1."""
     values = model.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     if model.provider == "google" and model.auth == "oidc":
         values["served_by"] = "vertex"  # another service than with API keys
@@ -495,7 +500,7 @@ def settings_digest(model: Model) -> str:
 
 
 def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder; raise RunError, with the changed inputs, if any changed since it began."""
+    """Read a run from its folder. Raise RunError with the changed inputs if any changed since it began."""
     run = saved_run(folder, component, models)
     if changes := changes_since(run, component, cases):
         raise RunError(f"cannot resume {folder}: changed since it began: {', '.join(changes)}; start a new run")
@@ -503,7 +508,7 @@ def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], m
 
 
 def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder, even if inputs changed; raise RunError if the component or model differs."""
+    """Read a run from its folder, even if inputs changed. Raise RunError if component or model differ."""
     manifest = read_manifest(folder)
     if manifest.skill != component.name:
         raise RunError(f"{folder} is a run of '{manifest.skill}', not of '{component.name}'")
@@ -521,13 +526,13 @@ def changes_since(run: Run, component: Component, cases: Mapping[str, Case]) -> 
 
 
 def slug(model_id: str) -> str:
-    """Convert a model id to a part of a folder name. If characters are replaced, a digest keeps the name unique."""
+    """Convert a model id to a part of a folder name. A digest keeps the name unique if characters are replaced."""
     name = "".join(character if character.isalnum() or character in "._-" else "-" for character in model_id)
     return name if name == model_id else f"{name}-{digest(model_id)[-6:]}"
 
 
 def check_writable(folder: Path, remedy: str = "--results DIR and --no-leaderboard") -> None:
-    """Raise StorageError if `folder` is not writable."""
+    """Raise StorageError with the `remedy` (options) if a folder is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

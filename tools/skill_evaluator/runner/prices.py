@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 from pydantic import NonNegativeInt
 
@@ -33,6 +34,8 @@ from skill_evaluator.runner.schedule import (
 from skill_evaluator.stats import by_key, total_or_none
 
 AMOUNTS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
+_COUNTS = ("calls", "input_tokens_estimate", "output_tokens_upper")
+_COSTS = ("cost_upper_usd", "cost_uncached_usd", "cost_cached_usd", "cost_batch_usd")
 _PER_MILLION = 1_000_000
 _SAMPLE_TOKENS = 1_000  # below every vendor's long-context tier
 _BATCH_FACTOR = 0.5  # share of the direct price, at every vendor
@@ -42,7 +45,7 @@ Priced = tuple[Model, Price | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSize:
-    """Input tokens of one case without its files: a likely number, and bounds."""
+    """The input tokens of one case without its files: a likely number, and bounds."""
 
     likely: int
     maximum: int
@@ -50,7 +53,7 @@ class InputSize:
     files: tuple[File, ...] = ()
 
     def of_model(self, model: Model, kind: ProviderKind) -> "InputSize":
-        """Return the size for a model, including its files by the vendor's token rule."""
+        """Return the size for a model, its files included by the token rule of the vendor."""
         tokens = [kind.file_tokens(model, file) for file in self.files]
         likely, maximum = (sum(counts[bound] for counts in tokens) for bound in (0, 1))
         return InputSize(likely=self.likely + likely, maximum=self.maximum + maximum, minimum=self.minimum)
@@ -58,10 +61,10 @@ class InputSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
-    """The estimated calls, tokens and costs of one model's run. A cost is None if the price is unknown.
+    """The calls, tokens and costs in USD of one model's run, by estimate. A cost is None if the price is unknown.
 
-    `cost_upper_usd` is the maximum, whatever the vendor caches. The other costs are the maximum without caching, with
-    a cached prompt from the second replicate on, and in batches (None if the model has no batch API).
+    `cost_upper_usd` is the maximum, whatever the vendor caches. The other costs are the maximum without a cache, with a
+    cached prompt from the second replicate on, and in batches (None if the model has no batch API).
     """
 
     calls: int
@@ -74,14 +77,13 @@ class CostEstimate:
 
     @property
     def amounts(self) -> tuple[str, ...]:
-        """The texts of the table columns AMOUNTS."""
-        counts = (self.calls, self.input_tokens_estimate, self.output_tokens_upper)
-        return (*(f"{count:,}" for count in counts), cost_words(self.cost_upper_usd, digits=2))
+        """The cells of the table columns AMOUNTS."""
+        return (*(f"{getattr(self, name):,}" for name in _COUNTS), cost_words(self.cost_upper_usd, digits=2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEstimate(CostEstimate):
-    """The estimate of one model's calls, and a note on its key."""
+    """The estimate of one model's calls; `key` says whether its key is set."""
 
     model_id: str
     provider: str
@@ -89,7 +91,7 @@ class ModelEstimate(CostEstimate):
 
 
 def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputSize]:
-    """Measure the request of each case. Sizes are equal for all replicates and, except for files, for all models."""
+    """Return the size of each case's request by case id. It is equal for all replicates."""
     sizes = {}
     for case in cases:
         request = build_request(component, case, replicate=0, seed=0, max_output_tokens=1)
@@ -105,7 +107,7 @@ def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputS
 def not_applicable(
     cases: Iterable[Case], sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind
 ) -> dict[str, str]:
-    """Return the reasons why a model is not called for cases, by case id.
+    """Return, by case id, why a model is not called for a case.
 
     The case excludes the model, has a file that the model does not accept, or certainly exceeds the model's context.
     """
@@ -126,23 +128,24 @@ def not_applicable(
 def estimate(
     sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int, *, batch: bool = False
 ) -> CostEstimate:
-    """Estimate a model's run on cases of these sizes."""
+    """Estimate a model's run on cases with these sizes (by case id), `replicates` calls per case."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
-    cache_floor = kind.cache_floor_of(model)
     sizes = {case_id: size.of_model(model, kind) for case_id, size in sizes.items()}
     cost = total_or_none(max_call_cost(price, size.maximum, limit, batch=batch) for size in sizes.values())
+
+    def total(floor: int | None = None, *, in_batch: bool = False) -> float | None:
+        return total_or_none(
+            _case_cost(price, size, limit, replicates, floor, batch=in_batch) for size in sizes.values()
+        )
+
     return CostEstimate(
         calls=len(sizes) * replicates,
         input_tokens_estimate=sum(size.likely for size in sizes.values()) * replicates,
         output_tokens_upper=len(sizes) * replicates * limit,
         cost_upper_usd=None if cost is None else cost * replicates,
-        cost_uncached_usd=total_or_none(_case_cost(price, size, limit, replicates) for size in sizes.values()),
-        cost_cached_usd=total_or_none(
-            _case_cost(price, size, limit, replicates, cache_floor) for size in sizes.values()
-        ),
-        cost_batch_usd=None
-        if batch_refusal(model)
-        else total_or_none(_case_cost(price, size, limit, replicates, batch=True) for size in sizes.values()),
+        cost_uncached_usd=total(),
+        cost_cached_usd=total(kind.cache_floor_of(model)),
+        cost_batch_usd=None if batch_refusal(model) else total(in_batch=True),
     )
 
 
@@ -155,7 +158,7 @@ def _case_cost(
     *,
     batch: bool = False,
 ) -> float | None:
-    """Return the maximum cost of a case's replicates; with `cache_floor`, later ones read the cache if possible."""
+    """Return the maximum cost of a case's replicates. With `cache_floor`, later ones read the cache if possible."""
     usage = Usage(input_tokens=size.maximum, output_tokens=limit, batch=batch)
     reads_cache = cache_floor is not None and replicates > 1 and size.likely >= cache_floor
     first_cost = usage_cost(price, replace(usage, cache_write_tokens=size.maximum) if reads_cache else usage)
@@ -165,19 +168,13 @@ def _case_cost(
 
 def sum_of(estimates: Sequence[CostEstimate]) -> CostEstimate:
     """Add up the estimates of several runs."""
-    return CostEstimate(
-        calls=sum(estimate.calls for estimate in estimates),
-        input_tokens_estimate=sum(estimate.input_tokens_estimate for estimate in estimates),
-        output_tokens_upper=sum(estimate.output_tokens_upper for estimate in estimates),
-        cost_upper_usd=total_or_none(estimate.cost_upper_usd for estimate in estimates),
-        cost_uncached_usd=total_or_none(estimate.cost_uncached_usd for estimate in estimates),
-        cost_cached_usd=total_or_none(estimate.cost_cached_usd for estimate in estimates),
-        cost_batch_usd=total_or_none(estimate.cost_batch_usd for estimate in estimates),
-    )
+    counts: Any = {name: sum(getattr(estimate, name) for estimate in estimates) for name in _COUNTS}
+    costs: Any = {name: total_or_none(getattr(estimate, name) for estimate in estimates) for name in _COSTS}
+    return CostEstimate(**counts, **costs)
 
 
 def price_of(model: Model, kind: ProviderKind) -> Price | None:
-    """Return a model's price in USD per million tokens, 0 for local and replayed models. Return None if it is unknown.
+    """Return a model's price in USD per million tokens, or None if it is unknown. A local or replayed model costs 0.
 
     Cache prices that models.yaml lacks have the same ratio to its price of input as in the price library.
     """
@@ -197,7 +194,7 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
 
 
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
-    """Return the price of the served model: `price` if it was requested, else its listed price, else None."""
+    """Return the price of the `served` model: `price` if it is the requested model, else its listed price or None."""
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
     is_requested = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
@@ -209,19 +206,22 @@ def answer_price(model: Model, price: Price | None, served: str | None) -> Price
 
 
 def answer_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
-    """Return the cost of an output in USD, by the price of the served model. Return None if it is unknown."""
+    """Return the cost of an output in USD at the price of the served model, or None if it is unknown."""
     return usage_cost(answer_price(model, price, completion.served_model), completion.usage)
 
 
 def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float | None:
-    """Return the cost of a call in USD: 0 if it failed, None if unknown or lost in a batch, since it may be billed."""
+    """Return the cost of a call in USD, 0 if it failed.
+
+    Return None if the cost is unknown, as for a call that was lost in a batch, which may be billed.
+    """
     if replicate.completion is not None:
         return answer_cost(model, price, replicate.completion)
     return usage_cost(price, Usage()) if replicate.error is not None and replicate.error.reason == LOST else 0.0
 
 
 def budget_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
-    """Return the cost of an output for a budget: the higher cost by the requested and by the served model's price."""
+    """Return the cost of an output for a budget: the higher one at the prices of the requested and the served model."""
     costs = (usage_cost(price, completion.usage), answer_cost(model, price, completion))
     return max((cost for cost in costs if cost is not None), default=None)
 
@@ -252,7 +252,7 @@ def _listed_price(provider: str, api_name: str) -> Price | None:
 
 
 def context_of(model: Model, kind: ProviderKind) -> int | None:
-    """Return a model's context length in tokens: from its limits, else from the price library, else None."""
+    """Return a model's context length in tokens, from models.yaml or the price library. Return None if unknown."""
     if model.limits.context_tokens is not None or not model.is_direct or model.price is not None:
         return model.limits.context_tokens
     if kind.context_tokens is not None:
@@ -272,10 +272,9 @@ def _listed_context(provider: str, api_name: str) -> int | None:
 
 
 def usage_cost(price: Price | None, usage: Usage) -> float | None:
-    """Return the cost of one call in USD, at least 0. Return None if the price or a token count is unknown.
+    """Return the cost of one call in USD. Return None if the price or a token count is unknown.
 
-    A free price needs no counts. Input without cache counts has the price of uncached input. If the price of cache
-    reads is unknown, they have the price of input; writes then have the highest factor of any vendor.
+    Cache reads without a price cost as much as other input; cache writes cost the highest factor of any vendor.
     """
     if price is None:
         return None
@@ -300,7 +299,7 @@ def _is_free(price: Price) -> bool:
 
 
 def hit_rate(usages: Sequence[Usage]) -> float | None:
-    """Return the share of input tokens read from a prompt cache. Return None if any count is missing.
+    """Return the share of input tokens that were read from a prompt cache. Return None if a count is unknown.
 
     >>> hit_rate([Usage(input_tokens=100, cache_read_tokens=80), Usage(input_tokens=100, cache_read_tokens=0)])
     0.4
@@ -316,7 +315,7 @@ def _price_or(price: float | None, default: float) -> float:
 
 
 def max_call_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
-    """Return the maximum cost of a call with these tokens: uncached, read from a cache, or written to one."""
+    """Return the maximum cost of a call in USD: uncached, read from a cache, or written to one. None: no price."""
     read, written = {"cache_read_tokens": input_tokens}, {"cache_write_tokens": input_tokens}
     usages = [
         Usage(input_tokens=input_tokens, output_tokens=output_tokens, batch=batch, **counts)
@@ -327,7 +326,7 @@ def max_call_cost(price: Price | None, input_tokens: int, output_tokens: int, *,
 
 
 def refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
-    """Raise ConfigError if a model has no price, because its cost cannot be capped."""
+    """Raise ConfigError if a model has no price, because `--max-cost` cannot cap its cost."""
     for model in models:
         if price_of(model, kinds[model.provider]) is None:
             raise ConfigError(
@@ -342,8 +341,8 @@ COST_OF_BATCHES = "the costs are for batches, half of the costs without --batch;
 class Forecast(FrozenModel):
     """The maximum cost in USD of a model's calls, or of all models (`model_id` null), by transport.
 
-    A cost is null if the price is unknown, `batch_usd` also if the model has no batch API. The total counts the calls
-    of such a model as direct.
+    A cost is null if the price is unknown; `batch_usd` is also null if the model has no batch API. The total counts the
+    calls of such a model as direct.
     """
 
     model_id: ModelId | None
@@ -354,21 +353,20 @@ class Forecast(FrozenModel):
 
 
 def forecasts_of(estimates: Iterable[tuple[str, CostEstimate]]) -> list[Forecast]:
-    """Build the cost forecast of each model, then of all models together."""
+    """Build the cost forecast of each model from estimates with model ids, then the forecast of all models."""
     sums = {model_id: sum_of(model_estimates) for model_id, model_estimates in by_key(estimates).items()}
-    batch_costs = (
+    batch_costs = [
         estimate.cost_uncached_usd if estimate.cost_batch_usd is None else estimate.cost_batch_usd
         for estimate in sums.values()
-    )
-    total = _forecast(None, sum_of(list(sums.values()))).model_copy(update={"batch_usd": total_or_none(batch_costs)})
-    return [*(_forecast(model_id, estimate) for model_id, estimate in sums.items()), total]
-
-
-def _forecast(model_id: str | None, estimate: CostEstimate) -> Forecast:
-    return Forecast(
-        model_id=model_id,
-        calls=estimate.calls,
-        direct_usd=estimate.cost_uncached_usd,
-        cached_usd=estimate.cost_cached_usd,
-        batch_usd=estimate.cost_batch_usd,
-    )
+    ]
+    total = replace(sum_of(list(sums.values())), cost_batch_usd=total_or_none(batch_costs))
+    return [
+        Forecast(
+            model_id=model_id,
+            calls=estimate.calls,
+            direct_usd=estimate.cost_uncached_usd,
+            cached_usd=estimate.cost_cached_usd,
+            batch_usd=estimate.cost_batch_usd,
+        )
+        for model_id, estimate in [*sums.items(), (None, total)]
+    ]

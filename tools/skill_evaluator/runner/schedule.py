@@ -1,14 +1,13 @@
 """The calls of a run: their order, their shards, their requests and their outcomes.
 
 Calls go through all cases replicate by replicate, so that an interrupted run has about equally many outputs per case.
-Only the replicates of a prompt that a vendor caches follow each other.
 """
 
 import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from skill_evaluator.errors import ConfigError, RunError
@@ -17,30 +16,30 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Limits, Model
 from skill_evaluator.parsing.answer import split_reasoning
-from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Request
+from skill_evaluator.providers.base import Completion, Failure, FailureKind, ProviderKind, Request
 from skill_evaluator.text import canonical_json, digest
 
 IN_FLIGHT = 8  # default number of concurrent calls of a model
-MAX_IN_FLIGHT = 256  # for a server on a private network; also vLLM's default batch size
+MAX_IN_FLIGHT = 256  # limit for a server on a private network; also vLLM's default batch size
 _BYTES_PER_TOKEN = 4
-_TEMPLATE_TOKENS = 8  # per message
+_TEMPLATE_TOKENS = 8  # tokens per message
 _MAX_TEMPLATE_TOKENS = 512  # instructions that structured output adds to a prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One replicate of one case. `arm` is the index of its run among interleaved runs; it is not saved."""
+    """One replicate of one case. `arm`, the index of its run among interleaved runs, is neither saved nor compared."""
 
     case_id: str
     replicate: int
-    arm: int = 0
+    arm: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate:
     """A call that was made: its completion, or the error that ended it.
 
-    `latency_s` is the time of the last attempt. It is None for a call in a batch.
+    `latency_s` is the time of the last attempt, None for a call in a batch.
     """
 
     call: Call
@@ -51,34 +50,34 @@ class Replicate:
 
     @property
     def answered(self) -> bool:
-        """Whether the model returned an output, even a useless one. Such a call is never made again."""
+        """Whether the model returned an output, even an unusable one. Such a call is never repeated."""
         return self.completion is not None
 
     @property
     def output(self) -> str:
-        """The text of the completion without reasoning; empty if there is no completion."""
+        """The text of the completion without reasoning; empty without a completion."""
         return "" if self.completion is None else split_reasoning(self.completion.text)[1]
 
     @property
     def failure(self) -> Failure | None:
-        """The failure: the error, or an output that was refused, truncated or empty. It is None for a usable output."""
+        """The error, or the failure of an output that was refused, cut or empty; None for a usable output."""
         if self.completion is None:
             return self.error
-        if self.completion.stop_reason == "length":
+        text, stop_reason = self.completion.text, self.completion.stop_reason
+        if stop_reason == "length":
             return Failure(kind="truncated", reason="output_limit", message="the answer reached the output limit")
-        if self.completion.stop_reason == "too_large":
+        if stop_reason == "too_large":
             return Failure(kind="truncated", reason="answer_too_large", message="the answer is over a limit of bytes")
-        if self.completion.stop_reason == "refusal":
-            return Failure(kind="refused", reason="refusal", message=self.completion.text[:200])
-        if self.completion.stop_reason == "no_tool_call":
-            return Failure(kind="unparseable", reason="no_tool_call", message=self.completion.text[:200])
-        if self.completion.text.strip() or not (self.completion.tool_call or self.completion.reasoning):
+        if stop_reason in ("refusal", "no_tool_call"):
+            kind: FailureKind = "refused" if stop_reason == "refusal" else "unparseable"
+            return Failure(kind=kind, reason=stop_reason, message=text[:200])
+        if text.strip() or not (self.completion.tool_call or self.completion.reasoning):
             return None
         return Failure(kind="unparseable", reason="tool_call" if self.completion.tool_call else "in_reasoning")
 
     @property
     def digest(self) -> str:
-        """The digest of the output's text and stop reason, or of the kind of error."""
+        """The digest of the stop reason and the text of the output, or of the kind of the error."""
         if self.completion is not None:
             # UTF-16 encodes two surrogates like the character that a journal returns for them
             return digest(f"{self.completion.stop_reason}\n{self.completion.text}".encode("utf-16-le", "surrogatepass"))
@@ -101,7 +100,7 @@ class Shard:
         return cls(int(match[1]), int(match[2]))
 
     def of(self, case_ids: Sequence[str]) -> tuple[str, ...]:
-        """Return the case ids of this shard; raise RunError if it has none."""
+        """Return the case ids of this shard. Raise RunError if it has none."""
         shard_ids = tuple(case_ids[self.index - 1 :: self.count])
         if not shard_ids:
             raise RunError(f"shard {self} has no case: there are only {len(case_ids)}; use fewer shards")
@@ -112,12 +111,12 @@ class Shard:
 
 
 def schedule_calls(case_ids: Sequence[str], replicates: int) -> tuple[Call, ...]:
-    """Return all calls of a run in the order in which they are made."""
+    """Return all calls of a run in the order in which they are made: all cases, replicate by replicate."""
     return tuple(Call(case_id, replicate) for replicate in range(replicates) for case_id in case_ids)
 
 
 def build_request(component: Component, case: Case, *, replicate: int, seed: int, max_output_tokens: int) -> Request:
-    """Build a request: the prompt with the inputs of the case, and the output schema."""
+    """Build the request of a replicate: the prompt filled with the inputs of the case, and the output schema."""
     return Request(
         case_id=case.id,
         replicate=replicate,
@@ -134,25 +133,25 @@ def build_request(component: Component, case: Case, *, replicate: int, seed: int
 
 
 def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
-    """Return a seed of 31 bits that differs between replicates and is equal in all runs with the same `--seed`."""
+    """Return a seed of 31 bits that differs between replicates and is equal in all runs with the same `seed`."""
     raw = hashlib.sha256(f"{seed}/{case_id}/{replicate}".encode()).digest()
     return int.from_bytes(raw[:4], "big") & 0x7FFF_FFFF
 
 
 def estimate_input_tokens(request: Request) -> int:
-    """Estimate the input tokens, with four bytes of text per token."""
+    """Estimate the input tokens of a request, with four bytes of text per token."""
     text_tokens = _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS * len(request.messages)
     return text_tokens + request.file_tokens
 
 
 def max_input_tokens(request: Request) -> int:
-    """Return an upper bound of the input tokens: one token per byte, plus the tokens that vendors add."""
+    """Return an upper bound of the input tokens: one per byte of text, plus the tokens that vendors add."""
     template_tokens = _MAX_TEMPLATE_TOKENS + 2 * _TEMPLATE_TOKENS * len(request.messages[2:])
     return _input_bytes(request) + template_tokens + request.file_tokens
 
 
 def min_input_tokens(request: Request) -> int:
-    """Return a lower bound of the input tokens: one token per word."""
+    """Return a lower bound of the input tokens: one per word."""
     return sum(len(message.text.split()) for message in request.messages)
 
 
@@ -162,10 +161,7 @@ def _input_bytes(request: Request) -> int:
 
 
 def digest_of_answers(digests: Mapping[Call, str]) -> str:
-    """Return the digest of a run's outcomes from the digest of each call that was made.
-
-    Calls are sorted by replicate and case id, so that the digest is equal with and without shards.
-    """
+    """Return the digest of a run's outcomes from the digest of each call; it does not depend on the order of calls."""
     hasher = hashlib.sha256(b"" if digests else b"[")  # updated per call to save memory
     for index, call in enumerate(sorted(sorted(digests, key=attrgetter("case_id")), key=attrgetter("replicate"))):
         part = canonical_json([call.case_id, call.replicate, digests[call]])
@@ -186,27 +182,25 @@ def replicates_of_baseline(replicates: int) -> int:
 def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
     """Interleave the calls of several runs: each replicate of a case in all runs, then the next case.
 
-    The first run alternates between cases and replicates, so that no run is always earlier. Additional replicates of a
-    longer run follow at the end.
+    The run that begins alternates. The `arm` of a call is the index of its run. Replicates of a longer run come last.
 
     >>> first = schedule_calls(["a", "b"], 1)
     >>> [(call.case_id, call.arm) for call in interleaved([first, first])]
     [('a', 0), ('a', 1), ('b', 1), ('b', 0)]
     """
-    order = {
-        case_id: position for position, case_id in enumerate(dict.fromkeys(c.case_id for s in schedules for c in s))
-    }
-    turns = [
-        (call.replicate, position := order[call.case_id], (arm + call.replicate + position) % len(schedules), arm, call)
-        for arm, schedule in enumerate(schedules)
-        for call in schedule
-    ]
-    turns.sort(key=lambda turn: turn[:3])
-    return tuple(replace(call, arm=arm) if arm else call for *_, arm, call in turns)
+    case_ids = dict.fromkeys(call.case_id for schedule in schedules for call in schedule)
+    order = {case_id: position for position, case_id in enumerate(case_ids)}
+    turns = []
+    for arm, schedule in enumerate(schedules):
+        for call in schedule:
+            position = order[call.case_id]
+            turn = (call.replicate, position, (arm + call.replicate + position) % len(schedules))
+            turns.append((turn, replace(call, arm=arm) if arm else call))
+    return tuple(call for _, call in sorted(turns, key=lambda item: item[0]))
 
 
 def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
-    """Reduce limits to an equal share of a ceiling, which `sharers` share. Each limit is at least 1.
+    """Reduce `limits` to a ceiling that `sharers` share equally; each limit is at least 1.
 
     >>> limits_under(Limits(max_concurrency=9), Limits(max_concurrency=10, requests_per_minute=100), 3)
     Limits(max_concurrency=3, requests_per_minute=33, tokens_per_minute=None, context_tokens=None,
@@ -221,9 +215,9 @@ def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Li
 def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> tuple[int, int]:
     """Return the initial and the maximum number of concurrent calls of a model.
 
-    `requested` is the limit from an option or the settings. For a server on a private network, the number of calls
-    grows as long as the server keeps up. A server that batches calls always gets the maximum, because its outputs
-    depend on that number.
+    `requested` is the number from an option or the settings, None for the default. For a server on a private network
+    the number grows while the server keeps up. A model with a `server` begins at the maximum, because the outputs of
+    such a server depend on the number.
     """
     if kind.one_at_a_time:
         return 1, 1
@@ -235,7 +229,7 @@ def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> 
 
 
 def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:
-    """Raise ConfigError if a count (by option) is below 1 or too large, or if a limit is negative or not a number."""
+    """Raise ConfigError for an invalid value of `--max-calls`, `--max-cost` or an option of `counts`."""
     for flag, count in counts.items():
         if count is not None and count < 1:
             raise ConfigError(f"{flag} must be at least 1, not {count}")

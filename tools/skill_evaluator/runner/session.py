@@ -1,66 +1,41 @@
 """`Session` makes the calls of all models concurrently under one budget.
 
-Every outcome is written to its run's journal before it is scored. Several runs of one model alternate call by call in
-one queue under the model's limits. The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are billed;
-the second abandons them, and so does the first if all calls are made in this process.
+Runs of one model alternate call by call. The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are
+billed; the second abandons them, and so does the first if all calls are made in this process.
 """
 
 import asyncio
 import shlex
 import signal
 import sys
-from collections import Counter
-from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from skill_evaluator.errors import ConfigError, RunError
-from skill_evaluator.files import try_lock
+from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Limits, Model
-from skill_evaluator.providers import BATCHES, Configuration, find_key, missing_key
-from skill_evaluator.providers.base import Failure, ProviderKind, Request, is_in_process, opened
-from skill_evaluator.providers.batch import open_batches
+from skill_evaluator.providers import Configuration, find_key, missing_key
+from skill_evaluator.providers.base import Failure, opened
 from skill_evaluator.providers.openai import server_version
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.records.summaries import Server
-from skill_evaluator.runner.batch import BatchEngine, BatchJob
-from skill_evaluator.runner.engine import (
-    STOPPED,
-    Budget,
-    Engine,
-    Gate,
-    Invocation,
-    ModelJob,
-    Progress,
-    Stop,
-    WorstCase,
-    cached_prompts,
-    limits_of,
-    prompt_of,
-)
-from skill_evaluator.runner.journal import (
-    MANIFEST,
-    Journal,
-    Run,
-    check_same_inputs,
-    create_run,
-    outcomes,
-    read_manifest,
-)
-from skill_evaluator.runner.prices import budget_cost, price_of
-from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved, schedule_calls
+from skill_evaluator.runner.batch import BatchEngine
+from skill_evaluator.runner.engine import STOPPED, Engine, Invocation, ModelJob, Progress, Questions, RunningRun, Stop
+from skill_evaluator.runner.journal import Run, create_run, read_manifest
+from skill_evaluator.runner.limits import Budget, Gate, limits_of
+from skill_evaluator.runner.schedule import Shard, calls_in_flight, interleaved
 
 if TYPE_CHECKING:
-    from filelock import FileLock
+    pass
 
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
 T = TypeVar("T")
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
-    """Return the models that have keys, by id. Warn of the others, and raise ConfigError if no model has a key."""
+    """Return the models that have keys, by id, and warn of the others. Raise ConfigError if no model has a key."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         lack = missing_key(model, configuration.kinds[model.provider], configuration.keys)
@@ -74,36 +49,11 @@ def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
-    """The requests of the calls of runs, and the receiver of their outcomes.
-
-    `on_outcome` receives every outcome once, including outcomes of earlier attempts at a run. `recorded`: ids of runs
-    whose model has a record with the same settings.
-    """
-
-    request_for: Callable[[Run, Call], Request]
-    on_outcome: Callable[[Run, Replicate], Future[Any] | None] = lambda _run, _replicate: None
-    recorded: Container[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionResults:
-    """The result of a session: by run id, the reason why calls were not made, or None if all were made."""
-
-    halted: Mapping[str, Failure | None]
-
-    def why_stopped(self, run: Run) -> str | None:
-        """Return the reason why some calls of a run were not made, or None if all were."""
-        failure = self.halted[run.manifest.run_id]
-        return None if failure is None else f"{failure.reason}: {failure.message}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """The configuration and budget that all calls of a command share.
+    """The configuration and the budget that all calls of a command share.
 
-    `concurrency` is per model; None means the value in settings.yaml. `limits`: a planned job's share of the limits, by
-    model. `watch` shows the progress of the calls.
+    `concurrency` is per model; None means the value in settings.yaml. `limits` has a planned job's shares of rate
+    limits by model id. `watch` shows the progress of the calls.
     """
 
     configuration: Configuration
@@ -112,17 +62,17 @@ class Session:
     concurrency: int | None = None
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
-    def ask(self, runs: Sequence[Run], questions: Questions) -> SessionResults:
-        """Make every call of the runs that has no output yet.
+    def ask(self, runs: Sequence[Run], questions: Questions) -> Mapping[str, Failure | None]:
+        """Make every call that has no output yet. Return, by run id, why calls were not made, or None if all were.
 
         The budget includes the earlier cost of resumed runs. Raise ConfigError if a provider cannot be opened (before
         any call), and StorageError if an output cannot be written.
         """
-        return SessionResults(halted=_run_to_its_end(_ask(self, runs, questions)))
+        return _run_to_its_end(_ask(self, runs, questions))
 
 
 async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
-    """Wait for the end of the calls and show nothing."""
+    """Wait for the end of the calls and show nothing; a `Watch`."""
     await stop.event.wait()
 
 
@@ -151,7 +101,7 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         redact=redactor_of(configuration.keys, configuration.models),
         stop=Stop(),
     )
-    parts = [_RunningRun(run, questions, session) for run in runs]
+    parts = [RunningRun(run, questions, configuration.kinds[run.model.provider]) for run in runs]
     try:
         models = _begin(parts, session, shared)
     except BaseException:
@@ -187,9 +137,9 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
     return {run_id: failure for model in models for run_id, failure in model.halted.items()}
 
 
-def _begin(parts: "Sequence[_RunningRun]", session: Session, shared: Invocation) -> "list[_RunningModel]":
+def _begin(parts: "Sequence[RunningRun]", session: Session, shared: Invocation) -> "list[_RunningModel]":
     """Read the outcomes so far, open the provider of each model, and create the folders of new runs."""
-    by_model: dict[str, list[_RunningRun]] = {}
+    by_model: dict[str, list[RunningRun]] = {}
     for part in parts:
         part.resume(session.budget)
         by_model.setdefault(part.run.model.id, []).append(part)
@@ -210,102 +160,16 @@ async def _run_all(models: "Sequence[_RunningModel]") -> None:
         raise problems.exceptions[0] from None
 
 
-class _RunningRun:
-    """A run in progress: its journal, its remaining calls, and the outcomes of earlier attempts."""
-
-    def __init__(self, run: Run, questions: Questions, session: Session) -> None:
-        self.run = run
-        self.questions = questions
-        self._kind = session.configuration.kinds[run.model.provider]
-        self.price = price_of(run.model, self._kind)
-        self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
-        self.fingerprints: Counter[str] = Counter()
-        self.done: frozenset[Call] = frozenset()
-        self.unmade = len(self.schedule)
-        self.failed: dict[Call, int] = {}
-        self._errors: dict[Call, Replicate] = {}
-        self._held: FileLock | None = None
-        self._journal: Journal | None = None
-
-    def resume(self, budget: Budget) -> None:
-        """Read the outcomes of earlier attempts, if any. Raise RunError if another process executes the run."""
-        run = self.run
-        if run.folder.exists():
-            self._hold()
-            check_same_inputs(run.folder, run.manifest)
-        journal = outcomes(run.folder)
-        earlier = [call for call in self.schedule if call in journal]
-        for call in earlier:
-            replicate = replace(journal[call], call=call)  # shares the schedule's object to save memory
-            if replicate.completion is None:
-                self._errors[call] = replicate
-            else:
-                cost = budget_cost(run.model, self.price, replicate.completion)
-                if cost is None:  # unknown, so the worst case counts
-                    batch = run.manifest.transport == "batch"
-                    cost = WorstCase.of(self.request_for(call), self.price, batch=batch).usd
-                budget.count_earlier(cost)
-                self.fingerprints[replicate.completion.fingerprint or ""] += 1
-                self.questions.on_outcome(run, replicate)
-        self.done = frozenset(call for call in earlier if call not in self._errors)
-        self.unmade = len(self.schedule) - len(self.done)
-        self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
-
-    def request_for(self, call: Call) -> Request:
-        """Return the request of a call with the maximum number of tokens of its files."""
-        request, model = self.questions.request_for(self.run, call), self.run.model
-        file_tokens = sum(self._kind.file_tokens(model, file).upper_bound for file in request.files)
-        return replace(request, file_tokens=file_tokens) if file_tokens else request
-
-    def begin(self, server: Server | None) -> None:
-        """Write the run to disk. Call this only after all providers of the invocation are open."""
-        if not (self.run.folder / MANIFEST).exists():
-            create_run(self.run.folder, self.run.manifest.model_copy(update={"server": server}))
-        if self._held is None:
-            self._hold()
-        self._journal = Journal(self.run.folder)
-
-    def keep(self, replicate: Replicate) -> Future[Any] | None:
-        """Append an outcome to the journal, then pass it to `on_outcome`."""
-        if self._journal is None:
-            raise RuntimeError("outcome of a run that was not started")
-        self._journal.append(replicate)
-        self._errors.pop(replicate.call, None)
-        self.unmade -= 1
-        if replicate.completion is not None:
-            self.fingerprints[replicate.completion.fingerprint or ""] += 1
-        return self.questions.on_outcome(self.run, replicate)
-
-    def finish(self) -> None:
-        """Close the journal. Errors of earlier attempts become the outcomes of calls that were not repeated."""
-        if self._journal is not None:
-            self._journal.close()
-        self.release()
-        for replicate in self._errors.values():
-            self.questions.on_outcome(self.run, replicate)
-
-    def release(self) -> None:
-        """Release the lock, so that other processes can execute the run."""
-        if self._held is not None:
-            self._held.release()
-
-    def _hold(self) -> None:
-        """Lock the run. Raise RunError if another process executes it."""
-        self._held = try_lock(self.run.folder / ".lock")
-        if self._held is None:
-            raise RunError(f"{self.run.folder} is being executed by another process")
-
-
 class _RunningModel:
-    """The runs of one model in progress: their calls alternate in one engine and share its limits."""
+    """The runs of one model in progress. They share the limits of the model."""
 
-    def __init__(self, parts: Sequence[_RunningRun], limits: Limits, session: Session, shared: Invocation) -> None:
+    def __init__(self, parts: Sequence[RunningRun], limits: Limits, session: Session, shared: Invocation) -> None:
         self._parts = parts
         scheduled = interleaved([part.schedule for part in parts]) if parts[1:] else parts[0].schedule
-        calls = [call for call in scheduled if _without_arm(call) not in parts[call.arm].done]
+        calls = [call for call in scheduled if call not in parts[call.arm].done]
         planned = sum(len(part.schedule) for part in parts)
         first_part, model = parts[0], parts[0].run.model
-        kind = session.configuration.kinds[model.provider]
+        kind = first_part.kind
         key = find_key(model, kind, session.configuration.keys)
         self.progress = Progress(model_id=model.id, planned=planned, answered_before=planned - len(calls))
         self._engines: list[Engine] | list[BatchEngine] = []
@@ -313,8 +177,7 @@ class _RunningModel:
         self._job: ModelJob | None = None
         self._is_batched = first_part.run.manifest.transport == "batch"
         if self._is_batched:
-            jobs = [(part, _batch_job(part, kind, key, shared)) for part in parts]
-            self._engines = [BatchEngine(job, self.progress, part.keep) for part, job in jobs]
+            self._engines = [BatchEngine(part, key, self.progress, shared) for part in parts]
             return
         if not calls:
             return
@@ -325,7 +188,7 @@ class _RunningModel:
             model=model.model_copy(update={"limits": limits}),
             provider=opened(kind, model, key, shared.settings),
             calls=calls,
-            request_for=lambda call: parts[call.arm].request_for(_without_arm(call)),
+            request_for=lambda call: parts[call.arm].request_for(call),
             concurrency=max_in_flight,
             first_in_flight=min(first_in_flight, max_in_flight),
             price=first_part.price,
@@ -333,7 +196,7 @@ class _RunningModel:
             cache_floor=kind.cache_floor_of(model),
             answered_before=first_part.run.manifest.run_id in first_part.questions.recorded,
         )
-        engine = Engine(job, self.progress, self._keep)
+        engine = Engine(job, self.progress, lambda replicate: parts[replicate.call.arm].keep(replicate))
         self._engines, self._gate = [engine], engine.gate
 
     @property
@@ -351,7 +214,7 @@ class _RunningModel:
     @property
     def costs_nothing(self) -> bool:
         """Whether calls in flight can be abandoned without cost, since they are made in this process."""
-        return not self._is_batched and (self._job is None or is_in_process(self._job.provider))
+        return not self._is_batched and (self._job is None or getattr(self._job.provider, "in_process", False))
 
     def begin(self) -> None:
         """Write the runs to disk before the first call, since the process may be killed at any time."""
@@ -372,26 +235,3 @@ class _RunningModel:
             server = Server(concurrency=self._job.concurrency, version=version, fingerprints=common, renamed=renamed)
             folder = part.run.folder
             create_run(folder, read_manifest(folder).model_copy(update={"server": server, "in_flight": in_flight}))
-
-    def _keep(self, replicate: Replicate) -> Future[Any] | None:
-        part, call = self._parts[replicate.call.arm], _without_arm(replicate.call)
-        return part.keep(replicate if call is replicate.call else replace(replicate, call=call))
-
-
-def _batch_job(part: _RunningRun, kind: ProviderKind, key: str | None, shared: Invocation) -> BatchJob:
-    model = part.run.model
-    cached = cached_prompts(part.schedule, part.request_for, kind.cache_floor_of(model))
-    return BatchJob(
-        run=part.run,
-        batches=open_batches(BATCHES[model.provider], kind, model, key, shared.settings),
-        schedule=part.schedule,
-        calls=[call for call in part.schedule if call not in part.done],
-        failed=part.failed,
-        request_for=lambda call: replace(part.request_for(call), cache=prompt_of(call) in cached),
-        price=part.price,
-        shared=shared,
-    )
-
-
-def _without_arm(call: Call) -> Call:
-    return Call(call.case_id, call.replicate) if call.arm else call

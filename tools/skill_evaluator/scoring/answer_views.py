@@ -4,7 +4,7 @@ Outcomes and scores come from the scorer or the record; views never change a sco
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import Comparison, apply_metrics
-from skill_evaluator.metrics.diagnosis.per_field import text_similarity
+from skill_evaluator.metrics.fields import text_similarity
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import split_reasoning
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
@@ -32,13 +32,20 @@ _MAX_COMPARED_CHARS = 50_000  # comparing longer outputs could take minutes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The outcome of one planned call: `scored`, `unparseable`, or the reason for a missing output."""
+    """The outcome of one planned call: `scored`, `unparseable`, or the kind of failure.
+
+    `metrics` has the recorded scores; if it is None, a view computes them. `unmarked` is the reason why a view does not
+    compare the output with the ground truth.
+    """
 
     index: int
     outcome: str
     replicate: Replicate | None = None
     parsed: Parsed | None = None
     too_costly: bool = False
+    metrics: Mapping[str, float | None] | None = None
+    checks: CheckScores = field(default_factory=dict)
+    unmarked: str | None = None
 
     @property
     def text(self) -> str | None:
@@ -96,7 +103,6 @@ def read_answers(
 
 
 def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> list[list[Answer]]:
-    """Group equal answers, largest group first."""
     return sorted(by_key((same(answer), answer) for answer in answers).values(), key=len, reverse=True)
 
 
@@ -120,7 +126,7 @@ class DistinctOutput:
     """Equal outputs of a case, compared with the ground truth once.
 
     `answer` is the first output, `texts` are the distinct texts. Leaves and schema errors are empty if the output was
-    not parsed, or if `unmarked` has a reason not to compare it.
+    not parsed or not compared.
     """
 
     answer: Answer
@@ -130,7 +136,6 @@ class DistinctOutput:
     leaves: tuple[Leaf, ...] = ()
     schema_errors: tuple[str, ...] = ()
     checks: tuple[tuple[Check, CheckScore], ...] = ()
-    unmarked: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,34 +172,17 @@ class CaseView:
         return {path: list(values.values()) for path, values in fields.items()}
 
 
-ScoresOf = Callable[[Answer], tuple[Mapping[str, float | None] | None, CheckScores]]
-
-
-def case_view(
-    component: Component,
-    case: Case,
-    answers: Sequence[Answer],
-    scores_of: ScoresOf,
-    unmarked_reason: Callable[[Answer], str | None] = lambda _: None,
-    max_outputs: int | None = None,
-) -> CaseView:
-    """Group equal outputs of a case, and compare the `max_outputs` most frequent with the ground truth.
-
-    `scores_of` returns the scores of an output, or None to compute them, and its check scores.
-    """
+def case_view(component: Component, case: Case, answers: Sequence[Answer], max_outputs: int | None = None) -> CaseView:
+    """Group equal outputs of a case, and compare the `max_outputs` most frequent with the ground truth."""
 
     def content(answer: Answer) -> Hashable:
-        checks = [score for _, score in sorted(scores_of(answer)[1].items())]  # checks examine the text
+        checks = [score for _, score in sorted(answer.checks.items())]  # checks examine the text
         if answer.scored:
             return canonical_json(component.plan.with_numbers(answer.scored.value)), *checks
         return (answer.outcome, answer.reason, answer.text, *checks)
 
     ranked = _grouped(answers, content)
-    outputs = []
-    for group in ranked[:max_outputs]:
-        reason = unmarked_reason(group[0]) if group[0].outcome == SCORED else None
-        output = _compared(component, case, group, scores_of, None if reason else group[0].scored)
-        outputs.append(replace(output, unmarked=reason))
+    outputs = [_distinct_output(component, case, group) for group in ranked[:max_outputs]]
     hidden = ranked[len(outputs) :]
     hidden_replicates = sum(map(len, hidden))
     return CaseView(
@@ -202,32 +190,30 @@ def case_view(
     )
 
 
-def _compared(
-    component: Component, case: Case, group: Sequence[Answer], scores_of: ScoresOf, parsed: Parsed | None
-) -> DistinctOutput:
-    answer = group[0]
-    scores, checks = scores_of(answer)
-    output = DistinctOutput(
+def _distinct_output(component: Component, case: Case, group: Sequence[Answer]) -> DistinctOutput:
+    answer, leaves, errors = group[0], list[Leaf](), list[str]()
+    metrics, checks = answer.metrics, answer.checks
+    if answer.scored is not None and answer.unmarked is None:
+        comparison = Comparison(case.truth, answer.scored.value, component.plan, component.contract.conforms)
+        if metrics is None:
+            scores = apply_metrics(component.metrics, comparison, labelled=case.labelled)
+            metrics = with_checks(scores, case, checks)
+        for row in comparison.rows:
+            outcome = row.outcome if case.labelled else "unscored"
+            leaves.append(Leaf(row=row, outcome=outcome, similarity=text_similarity(row)))
+        errors = component.contract.errors(answer.scored.value)
+    elif metrics is None:
+        answered = answer.text is not None
+        scores = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
+        metrics = with_checks(scores, case, checks)
+    return DistinctOutput(
         answer=answer,
         replicates=tuple(member.index for member in group),
         texts=tuple(dict.fromkeys(member.text for member in group if member.text is not None)),
-        metrics=scores or {},
+        metrics=metrics,
+        leaves=tuple(leaves),
+        schema_errors=tuple(errors),
         checks=tuple((check, checks[check.id]) for check in case.checks if check.id in checks),
-    )
-    if parsed is None:
-        answered = answer.text is not None
-        metrics = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
-        return output if scores is not None else replace(output, metrics=with_checks(metrics, case, checks))
-    comparison = Comparison(case.truth, parsed.value, component.plan, component.contract.conforms)
-    return replace(
-        output,
-        metrics=scores
-        or with_checks(apply_metrics(component.metrics, comparison, labelled=case.labelled), case, checks),
-        leaves=tuple(
-            Leaf(row=row, outcome=row.outcome if case.labelled else "unscored", similarity=text_similarity(row))
-            for row in comparison.rows
-        ),
-        schema_errors=tuple(component.contract.errors(parsed.value)),
     )
 
 
@@ -241,24 +227,25 @@ def recorded_case_view(
 ) -> CaseView:
     """Build the view of a case with its recorded scores. `changed` is a reason not to compare the outputs."""
     outcomes = dict(enumerate(recorded.outcomes))
+    metrics = {name: dict(enumerate(scores)) for name, scores in recorded.replicates.items()}
     digests = {check.id: check.digest for check in case.checks}
-    recorded_checks = {
-        name: check.scores for name, check in recorded.checks.items() if digests.get(name) == check.digest
+    checks = {
+        name: dict(enumerate(check.scores))
+        for name, check in recorded.checks.items()
+        if digests.get(name) == check.digest
     }
-    answers = read_answers(
-        component, case, replicates, lambda index, _: outcomes.get(index, NOT_RUN), max_chars=_MAX_MARKED_CHARS
-    )
-
-    def recorded_scores(answer: Answer) -> tuple[dict[str, float | None], dict[str, CheckScore]]:
-        scores = {name: dict(enumerate(values)).get(answer.index) for name, values in recorded.replicates.items()}
-        checks = {
-            name: CheckScore(dict(enumerate(scores)).get(answer.index)) for name, scores in recorded_checks.items()
-        }
-        return scores, checks
-
-    return case_view(
-        component, case, answers, recorded_scores, lambda answer: changed or _unmarked_reason(case, answer), max_outputs
-    )
+    answers = [
+        replace(
+            answer,
+            metrics={name: scores.get(answer.index) for name, scores in metrics.items()},
+            checks={name: CheckScore(scores.get(answer.index)) for name, scores in checks.items()},
+            unmarked=(changed or _unmarked_reason(case, answer)) if answer.outcome == SCORED else None,
+        )
+        for answer in read_answers(
+            component, case, replicates, lambda index, _: outcomes.get(index, NOT_RUN), max_chars=_MAX_MARKED_CHARS
+        )
+    ]
+    return case_view(component, case, answers, max_outputs)
 
 
 def _unmarked_reason(case: Case, answer: Answer) -> str | None:

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -19,23 +19,20 @@ from skill_evaluator.comparing.comparators import COMPARATORS
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import File
-from skill_evaluator.metrics import METRICS
+from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.metrics.accuracy.checks import share_passed
-from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths, array_lengths
-from skill_evaluator.metrics.agreement.field_stability import field_stability_by_path
+from skill_evaluator.metrics.agreement import ArrayLengths, array_lengths, field_stability_by_path
 from skill_evaluator.metrics.base import AgreementMetric, CaseAnswers, Comparison, apply_metrics
-from skill_evaluator.metrics.diagnosis.contract_errors import (
-    NO_DRIFT,
+from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, field_values, per_field
+from skill_evaluator.metrics.schema_errors import (
     ContractError,
-    NameDrift,
     contract_errors,
-    name_drift,
+    extra_keys,
+    missing_keys,
     only_extra_keys,
     top_names,
 )
-from skill_evaluator.metrics.diagnosis.field_profile import FieldValues, Stability, field_values
-from skill_evaluator.metrics.diagnosis.per_field import FieldCounts, FieldScores, FieldTotal, FilledCounts, per_field
-from skill_evaluator.parsing import ANY_VALUE, Expected, Parsed
+from skill_evaluator.parsing import Expected, Parsed
 from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, PASSED_FROM, SCORED, UNPARSEABLE
@@ -50,19 +47,18 @@ class CheckScore(NamedTuple):
     reason: str | None = None
 
 
-CheckScores = Mapping[str, CheckScore]
-"""Check results by check id."""
+CheckScores = Mapping[str, CheckScore]  # key: check id
 
 
-def check_text(case: Case, text: str, expected: Expected = ANY_VALUE) -> dict[str, CheckScore]:
+def check_text(case: Case, text: str, expected: Expected) -> dict[str, CheckScore]:
     """Run the checks of a case on a text; checks that need a process or a judge get no score."""
-    text = split_reasoning(text)[1]
+    text, scores = split_reasoning(text)[1], {}
     has_paths = any(check.pointer is not None for check in case.checks)
     parsed = parse_output(text, "json", (), expected) if has_paths else Parsed()
-    passed = {check.id: passes(check, text, parsed) for check in case.checks}
-    return {
-        check_id: CheckScore(None if is_passed is None else float(is_passed)) for check_id, is_passed in passed.items()
-    }
+    for check in case.checks:
+        is_passed = passes(check, text, parsed)
+        scores[check.id] = CheckScore(None if is_passed is None else float(is_passed))
+    return scores
 
 
 def takes_programs(case: Case) -> bool:
@@ -117,9 +113,9 @@ class CheckedCase:
         return Counter(score >= PASSED_FROM for score in self.scores if score is not None)
 
     @property
-    def total(self) -> FieldTotal:
+    def total(self) -> FieldCounts:
         """The counts of the check as a field: a passed output is right, a failed output wrong."""
-        return FieldTotal(counts=FieldCounts(right=self.passed[True], wrong=self.passed[False]))
+        return FieldCounts(right=self.passed[True], wrong=self.passed[False])
 
     @property
     def stability(self) -> float | None:
@@ -137,7 +133,6 @@ class CheckedCase:
 
 TOO_COSTLY = "too_costly_to_score"
 TOO_COSTLY_TO_COMPARE = "too_costly_to_compare"  # outputs of a case with each other
-NO_FIELDS = FieldScores()
 _SHORT = 2_000  # bounds characters × schemas tried per value
 _MAX_VALUE_CHARS = 100
 _MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own memory
@@ -145,12 +140,13 @@ _MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContract:
-    """The schema conformance of one output: strict, ignoring extra keys, with errors and key drift."""
+    """The schema conformance of one output: strict, ignoring extra keys, its errors, and missing and extra keys."""
 
     holds: bool = True
     holds_but_for_extra_keys: bool = True
     errors: tuple[ContractError, ...] = ()
-    drift: NameDrift = NO_DRIFT
+    missing_keys: frozenset[str] = frozenset()
+    extra_keys: frozenset[str] = frozenset()
 
 
 CONTRACT_KEPT = OutputContract()
@@ -163,7 +159,7 @@ class Scored:
     outcome: str
     metrics: Mapping[str, float | None]
     contract: OutputContract = CONTRACT_KEPT
-    fields: FieldScores = NO_FIELDS
+    fields: Mapping[str, FieldCounts] = field(default_factory=dict)
     canonical: str | None = None
     problem: str | None = None
     checks: CheckScores = field(default_factory=dict)
@@ -190,7 +186,7 @@ class CaseScore:
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None if it was not
     measured. `undefined` are the metrics that have no value for this case for any output. `exact` counts outputs equal
     to the ground truth (None: no ground truth). `contracts` are the schema results of distinct parsed texts with their
-    counts. `fields` and `filled` are set for labelled cases only, except for checks. `parts` are digests of the inputs.
+    counts. `fields` are set for labelled cases only, except for checks. `parts` are digests of the inputs.
     """
 
     case_id: str
@@ -198,11 +194,10 @@ class CaseScore:
     outcomes: tuple[str, ...]
     metrics: Mapping[str, tuple[float | None, ...]]
     reproducibility: Mapping[str, float | None]
-    fields: Mapping[str, FieldTotal] = field(default_factory=dict)
+    fields: Mapping[str, FieldCounts] = field(default_factory=dict)
     stability: Mapping[str, float] = field(default_factory=dict)
     profile: Mapping[str, Stability] = field(default_factory=dict)
     values: FieldValues = field(default_factory=dict)
-    filled: Mapping[str, FilledCounts] = field(default_factory=dict)
     arrays: Mapping[str, ArrayLengths] = field(default_factory=dict)
     exact: int | None = None
     contracts: tuple[tuple[OutputContract, int], ...] = ()
@@ -226,7 +221,7 @@ class Scorecard:
     """The scores of all cases of a run, and the usage of its calls.
 
     `reasons` counts failures by reason; `faults` locates them. `answers` is the digest of all outputs. `usages`,
-    `latencies_s` (NaN if unknown), `served` and `case_ids` have one entry per completion, in the same order.
+    `latencies_s`, `served` and `case_ids` have one entry per completion, in the same order.
     """
 
     cases: tuple[CaseScore, ...]
@@ -235,7 +230,7 @@ class Scorecard:
     faults: tuple[FailedCalls, ...] = ()
     case_ids: tuple[str, ...] = ()
     usages: tuple[Usage, ...] = ()
-    latencies_s: Sequence[float] = ()
+    latencies_s: tuple[float | None, ...] = ()
     served: tuple[str | None, ...] = ()
     retries: int = 0
     answers: str = ""
@@ -259,20 +254,19 @@ class Scorecard:
 
 def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
     """Compare the outputs of a case with each other. If `metrics` is None, compute only values that need no pairs."""
-    values = field_values(answers)
+    values = {
+        path: Counter({_shortened(value): count for value, count in counts.items()})
+        for path, counts in field_values(answers).items()
+    }
     return Agreement(
         metrics=None if metrics is None else {name: metric.score(answers) for name, metric in metrics.items()},
         stability=field_stability_by_path(answers),
-        values={
-            path: Counter({_shortened(value): count for value, count in counts.items()})
-            for path, counts in values.items()
-        },
+        values=values,
         arrays=array_lengths(answers),
     )
 
 
 def _shortened(value: Hashable) -> Hashable:
-    """Replace a set of values by one text, and a long text by its digest, to save memory."""
     if isinstance(value, frozenset):
         value = repr(sorted(value, key=repr))
     return digest(value) if isinstance(value, str) and len(value) > _MAX_VALUE_CHARS else value
@@ -297,7 +291,7 @@ class AnswerScorer:
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
         """Prepare the scorer; no check program starts after the time `until` on the monotonic clock."""
         self.component = component
-        self._until = until
+        self.until = until
         self._programs: ThreadPoolExecutor | None = None
         self.cases = {case.id: case for case in cases}
         self._truths: dict[str, MemoizedValue] = {}
@@ -312,7 +306,6 @@ class AnswerScorer:
         return self._then_programs(case_id, text, self.score(case_id, text))
 
     def _then_programs(self, case_id: str, text: str, scoring: Scored | Future[Scored]) -> Scored | Future[Scored]:
-        """Add the scores of checks that run programs, in a thread pool."""
         case = self.cases[case_id]
         if not takes_programs(case):
             return scoring
@@ -320,7 +313,7 @@ class AnswerScorer:
         def scored() -> Scored:
             scored_text = scoring.result() if isinstance(scoring, Future) else scoring
             answer = parse_case_output(self.component, case, text).value
-            checks = run_programs(case, text, answer, scored_text.checks, self._until)
+            checks = run_programs(case, text, answer, scored_text.checks, self.until)
             return replace(scored_text, checks=checks, metrics=with_checks(scored_text.metrics, case, checks))
 
         self._programs = self._programs or ThreadPoolExecutor(os.cpu_count())
@@ -337,7 +330,7 @@ class AnswerScorer:
 
     def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
         """Begin to compare the outputs of a case with each other."""
-        return agreement_of(answers, self.component.agreement)
+        return agreement_of(answers, REPRODUCIBILITY)
 
     def score(self, case_id: str, text: str) -> Scored:
         """Return the scores of a text as the output of a case."""
@@ -356,7 +349,7 @@ class AnswerScorer:
             outcome=SCORED,
             metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
             contract=contract,
-            fields=per_field(comparison.rows) if case.labelled else NO_FIELDS,
+            fields=per_field(comparison.rows) if case.labelled else {},
             canonical=comparison.output_key,
             checks=checks,
             several=parsed.several,
@@ -379,10 +372,9 @@ class AnswerScorer:
         return self._undefined[case_id]
 
     def _contract(self, output: Any) -> OutputContract:
-        drift = name_drift(output, self._names)
+        missing, extra = missing_keys(output, self._names), extra_keys(output, self._names)
         if self.component.contract.conforms(output):
-            return CONTRACT_KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
-        # listing errors is slower than checking conformance
+            return OutputContract(missing_keys=missing, extra_keys=extra) if missing or extra else CONTRACT_KEPT
         max_errors = self.component.limits.schema_errors
         violations = self.component.contract.violations(output, max_errors)
         return OutputContract(
@@ -390,7 +382,8 @@ class AnswerScorer:
             holds_but_for_extra_keys=only_extra_keys(violations),
             # one error may name any number of extra keys
             errors=contract_errors(violations, self.component.plan)[:max_errors],
-            drift=drift,
+            missing_keys=missing,
+            extra_keys=extra,
         )
 
     def _comparison(self, case_id: str, output: Any, holds: bool) -> Comparison:

@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context, parent_process
@@ -39,7 +39,7 @@ _MAX_ATTEMPTS = 2
 _MAX_FILES = 4096  # inherited files that a worker closes
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
 _MAX_LOCAL_EFFORT = 10**8  # pairs × characters²: ten outputs of 1.5 kB take about 10 ms
-_MIN_ITEMS = 16  # for fewer items, starting processes takes longer than the work
+_MIN_ITEMS = 16  # fewer items: starting processes takes longer than the work
 _work: list[Callable[[Any], Any]] = []  # the function to call, inherited by forked processes
 _MIN_ARRAY_ITEMS = 10  # shorter arrays are usually aligned without scipy
 
@@ -71,70 +71,53 @@ def _done(item: Any) -> Any:
     return work(item)
 
 
-@contextlib.contextmanager
-def open_workers(scorer: AnswerScorer, short: Container[str], calls: int, until: float) -> Iterator[AnswerScorer]:
-    """Open a scorer that uses worker processes, except for cases with a `short` ground truth; see `open_scores`."""
-    component = scorer.component
+class WorkerScorer(AnswerScorer):
+    """A scorer that uses worker processes for long texts. Outputs above a limit are too costly to score."""
 
-    def work(task: str, *arguments: Any) -> object:
-        tasks: Mapping[str, Callable[..., object]] = {
-            "score": scorer.score,
-            "undefined": scorer.undefined,
-            "agreement": lambda *arguments_of_task: scorer.begin_agreement(
-                CaseAnswers(component.plan, *arguments_of_task)
-            ),
-        }
-        try:
-            return tasks[task](*arguments)
-        except ConfigError as problem:  # raised by a plugin's metric or comparator
-            raise ConfigError(
-                f"case {arguments[0]!r:.60}: {problem}" if task != "agreement" else str(problem)
-            ) from None
-
-    arrays = (array for case in scorer.cases.values() for array in arrays_in(case.truth, component.plan))
-    if calls and any(
-        len(items) >= _MIN_ARRAY_ITEMS and pairs_by_best(field.array_rule(*items), field) for field, items in arrays
-    ):
-        import scipy.optimize  # noqa: F401 - imported once here instead of in every worker
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with (
-        Workers(work, component.limits, min(cores, max(calls, len(scorer.cases), 1))) as workers,
-        contextlib.closing(_WorkerScores(scorer, short, workers, until)) as scores,
-    ):
-        yield scores
-
-
-class _WorkerScores(AnswerScorer):
-    """A scorer that uses workers; outputs above a limit are too costly to score."""
-
-    def __init__(self, scorer: AnswerScorer, short: Container[str], workers: "Workers", until: float) -> None:
-        super().__init__(scorer.component, scorer.cases.values(), until)
-        self._short = short  # cases with a short ground truth
-        self._workers = workers
+    def __init__(self, scorer: AnswerScorer, short: Container[str], calls: int) -> None:
+        """Start the workers for `calls` outputs. `short` has the ids of cases with a short ground truth."""
+        super().__init__(scorer.component, scorer.cases.values(), scorer.until)
+        self._short = short
+        arrays = (array for case in self.cases.values() for array in arrays_in(case.truth, self.component.plan))
+        if calls and any(
+            len(items) >= _MIN_ARRAY_ITEMS and pairs_by_best(field.array_rule(*items), field) for field, items in arrays
+        ):
+            import scipy.optimize  # noqa: F401 - imported once here instead of in every worker
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        count = min(cores, max(calls, len(self.cases), 1))
+        self._workers = Workers(partial(_run_task, scorer), self.component.limits, count)
         self._begun: dict[str, Future[frozenset[str]]] = {
-            case.id: workers.submit(("undefined", case.id), partial(self._refuse_truth, case.id))
+            case.id: self._workers.submit(("undefined", case.id), partial(self._refuse_truth, case.id))
             for case in self.cases.values()
-            if case.labelled and case.id not in self._short
+            if case.labelled and case.id not in short
         }
+
+    def close(self) -> None:
+        """End the running check programs and the workers."""
+        super().close()
+        self._workers.close()
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
+        """Begin to score a text, in this process if the text and the ground truth are short."""
         if case_id in self._short and self.is_short(text):
             return super().begin(case_id, text)
         too_costly = partial(unparseable, self.component, self.cases[case_id], problem=TOO_COSTLY)
-        scoring = self._workers.submit(("score", case_id, text), too_costly, until=self._until)
+        scoring = self._workers.submit(("score", case_id, text), too_costly, until=self.until)
         return self._then_programs(case_id, text, scoring)
 
     def undefined(self, case_id: str) -> frozenset[str]:
+        """Wait for the metrics that are undefined for a case, and return them."""
         pending = self._begun.get(case_id)
         return super().undefined(case_id) if pending is None else pending.result()
 
     def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
+        """Begin to compare the outputs of a case, in this process if they are few or short."""
         longest = max(map(len, answers.groups), default=0)
         if not self.may_last and (len(answers.groups) < 2 or answers.pairs * longest**2 <= _MAX_LOCAL_EFFORT):
             return super().begin_agreement(answers)
         task = ("agreement", answers.groups, answers.raw, answers.n)
         too_costly = partial(agreement_of, answers, None)
-        return self._workers.submit(task, too_costly, times=answers.n, until=self._until)
+        return self._workers.submit(task, too_costly, times=answers.n, until=self.until)
 
     def _refuse_truth(self, case_id: str) -> NoReturn:
         limits = self.component.limits
@@ -145,10 +128,19 @@ class _WorkerScores(AnswerScorer):
         )
 
 
+def _run_task(scorer: AnswerScorer, task: str, *arguments: Any) -> object:
+    if task == "agreement":
+        return scorer.begin_agreement(CaseAnswers(scorer.component.plan, *arguments))
+    try:
+        return scorer.score(*arguments) if task == "score" else scorer.undefined(*arguments)
+    except ConfigError as problem:  # raised by a plugin's metric or comparator
+        raise ConfigError(f"case {arguments[0]!r:.60}: {problem}") from None
+
+
 class Workers:
     """A pool of `count` forked processes that call `work` with limits on processor time and memory per task.
 
-    Open it while this process has no other thread. Closing it, or leaving its `with` block, drops unfinished tasks.
+    Open it while this process has no other thread. Closing it drops unfinished tasks.
     """
 
     def __init__(self, work: Callable[..., Any], limits: SafetyLimits, count: int) -> None:
@@ -180,12 +172,6 @@ class Workers:
         self._threads.shutdown()
         for worker in self._workers:
             worker.end()
-
-    def __enter__(self) -> "Workers":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _do(self, task: tuple[int, tuple[Any, ...]], too_costly: Callable[[], Any], until: float) -> Any:
         for _ in range(_MAX_ATTEMPTS if time.monotonic() < until else 0):
@@ -224,8 +210,6 @@ class Workers:
 
 
 class _Worker:
-    """A forked process and the connection to it."""
-
     def __init__(self, work: Callable[..., Any], limits: SafetyLimits) -> None:
         self.connection, theirs = Pipe()
         with warnings.catch_warnings():
@@ -267,7 +251,6 @@ def _serve(connection: Connection, work: Callable[..., Any], limits: SafetyLimit
 
 
 def _become_worker(connection: Connection, megabytes: int) -> None:
-    """Limit this forked process, let it end with its parent, and close the parent's files."""
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to all processes of a terminal or a job
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGPROF, signal.SIGALRM):

@@ -1,6 +1,5 @@
 """Build the record of a run from manifest, component and scorecard."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +77,7 @@ class Recorder:
         """Build the record of one run. `stopped` is the reason for an early end; `judge` describes the judge."""
         component, server = self.component, manifest.server
         price = price_of(model, self.kinds[model.provider])
-        latencies = [seconds for seconds in scorecard.latencies_s if not math.isnan(seconds)]
+        latencies = [seconds for seconds in scorecard.latencies_s if seconds is not None]
         answers = list(zip(scorecard.served, scorecard.usages, strict=True))
         cost_of = {(name, usage): usage_cost(answer_price(model, price, name), usage) for name, usage in set(answers)}
         costs = [cost_of[answer] for answer in answers]
@@ -93,7 +92,7 @@ class Recorder:
             **counts_of(scorecard, latencies, self.settings.required_coverage, stopped),
             primary_metric=component.primary_metric,
             accuracy=summaries.accuracy(scorecard, component.metrics),
-            reproducibility=summaries.reproducibility(scorecard, component.agreement),
+            reproducibility=summaries.reproducibility(scorecard),
             per_field=summaries.fields(scorecard, lambda path: component.plan.leaf(path).compare or "exact"),
             per_array=summaries.arrays(scorecard),
             pass_hat_k=summaries.pass_hat_k(scorecard),
@@ -117,12 +116,10 @@ class Recorder:
     def _settings_of(self, model: Model) -> ModelSettings:
         kind = self.kinds[model.provider]
         sampling = kind.sampling(model)
-        has_vendor_default = (
-            "temperature" in sampling.unavailable and not kind.free
-        )  # the vendor's default temperature applies
+        is_unset = model.profile == "deterministic" and "temperature" in sampling.unavailable and not kind.free
         return ModelSettings(
             api_model=model.api_name,
-            profile="unset" if has_vendor_default and model.profile == "deterministic" else model.profile,
+            profile="unset" if is_unset else model.profile,  # the vendor's default temperature applies
             structured_output=model.structured_output,
             max_output_tokens=model.params.max_output_tokens,
             sent=dict(sampling.sent),
@@ -163,9 +160,8 @@ def counts_of(
 def amounts_by_case(scorecard: Scorecard, costs: Sequence[float | None]) -> dict[str, dict[str, CaseAmount]]:
     """Return the mean of each known amount over the outputs of each case; `costs` are in USD, one per completion."""
     tokens: Sequence[float | None] = [usage.output_tokens for usage in scorecard.usages]
-    latencies: Sequence[float | None] = [None if math.isnan(seconds) else seconds for seconds in scorecard.latencies_s]
     by_case: dict[str, dict[str, CaseAmount]] = {}
-    for name, values in zip(AMOUNTS, (tokens, costs, latencies), strict=True):
+    for name, values in zip(AMOUNTS, (tokens, costs, scorecard.latencies_s), strict=True):
         known_values = (
             (case_id, value) for case_id, value in zip(scorecard.case_ids, values, strict=True) if value is not None
         )
@@ -189,7 +185,7 @@ def case_record(
         parts={} if parts == {DOCUMENT: digest} else parts,
         outcomes=list(case.outcomes),
         replicates={name: [rounded_values[value] for value in values] for name, values in case.metrics.items()},
-        fields={path: FieldCount(right=total.counts.right, n=total.counts.n) for path, total in case.fields.items()},
+        fields={path: FieldCount(right=total.right, n=total.n) for path, total in case.fields.items()},
         profile=dict(case.profile),
         arrays={
             path: ArrayLength(stability=round(lengths.stability, 6), shortest=lengths.shortest, longest=lengths.longest)

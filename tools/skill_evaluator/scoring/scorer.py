@@ -7,8 +7,6 @@ counted with their frequency. Every planned call is counted.
 import hashlib
 import math
 import os
-import sys
-from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -18,9 +16,9 @@ from typing import TypeVar
 
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
+from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.metrics.base import CaseAnswers
-from skill_evaluator.metrics.diagnosis.field_profile import field_profile, flawed_fields
-from skill_evaluator.metrics.diagnosis.per_field import filled_fields, total_fields
+from skill_evaluator.metrics.fields import field_profile, total_fields
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, check_path
 from skill_evaluator.records.summaries import FailedCalls
@@ -37,7 +35,7 @@ from skill_evaluator.scoring.answers import (
     unparseable,
     with_checks,
 )
-from skill_evaluator.scoring.parallel import open_workers
+from skill_evaluator.scoring.parallel import WorkerScorer
 from skill_evaluator.text import canonical_json
 
 _READ = (SCORED, UNPARSEABLE)  # outcomes of outputs that checks examine
@@ -51,20 +49,13 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _CaseScores:
-    """The replicates of one case: the failure kind of `failed` replicates, and the digest of the text of the rest.
-
-    `scores` has the scores by digest, so that equal texts share them, `unusable` the scores of refused and truncated
-    replicates.
-    """
-
     case: Case
-    failed: dict[int, str] = field(default_factory=dict)
-    texts: dict[int, bytes] = field(default_factory=dict)
-    scores: dict[bytes, Scored | Future[Scored]] = field(default_factory=dict)
-    unusable: dict[int, Scored] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)  # the kind of failure by replicate
+    texts: dict[int, bytes] = field(default_factory=dict)  # the digest of the text by replicate
+    scores: dict[bytes, Scored | Future[Scored]] = field(default_factory=dict)  # by digest: equal texts share them
+    unusable: dict[int, Scored] = field(default_factory=dict)  # refused and truncated replicates
 
     def by_replicate(self) -> dict[int, Scored]:
-        """Wait for the scores of all replicates with a text, and return them."""
         return {
             index: self.unusable[index] if index in self.unusable else _wait_for(self.scores[digest])
             for index, digest in self.texts.items()
@@ -88,8 +79,7 @@ class Scorer:
         self._pending: deque[tuple[_CaseScores, Call, bytes]] = deque()
         self._case_ids: list[str] = []
         self._usages: list[Usage] = []
-        self._distinct: dict[Usage, Usage] = {}  # thousands of calls share equal usages
-        self._latencies = array("d")
+        self._latencies: list[float | None] = []
         self._served: list[str | None] = []
         self._faults: dict[tuple[str, str], dict[Call, str]] = {}
         self._retries = 0
@@ -102,7 +92,7 @@ class Scorer:
         """
         case = self._cases[replicate.call.case_id]
         self._retries += replicate.attempts - 1
-        self._answers[replicate.call] = sys.intern(replicate.digest)  # shares one string between equal outputs
+        self._answers[replicate.call] = replicate.digest
         failure = replicate.failure
         if failure is not None:
             self._faults.setdefault((failure.kind, failure.reason), {})[replicate.call] = failure.message
@@ -110,9 +100,9 @@ class Scorer:
             case.failed.update({} if failure is None else {replicate.call.replicate: failure.kind})
             return None
         self._case_ids.append(case.case.id)
-        self._usages.append(self._distinct.setdefault(replicate.completion.usage, replicate.completion.usage))
-        self._latencies.append(math.nan if replicate.latency_s is None else replicate.latency_s)
-        self._served.append((served := replicate.completion.served_model) and sys.intern(served))
+        self._usages.append(replicate.completion.usage)
+        self._latencies.append(replicate.latency_s)
+        self._served.append(replicate.completion.served_model)
         text, index = replicate.completion.text, replicate.call.replicate
         if failure is None:
             case.texts[index] = self._begin(case, text)
@@ -175,7 +165,7 @@ class Scorer:
             faults=tuple(sorted(self._fault_list(), key=lambda fault: (-fault.count, fault.reason))),
             case_ids=tuple(self._case_ids),
             usages=tuple(self._usages),
-            latencies_s=self._latencies,
+            latencies_s=tuple(self._latencies),
             served=tuple(self._served),
             retries=self._retries,
             answers=digest_of_answers(self._answers),
@@ -197,14 +187,12 @@ class Scorer:
             )
 
     def _begin(self, case: _CaseScores, text: str) -> bytes:
-        """Begin to score a text unless it has scores, and return its digest."""
         digest = _digest(text)
         if digest not in case.scores:
             case.scores[digest] = self._scores.begin(case.case.id, text)
         return digest
 
     def _count_first(self) -> None:
-        """Wait for the scores of the first pending replicate, and count its faults."""
         case, call, digest = self._pending[0]
         scored = case.scores[digest] = _wait_for(case.scores[digest])
         self._pending.popleft()
@@ -236,20 +224,15 @@ class Scorer:
         parsed = [(_wait_for(case.scores[digest]), count) for digest, count in times.items()]
         reproducibility = agreement.metrics
         if reproducibility is None:  # too costly to compare: the worst values
-            metrics = self._component.agreement
-            reproducibility = {name: float(answers.n) if metric.is_count else 0.0 for name, metric in metrics.items()}
-        fields = [(scored.fields, count) for scored, count in parsed]
+            reproducibility = {
+                name: float(answers.n) if metric.is_count else 0.0 for name, metric in REPRODUCIBILITY.items()
+            }
+        fields = total_fields((scored.fields, count) for scored, count in parsed)
         outcomes = {**case.failed, **{index: scored.outcome for index, scored in by_replicate.items()}}
-        checks = [
-            CheckedCase(
-                check=check,
-                scores=tuple(
-                    by_replicate[index].checks[check.id].score if index in by_replicate else None for index in planned
-                ),
-            )
-            for check in case.case.checks
-        ]
-        checked = {check_path(checked_case.check.id): checked_case for checked_case in checks}
+        checked: dict[str, CheckedCase] = {}
+        for check in case.case.checks:
+            results = {index: scored.checks[check.id].score for index, scored in by_replicate.items()}
+            checked[check_path(check.id)] = CheckedCase(check=check, scores=tuple(map(results.get, planned)))
         score = CaseScore(
             case_id=case.case.id,
             labelled=labelled,
@@ -258,22 +241,21 @@ class Scorer:
                 name: tuple(by_replicate[index].metrics[name] if index in by_replicate else None for index in planned)
                 for name in self._component.metrics
             },
-            fields=total_fields(fields) | {path: checked_case.total for path, checked_case in checked.items()},
+            fields=fields | {path: check.total for path, check in checked.items()},
             reproducibility=reproducibility,
             stability={
                 **agreement.stability,
-                **{path: checked_case.stability for path, checked_case in checked.items() if checked_case.stability},
+                **{path: check.stability for path, check in checked.items() if check.stability is not None},
             },
-            profile=field_profile(answers, agreement.values, flawed_fields(fields) if labelled else None)
-            | {path: checked_case.standing for path, checked_case in checked.items()},
-            values={**agreement.values, **{path: checked_case.passed for path, checked_case in checked.items()}},
-            filled=filled_fields(fields) if labelled else {},
+            profile=field_profile(answers, agreement.values, fields if labelled else None)
+            | {path: check.standing for path, check in checked.items()},
+            values={**agreement.values, **{path: check.passed for path, check in checked.items()}},
             arrays=agreement.arrays,
             exact=answers.groups[canonical_json(answers.plan.with_numbers(case.case.truth))] if labelled else None,
             contracts=tuple((scored.contract, count) for scored, count in parsed),
             undefined=self._scores.undefined(case.case.id),
             parts=case.case.parts,
-            checks=tuple(checks),
+            checks=tuple(checked.values()),
         )
         return score, agreement.metrics is not None
 
@@ -300,9 +282,8 @@ def open_scores(
     short = frozenset(case.id for case in scorer.cases.values() if scorer.is_short(canonical_json(case.truth)))
     needs_no_workers = not calls and short == scorer.cases.keys()
     if needs_no_workers or (component.output == "choice" and not scorer.may_last) or not hasattr(os, "fork"):
-        with closing(scorer):
-            yield scorer
-        return
-
-    with open_workers(scorer, short, calls, until) as scores:
+        scores = scorer
+    else:
+        scores = WorkerScorer(scorer, short, calls)
+    with closing(scores):
         yield scores

@@ -5,15 +5,15 @@ summed over cases and replicates (a field's accuracy is right ÷ n).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import TypeVar
 
+from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.metrics.accuracy.pass_hat_k import KS
 from skill_evaluator.metrics.accuracy.pass_hat_k import pass_hat_k as estimate
-from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
-from skill_evaluator.metrics.base import AgreementMetric
-from skill_evaluator.metrics.diagnosis.per_field import macro_f1
+from skill_evaluator.metrics.agreement import krippendorff_alpha
+from skill_evaluator.metrics.fields import FieldCounts, macro_f1
 from skill_evaluator.records.record import CHECK, CaseAccuracy, check_path, strict_score
 from skill_evaluator.records.summaries import (
     ArraySummary,
@@ -81,27 +81,16 @@ def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
     }
 
 
-def reproducibility(scorecard: Scorecard, metrics: Mapping[str, AgreementMetric]) -> dict[str, Summary]:
+def reproducibility(scorecard: Scorecard, metrics: Iterable[str] = REPRODUCIBILITY) -> dict[str, Summary]:
     """Summarize each agreement metric over cases; `n` and `n_cases` count cases with at least two outputs."""
     summaries = {}
-    for name, metric in metrics.items():
-        lowest, highest = (1.0, max(2.0, float(scorecard.replicates))) if metric.is_count else (0.0, 1.0)
-        summaries[name] = _over_cases(
-            _measured(case.reproducibility[name] for case in scorecard.cases), lowest, highest
-        )
+    for name in metrics:
+        bounds = (1.0, max(2.0, float(scorecard.replicates))) if REPRODUCIBILITY[name].is_count else (0.0, 1.0)
+        summaries[name] = _over_cases(_measured(case.reproducibility[name] for case in scorecard.cases), *bounds)
     return summaries
 
 
-def case_means(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
-    """Summarize each share over the cases that have a value."""
-    return {
-        name: _over_cases(_measured(case.reproducibility[name] for case in scorecard.cases), 0.0, 1.0)
-        for name in metrics
-    }
-
-
 def _over_cases(values: Sequence[float], lowest: float, highest: float) -> Summary:
-    """Summarize a metric that has one value per case."""
     mean = rounded(mean_or_none(values))
     return Summary(
         mean=mean,
@@ -138,8 +127,8 @@ def contract(scorecard: Scorecard) -> ContractSummary:
     faults: Counter[tuple[str, str]] = Counter()
     messages: dict[tuple[str, str], str] = {}  # the alphabetically first message of each fault
     for output, times in outputs:
-        missing.update(dict.fromkeys(output.drift.missing, times))
-        extra.update(dict.fromkeys(output.drift.extra, times))
+        missing.update(dict.fromkeys(output.missing_keys, times))
+        extra.update(dict.fromkeys(output.extra_keys, times))
         for path, rule, message in output.errors:
             faults[path, rule] += times
             messages[path, rule] = min(message, messages.get((path, rule), message))
@@ -157,63 +146,53 @@ def contract(scorecard: Scorecard) -> ContractSummary:
 
 
 def _commonest(counts: Counter[KeyT]) -> dict[KeyT, int]:
-    """Return the counts, largest first and ties by name, independent of the order of outputs."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0) -> tuple[float, float] | None:
     span = highest - lowest
     bounds = unit_interval([min(1.0, max(0.0, (value - lowest) / span)) for value in values])
-    return (
-        None
-        if bounds is None
-        else (round(lowest + bounds[0] * span, _DIGITS), round(lowest + bounds[1] * span, _DIGITS))
-    )
+    if bounds is None:
+        return None
+    return round(lowest + bounds[0] * span, _DIGITS), round(lowest + bounds[1] * span, _DIGITS)
 
 
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
     """Summarize each field: accuracy with n, kinds of errors, agreement between replicates, and stability."""
     paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
-    checks = {check_path(one.check.id) for case in scorecard.cases for one in case.checks}
+    checks = {check_path(checked.check.id) for case in scorecard.cases for checked in case.checks}
     return {
-        path: _summarize_field(scorecard.cases, path, compare_of(path))
-        if path not in checks
-        else _summarize_field([case for case in scorecard.cases if path in case.fields], path, CHECK)
-        for path in paths
+        path: _summarize_field(scorecard.cases, path, CHECK if path in checks else compare_of(path)) for path in paths
     }
 
 
 def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> FieldSummary:
-    totals = [case.fields[path] for case in cases if path in case.fields]
-    right, wrong, missing, extra = (sum(total.counts[kind] for total in totals) for kind in range(4))
-    n = right + wrong + missing + extra
-    texts = sum(total.texts for total in totals)
-    confusion: Counter[tuple[str, str]] = Counter()
-    for total in totals:
-        confusion.update(total.confusion)
-    by_truth: dict[str, dict[str, int]] = {}
-    for (truth, output), count in confusion.items():
-        by_truth.setdefault(truth, {})[output] = count
-    labelled = [case for case in cases if case.labelled and compare != CHECK]
-    parsed = sum(case.parsed for case in labelled)
-    counts = [case.filled[path] for case in labelled if path in case.filled]
-    filled = Filled(n=parsed, output=sum(count.output for count in counts), truth=sum(count.truth for count in counts))
+    if compare == CHECK:
+        cases = [case for case in cases if path in case.fields]
+    total = FieldCounts()
+    for case in cases:
+        total.add(case.fields.get(path, FieldCounts()))
+    confusion: dict[str, dict[str, int]] = {}
+    for (truth, output), count in total.confusion.items():
+        confusion.setdefault(truth, {})[output] = count
+    labelled = {(_label(truth), _label(output)): count for (truth, output), count in total.confusion.items()}
+    parsed = sum(case.parsed for case in cases if case.labelled and compare != CHECK)
     return FieldSummary(
         compare=compare,
-        accuracy=rounded(right / n if n else None),
-        n=n,
-        right=right,
-        wrong=wrong,
-        missing=missing,
-        extra=extra,
+        accuracy=rounded(total.right / total.n if total.n else None),
+        n=total.n,
+        right=total.right,
+        wrong=total.wrong,
+        missing=total.missing,
+        extra=total.extra,
         stability=rounded(mean_or_none([case.stability[path] for case in cases if path in case.stability])),
-        token_f1=rounded(sum(total.token_f1 for total in totals) / texts if texts else None),
-        rouge_l=rounded(sum(total.rouge_l for total in totals) / texts if texts else None),
-        confusion=by_truth or None,
-        macro_f1=rounded(macro_f1({(_label(truth), _label(out)): count for (truth, out), count in confusion.items()})),
+        token_f1=rounded(total.token_f1 / total.texts if total.texts else None),
+        rouge_l=rounded(total.rouge_l / total.texts if total.texts else None),
+        confusion=confusion or None,
+        macro_f1=rounded(macro_f1(labelled)),
         # outputs without the path agree with each other
         alpha=rounded(krippendorff_alpha(case.values.get(path, {None: case.parsed}) for case in cases)),
-        filled=filled if parsed else None,
+        filled=Filled(n=parsed, output=total.filled, truth=total.filled_in_truth) if parsed else None,
         profile=Profile.model_validate(Counter(case.profile[path] for case in cases if path in case.profile)),
     )
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.audit.report.page import site_audit
+from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import with_progress
 from skill_evaluator.display.addresses import component_address, run_address
@@ -104,7 +104,7 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
     """Options of `site build`."""
 
     out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
-    recorded: tuple[str, ...] = rare("A branch that also holds records; repeatable.", (), metavar="REF")
+    recorded: tuple[str, ...] = rare("A branch with more records; repeatable.", (), metavar="REF")
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
     outputs: bool = flag("Include documents, ground truths and outputs.")

@@ -19,7 +19,7 @@ from skill_evaluator.text import counted, version_words
 from skill_evaluator.verdicts.decide.results import per_1000
 from skill_evaluator.verdicts.history.component import ComponentStatus
 from skill_evaluator.verdicts.history.series import History
-from skill_evaluator.verdicts.planning.advice import RankedModel, Score
+from skill_evaluator.verdicts.planning.ranking import RankedModel, Score
 
 AGREEMENT = "pairwise_exact_match"
 _DRAWN = 15  # versions in the small line of the overview
@@ -268,7 +268,7 @@ def _trend_chart(
     rows = [{**row, "version": version_words(row["version"])} for row in rows]
     verdicts = list(dict.fromkeys(row["verdict"] for row in rows if row["verdict"]))
     lowest = min(value for row in rows for value in (row["accuracy"], row["low"], 1.0) if value is not None)
-    scale = alt.Scale(domain=[0 if lowest < 0.5 else 0.5, 1])  # so that no step looks larger than it is
+    scale = alt.Scale(domain=[0 if lowest < 0.5 else 0.5, 1])  # a cut axis would make a step look larger than it is
     title = f"strict mean of {_short_name(metric)}"
     x = alt.X(
         "version:N",

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from skill_evaluator.checks.declared import check_of
 from skill_evaluator.comparing.declarations import schema_places
 from skill_evaluator.library.components import Component
-from skill_evaluator.metrics.diagnosis.per_field import label
+from skill_evaluator.metrics.fields import label
 from skill_evaluator.records.record import CaseRecord, Record, check_path
 from skill_evaluator.records.summaries import FieldSummary
 from skill_evaluator.text import counted

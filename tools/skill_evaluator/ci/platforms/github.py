@@ -158,7 +158,6 @@ def last_line(text: str) -> str:
 
 
 def _link() -> str:
-    """Return a link to the run; empty outside a run."""
     server, name, run = (os.environ.get(f"GITHUB_{part}") for part in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
     return f"\n[The run]({server}/{name}/actions/runs/{run}) has records and answers as artifacts.\n" if run else ""
 

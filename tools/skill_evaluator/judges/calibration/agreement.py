@@ -1,8 +1,4 @@
-"""Measure the agreement of judges with human labels by criterion and stratum, biases, and probes, without a call.
-
-If several people scored an item, the judge is compared with each of them, because a mean of several people is more
-reliable than one person. A probe is a text that is added to outputs before they are judged again.
-"""
+"""Compare the verdicts of judges with human labels by criterion and stratum, and measure biases. Make no call."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from statistics import fmean
@@ -10,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges import statistics
 from skill_evaluator.judges.calibration.corruption import json_value
 from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem, Unit, join_labels
 from skill_evaluator.judges.calibration.results import (
@@ -20,22 +17,15 @@ from skill_evaluator.judges.calibration.results import (
     MeanConfidence,
     Position,
 )
-from skill_evaluator.judges.modes.pairwise import ORDERS, OVERALL
+from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.prompting.criteria import family_of
-from skill_evaluator.judges.prompting.results import NoUsableOutput, StoredScore, StoredVerdict, no_usable_output
-from skill_evaluator.judges.statistics import (
-    BAR,
-    Estimate,
-    Floats,
-    confusion,
-    difference,
-    mean_within,
-    own_noise,
-    position_bias,
-    rate,
-    shift,
-    spearman,
-    trust_of,
+from skill_evaluator.judges.prompting.results import (
+    ORDERS,
+    NoUsableOutput,
+    StoredLine,
+    StoredScore,
+    StoredVerdict,
+    no_usable_output,
 )
 from skill_evaluator.library.rubrics import SCALES
 from skill_evaluator.stats import by_key, mean_or_none
@@ -55,12 +45,15 @@ PROBES: Mapping[str, str] = MappingProxyType(
 
 def label_results(
     labels: Labels,
-    verdicts: Sequence[StoredVerdict | StoredScore],
-    bar: float = BAR,
+    verdicts: Sequence[StoredLine],
+    bar: float = statistics.BAR,
     scales: Mapping[str, int] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[JudgeResult]:
-    """Compare each judge's verdicts with human labels and measure its biases; `families` is by model id."""
+    """Compare each judge's verdicts with human labels and measure its biases.
+
+    `scales` has the highest score by criterion, `families` the family by model id. Return one result per judge.
+    """
     results = []
     for judge, lines in by_key((one.judge, one) for one in verdicts).items():
         agreement, biases = list[LabelAgreement](), list[BiasResult]()
@@ -75,16 +68,13 @@ def label_results(
                     biases += score_biases(criterion, units, highest, own_models)
                 elif criterion == OVERALL:
                     biases += pair_biases(units, own_models)
-        results.append(
-            JudgeResult(
-                judge=judge, agreement=agreement, biases=biases, unusable=None if agreement else _unusable_judge(lines)
-            )
-        )
+        unusable = None if agreement else _unusable_judge(lines)
+        results.append(JudgeResult(judge=judge, agreement=agreement, biases=biases, unusable=unusable))
     return results
 
 
-def _unusable_judge(lines: Sequence[StoredVerdict | StoredScore]) -> NoUsableOutput | None:
-    """Describe a judge without a usable verdict on a labelled item. Return None if it has any."""
+def _unusable_judge(lines: Sequence[StoredLine]) -> NoUsableOutput | None:
+    """Describe a judge without a usable verdict on a labelled item. Return None if there is a usable verdict."""
     texts = (one.text for one in lines if isinstance(one, StoredVerdict) and one.text)
     read = [
         one.score if isinstance(one, StoredScore) else one.winner or any(one.criteria.values()) or None for one in lines
@@ -93,10 +83,7 @@ def _unusable_judge(lines: Sequence[StoredVerdict | StoredScore]) -> NoUsableOut
 
 
 def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) -> int:
-    """Return the highest score of the declared scale, or of the shortest scale that contains all scores.
-
-    Raise JudgeError if a score is above the declared scale.
-    """
+    """Return the highest score of the scale: the declared one, or the end of the shortest scale that has all scores."""
     scores = (score for unit in units for score in (*unit.people, *(unit.requests[0] if unit.verdict else ())))
     highest = max(score or 1 for score in scores)
     if declared is not None and highest > declared:
@@ -107,7 +94,10 @@ def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) 
 def measure(
     mode: LabelMode, criterion: str, units: Sequence[Unit], bar: float, highest: int | None = None
 ) -> LabelAgreement:
-    """Measure a judge on one criterion, overall and by stratum; `highest` is the highest score of the scale, if any."""
+    """Measure a judge's agreement on one criterion, over all units and by stratum.
+
+    `highest` is the highest score of the scale, None for verdicts that are not scores.
+    """
     called = [unit for unit in units if unit.requests]
     called = [unit for unit in called if unit.in_both_orders] or called
     judged = [unit for unit in called if unit.verdict is not None or mode == "pairwise"]
@@ -125,11 +115,11 @@ def measure(
         labels=len(units),
         n=len(judged),
         unusable=sum(unit.verdict is None for unit in called),
-        agreement=mean_within([fmean(label == unit.verdict for label in unit.people) for unit in judged]),
-        trust=trust_of(_table(judged, highest), bar, "nominal" if highest is None else "linear"),
-        correlation=None if highest is None else spearman(verdicts, people),
-        sensitivity=rate(sum(positives), len(positives)),
-        specificity=rate(sum(negatives), len(negatives)),
+        agreement=statistics.mean_within([fmean(label == unit.verdict for label in unit.people) for unit in judged]),
+        trust=statistics.trust_of(_table(judged, highest), bar, "nominal" if highest is None else "linear"),
+        correlation=None if highest is None else statistics.spearman(verdicts, people),
+        sensitivity=statistics.rate(sum(positives), len(positives)),
+        specificity=statistics.rate(sum(negatives), len(negatives)),
         position=_position(judged),
         confidence=_confidence(judged),
         strata={name: measure(mode, criterion, part, bar, highest) for name, part in parts.items() if len(parts) > 1},
@@ -137,31 +127,31 @@ def measure(
 
 
 def _is_positive(mode: LabelMode, highest: int | None) -> Callable[[Any], bool | None]:
-    """Return a function that tells if a verdict is positive; it returns None for a tie."""
+    """Return whether a verdict is positive, as `LabelAgreement` defines it. Return None for a tie."""
     if highest is not None:
         return lambda score: score > (1 + highest) / 2
     return {1: True, 2: False}.get if mode == "pairwise" else lambda verdict: verdict == 1  # a regression, or yes
 
 
-def _table(units: Sequence[Unit], highest: int | None) -> Floats:
-    """Return the table of counts [judge, people]. Each item counts once, split equally over its labels."""
+def _table(units: Sequence[Unit], highest: int | None) -> statistics.Floats:
+    """Count the units by judge verdict (rows) and human label (columns). Several labels of a unit share its weight."""
     labels = dict.fromkeys(label for unit in units for label in (unit.verdict, *unit.people))
     categories = list(labels) if highest is None else list(range(1, highest + 1))
-    table = confusion([], [], categories)
+    table = statistics.confusion([], [], categories)
     for people, group in by_key((len(unit.people), unit) for unit in units).items():
         verdicts = [unit.verdict for unit in group for _ in unit.people]
-        table += confusion(verdicts, [label for unit in group for label in unit.people], categories) / people
+        table += statistics.confusion(verdicts, [label for unit in group for label in unit.people], categories) / people
     return table
 
 
 def _position(units: Sequence[Unit]) -> Position | None:
-    """Return the position figures of pairs. Return None if the judge was called in one order only."""
+    """Return the order flips and position figures. Return None if the judge was called in one order only."""
     if not units or not units[0].in_both_orders:
         return None
     orders = [[unit.requests[index][0] for unit in units] for index in (0, 1)]
-    bias = position_bias(*orders)
+    bias = statistics.position_bias(*orders)
     agreements = [sum(winner == unit.label for winner, unit in zip(order, units, strict=True)) for order in orders]
-    agreement = (rate(agreements[0], len(units)), rate(agreements[1], len(units)))
+    agreement = (statistics.rate(agreements[0], len(units)), statistics.rate(agreements[1], len(units)))
     return Position(flips=bias.flips, first=bias.picks_first, agreement=agreement)
 
 
@@ -176,7 +166,7 @@ def _confidence(units: Sequence[Unit]) -> MeanConfidence | None:
 
 
 def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[BiasResult]:
-    """Return position bias, noise, and the judge's extra preference for longer outputs and for those of its family."""
+    """Return position bias, noise, and the excess preference for longer outputs and for those of `own_models`."""
     longer, own_family = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
     for unit in units:
         if isinstance(unit.line, LabelledPair) and unit.requests:
@@ -187,31 +177,33 @@ def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[Bias
     complete = [unit for unit in units if unit.in_both_orders]
     orders = [[unit.requests[index][0] for unit in complete] for index in (0, 1)]
     shifts = {
-        "position": position_bias(*orders).lean,
+        "position": statistics.position_bias(*orders).lean,
         "length": _preference_shift(longer),
         "self_preference": _preference_shift(own_family),
-        "noise": own_noise(unit.requests for unit in units),
+        "noise": statistics.own_noise(unit.requests for unit in units),
     }
     return _bias_rows("pairwise", OVERALL, shifts)
 
 
-def _preference_shift(pairs: Sequence[tuple[Unit, int]]) -> Estimate:
-    """Return the judge's preference for one output of each pair, minus the human preference."""
-    return shift([_win_share(unit.label, output) for unit, output in pairs], [_preference(*one) for one in pairs])
+def _preference_shift(pairs: Sequence[tuple[Unit, int]]) -> statistics.Estimate:
+    """Return the judge's preference for the given output (1 or 2) of each pair, minus the human preference."""
+    return statistics.shift(
+        [_win_share(unit.label, output) for unit, output in pairs], [_preference(*one) for one in pairs]
+    )
 
 
 def _preference(unit: Unit, output: int) -> float:
-    """Return the judge's preference for an output, from 0 to 1, over its orders."""
+    """Return the judge's mean preference for an output (1 or 2) over its orders, from 0 to 1."""
     return fmean(_win_share(request[0], output) for request in unit.requests)
 
 
 def _win_share(winner: object, output: int) -> float:
-    """Return 1 if the output wins, 0 if it loses, and ½ for a tie."""
+    """Return 1 if the output (1 or 2) is the winner, 0 if it loses, and 0.5 for a tie."""
     return float(winner == output) if winner in ORDERS else 0.5
 
 
 def score_biases(criterion: str, units: Sequence[Unit], highest: int, own_models: Collection[str]) -> list[BiasResult]:
-    """Return noise, and the excess of scores over human scores: on average, by length, and for the judge's family."""
+    """Return noise, and the excess of scores over human scores: leniency, by output length, and for `own_models`."""
     scored = [(unit, unit.line) for unit in units if unit.verdict is not None and isinstance(unit.line, ScoredItem)]
     lengths = [(len(item.output), unit.verdict - unit.label) for unit, item in scored if item.output is not None]
     gaps: dict[bool, list[float]] = {True: [], False: []}
@@ -219,15 +211,19 @@ def score_biases(criterion: str, units: Sequence[Unit], highest: int, own_models
         if item.model is not None:
             gaps[item.model in own_models].append((unit.verdict - unit.label) / (highest - 1))
     shifts = {
-        "leniency": shift([unit.label for unit, _ in scored], [unit.verdict for unit, _ in scored], (1.0, highest)),
-        "length": spearman([length for length, _ in lengths], [gap for _, gap in lengths]),
-        "self_preference": difference(*(mean_within(gaps[own], -1.0, 1.0) for own in (True, False))),
-        "noise": own_noise(unit.requests for unit, _ in scored),
+        "leniency": statistics.shift(
+            [unit.label for unit, _ in scored], [unit.verdict for unit, _ in scored], (1.0, highest)
+        ),
+        "length": statistics.spearman([length for length, _ in lengths], [gap for _, gap in lengths]),
+        "self_preference": statistics.difference(
+            *(statistics.mean_within(gaps[own], -1.0, 1.0) for own in (True, False))
+        ),
+        "noise": statistics.own_noise(unit.requests for unit, _ in scored),
     }
     return _bias_rows("score", criterion, shifts)
 
 
-def _bias_rows(mode: LabelMode, criterion: str, shifts: Mapping[str, Estimate | None]) -> list[BiasResult]:
+def _bias_rows(mode: LabelMode, criterion: str, shifts: Mapping[str, statistics.Estimate | None]) -> list[BiasResult]:
     rows = []
     for bias, figure in shifts.items():
         if figure is not None and figure.value is not None:
@@ -237,10 +233,7 @@ def _bias_rows(mode: LabelMode, criterion: str, shifts: Mapping[str, Estimate | 
 
 
 def with_probe(name: str, labels: Labels) -> Labels:
-    """Add the text of a probe to the output that people prefer less, unless it is JSON.
-
-    Raise JudgeError if the probe is unknown.
-    """
+    """Add the text of a probe to each output, in pairs to the one that people prefer less. JSON outputs are skipped."""
     if name not in PROBES:
         raise JudgeError(f"no probe '{name}' {nearest(name, PROBES)}")
     labelled: list[LabelledPair | ScoredItem] = [*labels.of(LabelledPair), *labels.of(ScoredItem)]
@@ -261,10 +254,10 @@ def _worse_output(pair: LabelledPair) -> int:
 def probe_biases(
     names: Iterable[str],
     labels: Labels,
-    verdicts: Sequence[StoredVerdict | StoredScore],
+    verdicts: Sequence[StoredLine],
     scales: Mapping[str, int],
 ) -> list[BiasResult]:
-    """Return the shift of a judge's verdicts or scores that each probe causes, in the first replicates."""
+    """Return the shift of a judge's verdicts that each probe causes; `scales` has the highest score by criterion."""
     results = []
     unprobed = join_labels(labels, verdicts)
     for name in dict.fromkeys(names):
@@ -272,13 +265,13 @@ def probe_biases(
             before, after = _values_by_item(unprobed[mode, criterion]), _values_by_item(units)
             pairs = [(before[item], after[f"{item}/{name}"]) for item in before if f"{item}/{name}" in after]
             scale = (1.0, float(scales[criterion])) if mode == "score" else (0.0, 1.0)
-            figure = shift([old for old, _ in pairs], [new for _, new in pairs], scale)
+            figure = statistics.shift([old for old, _ in pairs], [new for _, new in pairs], scale)
             results += _bias_rows(mode, criterion, {name: figure}) if criterion == OVERALL or mode == "score" else []
     return results
 
 
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
-    """Return the score by item id, or the preference for the output that a probe changes."""
+    """Return the judge's score by item id, or its preference for the output that a probe changes."""
     return {
         unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse_output(unit.line))
         for unit in units

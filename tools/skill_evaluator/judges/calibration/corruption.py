@@ -1,7 +1,4 @@
-"""Corruption tests: create pairs with a known defect from good outputs, and harmless changes as controls.
-
-The same outputs and the same seed give the same pairs.
-"""
+"""Corruption tests: create pairs with a known defect from good outputs, and harmless changes as controls."""
 
 import json
 import re
@@ -13,7 +10,7 @@ from typing import Any, NamedTuple
 
 from skill_evaluator.judges.modes.regression import RegressionItem
 from skill_evaluator.judges.modes.ship_rules import Impact
-from skill_evaluator.judges.prompting.items import OutputItem
+from skill_evaluator.judges.prompting.questions import OutputItem
 
 CONTROL = "control"
 CONTROLS_PER_CORRUPTION = 2  # most pairs of a batch have no regression, so specificity needs the larger sample
@@ -47,14 +44,17 @@ Corrupted = tuple[str, Impact]
 
 
 class Corruption(NamedTuple):
-    """A kind of corruption. `apply` takes prompt, output and random numbers; it returns None if it does not apply."""
+    """A kind of corruption. `apply` takes prompt, output and a generator; it returns None if it does not apply."""
 
     dimension: str
     apply: Callable[[str, str, Random], Corrupted | None]
 
 
 def corrupt(outputs: Sequence[OutputItem], count: int, seed: int) -> list[CorruptedPair]:
-    """Return up to `count` corrupted pairs, alternating between the kinds, and up to twice as many controls."""
+    """Return up to `count` corrupted pairs, alternating between the kinds, and up to twice as many controls.
+
+    The same outputs and seed give the same pairs.
+    """
     kinds = [_pairs_of_kind(name, outputs, seed) for name in CORRUPTIONS]
     in_turns = (pair for pairs in zip_longest(*kinds) for pair in pairs if pair is not None)
     corrupted = list(islice(in_turns, count))
@@ -62,7 +62,7 @@ def corrupt(outputs: Sequence[OutputItem], count: int, seed: int) -> list[Corrup
 
 
 def _pairs_of_kind(kind: str, outputs: Sequence[OutputItem], seed: int) -> Iterator[CorruptedPair]:
-    """Yield the pairs of one kind, in random order, from every output to which it applies."""
+    """Yield a pair for each output to which this kind of corruption applies, in random order."""
     for item in Random(f"{seed}/{kind}").sample(list(outputs), len(outputs)):  # noqa: S311 (no secret)
         if _CODE.search(item.output) and json_value(item.output) is None:
             continue  # the effect of a change in code is unknown
@@ -127,14 +127,9 @@ def remove_part(_: str, text: str, random: Random) -> Corrupted | None:
         return None
     word_count = len(text.split())
     words_removed = word_count - len(shortened.split())
-    return (
-        shortened,
-        "high"
-        if words_removed * _HIGH_DIVISOR >= word_count
-        else "medium"
-        if words_removed * _MEDIUM_DIVISOR >= word_count
-        else "low",
-    )
+    if words_removed * _HIGH_DIVISOR >= word_count:
+        return shortened, "high"
+    return shortened, "medium" if words_removed * _MEDIUM_DIVISOR >= word_count else "low"
 
 
 def break_format(prompt: str, text: str, _: Random) -> Corrupted | None:

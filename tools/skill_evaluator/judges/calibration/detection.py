@@ -1,7 +1,4 @@
-"""Measure regression judges: corruption tests, partly labelled batches, corrected rates and alerts.
-
-A regression is reported if both orders call the candidate worse. A verdict counts if both orders have a usable output.
-"""
+"""Measure regression judges: corruption tests, partly labelled batches, corrected rates and alerts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,14 +16,7 @@ from skill_evaluator.judges.calibration.results import (
     JudgeResult,
     LabelAgreement,
 )
-from skill_evaluator.judges.modes.regression_results import (
-    MIN_PAIRS,
-    DimensionResult,
-    JudgeRegressions,
-    PairResult,
-    RateAlert,
-    RegressionResults,
-)
+from skill_evaluator.judges.modes import regression_results
 from skill_evaluator.judges.modes.ship_rules import NONE, SEVERITIES
 from skill_evaluator.judges.prompting.questions import PromptIdentity
 from skill_evaluator.judges.prompting.results import JudgeRecord
@@ -39,14 +29,14 @@ _WORSE = "candidate_worse"
 _WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate_better": 2}  # baseline, candidate
 
 
-def _reports(pair: PairResult) -> dict[str, bool]:
-    """Return a mapping that tells by dimension, and for `any`, if a regression is reported; empty if none counts."""
+def _reports(pair: regression_results.PairResult) -> dict[str, bool]:
+    """Return whether a regression is reported, by dimension and for `any`. Return {} if no dimension counts."""
     reports = {one.dimension: one.verdict == _WORSE for one in pair.counted}
     return {**reports, ANY: any(reports.values())} if reports else {}
 
 
-def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[PairResult]) -> DetectionResult:
-    """Measure a judge on corrupted pairs and controls by dimension and kind; `judged` is in the order of `pairs`."""
+def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[regression_results.PairResult]) -> DetectionResult:
+    """Measure a judge on corrupted pairs and controls. `judged` has its results in the order of `pairs`."""
     reports = [(pair, report) for pair, result in zip(pairs, judged, strict=True) if (report := _reports(result))]
     dimensions = []
     for name in (*sorted({pair.dimension for pair, _ in reports if pair.dimension}), ANY):
@@ -66,7 +56,7 @@ def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[PairResult]) -
     )
 
 
-def batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
+def batch_result(judge: regression_results.JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
     """Measure a judge of a batch by labels of some pairs. Raise JudgeError if no verdict is labelled."""
     model_id = judge.judge.model_id
     if judge.unusable is not None:
@@ -87,7 +77,7 @@ def batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeRe
     pairs = len({name for name, _ in rows})
     result = BatchResult(
         pairs=pairs,
-        too_few=pairs < MIN_PAIRS,
+        too_few=pairs < regression_results.MIN_PAIRS,
         dimensions=[_dimension_rate(verdicts, agreement.get(name)) for name, verdicts in by_dimension.items()],
         rated={level: {rating: rated.count((level, rating)) for rating in SEVERITIES} for level in SEVERITIES},
         rated_kappa=cohen_kappa(
@@ -102,23 +92,24 @@ def _severity(verdict: str, impact: str | None) -> str:
     return impact if impact is not None and verdict == _WORSE else NONE
 
 
-def _labelled_unit(dimension: DimensionResult, label: RegressionLabel) -> Unit:
-    """Join a verdict with its human label. A worse candidate is a win of the baseline, output 1."""
+def _labelled_unit(dimension: regression_results.DimensionResult, label: RegressionLabel) -> Unit:
     orders = [[_WINNERS[verdict]] for verdict in dimension.by_order]
     verdict = _WINNERS.get(dimension.verdict, dimension.verdict)
     return Unit(people=[_WINNERS[label.human]], requests=orders, verdict=verdict)
 
 
-def _dimension_rate(verdicts: Sequence[DimensionResult], errors: LabelAgreement | None) -> DimensionRate:
-    """Return the reported rate of a dimension, and the corrected rate if the dimension is labelled."""
+def _dimension_rate(
+    verdicts: Sequence[regression_results.DimensionResult], errors: LabelAgreement | None
+) -> DimensionRate:
+    """Return the reported rate of a dimension, and the corrected rate if `errors` is not None."""
     reported = rate(sum(one.verdict == _WORSE for one in verdicts), len(verdicts))
     corrected = None if errors is None else corrected_rate(reported, errors.sensitivity, errors.specificity)
     return DimensionRate(dimension=verdicts[0].dimension, reported=reported, corrected=corrected)
 
 
 def with_alerts(
-    results: RegressionResults, policy: JudgePolicy, calibration: JudgeCalibration | None
-) -> RegressionResults:
+    results: regression_results.RegressionResults, policy: JudgePolicy, calibration: JudgeCalibration | None
+) -> regression_results.RegressionResults:
     """Add an alert for each rate that the policy limits. A rate is above the limit if its whole interval is."""
     alerts = []
     for judge in results.judges:
@@ -131,7 +122,7 @@ def with_alerts(
                 corrected = corrected_rate(reported_rate, row.sensitivity, row.specificity)
             is_known = corrected is not None and corrected.value is not None
             alerts.append(
-                RateAlert(
+                regression_results.RateAlert(
                     judge=judge.judge.model_id,
                     dimension=dimension,
                     allowed=allowed,
@@ -150,7 +141,7 @@ def with_alerts(
 def _measured_errors(
     judge: JudgeRecord, prompts: Sequence[PromptIdentity], calibration: JudgeCalibration | None
 ) -> tuple[Mapping[str, DimensionDetection], str]:
-    """Return the corruption test of a judge by dimension, and the reason for rates that it cannot correct."""
+    """Return a judge's corruption test by dimension, and the problem to name if a dimension is not in it."""
     if calibration is None or calibration.judging is None:
         return {}, "name the results of `judge calibrate --corrupt N` as policy.judge.calibration in settings.yaml"
     measured = {(one.judge, one.record.settings): one.detection for one in calibration.judges if one.record}

@@ -1,8 +1,4 @@
-"""Read human labels and judges' verdicts (JSON Lines, each line validated), and join them by item.
-
-A file of labels may contain pairs, scored outputs, regression findings and sentences. Texts are optional, so that
-labels and verdicts can be shared if the texts are confidential.
-"""
+"""Read human labels and judges' verdicts from JSON Lines, and join them by item. Texts are optional in both."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,10 +13,10 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import StrictModel, read_checked
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.calibration.results import LabelMode
-from skill_evaluator.judges.modes.pairwise import ORDERS, OVERALL
+from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.modes.ship_rules import Finding, Impact
-from skill_evaluator.judges.prompting.items import ItemT
-from skill_evaluator.judges.prompting.results import Level, StoredScore, StoredVerdict, Winner
+from skill_evaluator.judges.prompting.questions import ItemT
+from skill_evaluator.judges.prompting.results import ORDERS, Level, StoredLine, StoredScore, StoredVerdict, Winner
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
@@ -105,15 +101,7 @@ class SentenceLabel(LabelledItem):
 LabelLine = LabelledPair | ScoredItem | RegressionLabel | SentenceLabel
 KindT = TypeVar("KindT", bound=LabelLine)
 LineT = TypeVar("LineT", bound=LabelLine | StoredScore | StoredVerdict)
-_IDENTITY_KEYS = (
-    "id",
-    "judge",
-    "order",
-    "criterion",
-    "replicate",
-    "dimension",
-    "sentence",
-)  # no two lines have the same
+_IDENTITY_KEYS = ("id", "judge", "order", "criterion", "replicate", "dimension", "sentence")  # unique together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +117,7 @@ class Labels:
 
 
 def read_labels(path: Path) -> Labels:
-    """Read a file of labels. Raise JudgeError with file and line for an invalid or repeated label."""
+    """Read a file of labels. Raise JudgeError for an empty file and for an invalid or repeated label."""
     return Labels(path=path, lines=[line for _, line in _unique_lines(path, _parse_label)])
 
 
@@ -142,13 +130,13 @@ def _parse_label(value: Any) -> LabelLine:
     return (RegressionLabel if "dimension" in keys else LabelledPair).model_validate(value)
 
 
-def read_verdicts(path: Path, labels: Labels) -> list[StoredVerdict | StoredScore]:
-    """Read the verdicts and scores of labelled items; other items are skipped with a note on stderr.
+def read_verdicts(path: Path, labels: Labels) -> list[StoredLine]:
+    """Read the verdicts and scores of labelled items; skip other items with a note on stderr.
 
-    Raise JudgeError with file and line for an invalid line, or if no item is labelled.
+    Raise JudgeError for an invalid line, or if no item is labelled.
     """
     labelled = {(line.mode, line.id) for line in labels.lines if isinstance(line, LabelledPair | ScoredItem)}
-    verdicts, unlabelled = list[StoredVerdict | StoredScore](), dict[str, int]()
+    verdicts, unlabelled = list[StoredLine](), dict[str, int]()
     for number, line in _unique_lines(path, _parse_verdict):
         if ("score" if isinstance(line, StoredScore) else "pairwise", line.id) in labelled:
             verdicts.append(line)
@@ -168,7 +156,6 @@ def _parse_verdict(value: Any) -> StoredScore | StoredVerdict:
 
 
 def _unique_lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, LineT]]:
-    """Yield the lines of a file. Raise JudgeError for an empty file and for an invalid or repeated line."""
     first_lines: dict[tuple[type, str], int] = {}
     for number, line in read_checked(path, check, JudgeError):
         name = ", ".join(f"{key} '{getattr(line, key)}'" for key in _IDENTITY_KEYS if hasattr(line, key))
@@ -200,10 +187,8 @@ class Unit:
         return len(self.requests) == len(ORDERS)
 
 
-def join_labels(
-    labels: Labels, verdicts: Iterable[StoredVerdict | StoredScore]
-) -> dict[tuple[LabelMode, str], list[Unit]]:
-    """Join labelled pairs and outputs with a judge's verdicts on them, by mode and criterion."""
+def join_labels(labels: Labels, verdicts: Iterable[StoredLine]) -> dict[tuple[LabelMode, str], list[Unit]]:
+    """Join each label with a judge's verdicts on its item. The keys are mode and criterion."""
     verdicts_by_item = by_key(_answers_by_criterion(sorted(verdicts, key=lambda verdict: verdict.replicate)))
     units = list[tuple[tuple[LabelMode, str], Unit]]()
     for line in labels.lines:
@@ -219,7 +204,7 @@ Answer = tuple[int, Any, float | None]
 
 
 def _answers_by_criterion(
-    verdicts: Iterable[StoredVerdict | StoredScore],
+    verdicts: Iterable[StoredLine],
 ) -> Iterator[tuple[tuple[LabelMode, str, str], Answer]]:
     for verdict in verdicts:
         if isinstance(verdict, StoredScore):
@@ -231,7 +216,6 @@ def _answers_by_criterion(
 
 
 def _unit(line: LabelledPair | ScoredItem, people: Sequence[Any], answers: Sequence[Answer]) -> Unit:
-    """Join the labels and answers of an item. Different winners in the two orders are a tie."""
     orders = by_key((order, (verdict, confidence)) for order, verdict, confidence in answers)
     requests = [orders[order] for order in sorted(orders)]
     verdicts = {replicates[0][0] for replicates in requests}

@@ -34,16 +34,13 @@ class MeanConfidence(FrozenModel):
 
 
 class LabelAgreement(FrozenModel):
-    """Agreement of a judge with human labels by one criterion, over all items and by `strata`.
+    """Agreement of a judge with human labels on one criterion, over all items and by `strata`.
 
-    `labels` counts human labels, `n` the labels with a verdict of the judge, and `unusable` the judge's unreadable
-    outputs. Unreadable outputs on pairs are in `n` as disagreement; those on other items are not. If several people
-    scored an item, each has the same weight.
-
-    `agreement`: share of verdicts equal to the human label; a pair whose two orders differ is a tie. `correlation`:
-    Spearman's ρ with the mean human score. `sensitivity` and `specificity` are the true positive and true negative
-    rates. Positive means: output 1 preferred (negative: output 2), a score above the middle of the scale, a regression,
-    a sentence that holds.
+    `labels` counts human labels, `n` the labels with a verdict of the judge, `unusable` its unreadable outputs. On
+    pairs an unreadable output counts in `n` as disagreement, on other items not. `agreement`: share of verdicts equal
+    to the human label; a pair whose orders differ is a tie. `correlation`: Spearman's ρ with the mean human score.
+    `sensitivity` and `specificity`: true positive and true negative rates. Positive is: output 1 preferred (negative:
+    output 2), a score above the middle of the scale, a regression, a sentence that holds.
     """
 
     mode: LabelMode
@@ -62,11 +59,11 @@ class LabelAgreement(FrozenModel):
 
 
 class BiasResult(FrozenModel):
-    """The bias of a judge's verdicts from one cause.
+    """The bias of a judge's verdicts from one cause. `present`: whether the interval of `shift` excludes 0.
 
     `shift` is from −1 to 1. `position`: the share of verdicts for the first output minus that for the second. `length`
     and `self_preference`: the judge's preference minus the human one. `noise`: the share of replicates that differ.
-    `leniency` and probes: a share of the scale. `present`: whether the interval excludes 0; null without an interval.
+    `leniency` and probes: a share of the scale. `present` is null without an interval.
     """
 
     bias: Label
@@ -156,10 +153,7 @@ class JudgeCalibration(FrozenModel):
 
 
 def read_calibration(config: Path, settings: Settings) -> JudgeCalibration | None:
-    """Read the calibration file that the settings name. Return None if they name none.
-
-    Raise JudgeError for an invalid file.
-    """
+    """Read the calibration file that the settings name; return None if they name none. Raise JudgeError."""
     name = settings.policy.judge.calibration
     if name is None:
         return None

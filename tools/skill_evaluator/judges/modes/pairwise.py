@@ -4,38 +4,32 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from statistics import fmean
 from typing import Literal, Self
 
 from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
-from skill_evaluator.files import FrozenModel, replace_blocks
+from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.modes.results import NO_FIGURE, JudgeFigures, Judgement, ModeResults
+from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
-from skill_evaluator.judges.prompting.items import JudgedItem, JudgedText
+from skill_evaluator.judges.prompting.judging import JudgeCalls
 from skill_evaluator.judges.prompting.questions import (
-    CONFIDENCE,
-    TEXT,
-    TEXTS,
-    Form,
+    JudgedItem,
+    JudgedText,
     JudgePrompt,
     JudgeQuestion,
-    form_of,
     load_prompt,
     make_question,
     mark_of,
-    one_of,
 )
-from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement, text_of
-from skill_evaluator.judges.prompting.results import JudgeRecord, Order, StoredVerdict, no_usable_output, texts_of
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
+from skill_evaluator.judges.prompting.results import ORDERS, Order, StoredVerdict
 from skill_evaluator.judges.statistics import Estimate, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
-from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 
-ORDERS: tuple[Order, Order] = (1, 2)  # the number of the output that is shown first
 PAIR = ("1", "2")
 
 
@@ -84,28 +78,27 @@ def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> t
     """Return the matches of all pairs of outputs of each item, and the prompt."""
     prompt, form = load_prompt("pairwise"), preference_form(rubric.criteria)
     instructions = {"criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False)}
-
-    def question(item: PairItem, case_id: str, first: str, second: str) -> JudgeQuestion:
-        texts = {"input": item.input, "first_output": item.texts[first], "second_output": item.texts[second]}
-        return make_question(case_id, prompt, instructions, texts, form, mark_of(seed, item.digest))
-
     matches = []
     for item in items:
         for (number, first), (other_number, second) in combinations(enumerate(item.texts, 1), 2):
-            name = f"{item.id}/{number}-{other_number}" if item.outputs else item.id
-            match_questions = (question(item, f"{name}/1", first, second), question(item, f"{name}/2", second, first))
-            matches.append(PairMatch(item=item, names=(first, second), questions=match_questions))
+            match_id = f"{item.id}/{number}-{other_number}" if item.outputs else item.id
+            questions = []
+            for order, names in ((1, (first, second)), (2, (second, first))):
+                outputs = {"first_output": item.texts[names[0]], "second_output": item.texts[names[1]]}
+                texts, mark = {"input": item.input, **outputs}, mark_of(seed, item.digest)
+                questions.append(make_question(f"{match_id}/{order}", prompt, instructions, texts, form, mark))
+            matches.append(PairMatch(item=item, names=(first, second), questions=(questions[0], questions[1])))
     return matches, prompt
 
 
-def preference_form(criteria: Sequence[Criterion]) -> Form:
+def preference_form(criteria: Sequence[Criterion]) -> forms.Form:
     """Return the form of an output. The order of its keys makes the judge argue before it decides."""
     by_criterion = {}
     for criterion in criteria:
-        grounds = {**dict.fromkeys(_EVIDENCE, TEXTS), "justification": TEXT}
-        winner = one_of(winners_of(criterion), " or ")
-        by_criterion[criterion.id] = form_of({**grounds, "winner": winner, "confidence": CONFIDENCE})
-    return form_of({"criteria": form_of(by_criterion)})
+        grounds = {**dict.fromkeys(_EVIDENCE, forms.TEXTS), "justification": forms.TEXT}
+        winner = forms.one_of(winners_of(criterion), " or ")
+        by_criterion[criterion.id] = forms.object_of({**grounds, "winner": winner, "confidence": forms.CONFIDENCE})
+    return forms.object_of({"criteria": forms.object_of(by_criterion)})
 
 
 def winners_of(criterion: Criterion) -> list[str]:
@@ -161,10 +154,7 @@ class PairwiseCriterion(FrozenModel):
     `wins`: share of wins of output 1, a tie counting half; `similar_length`: the same for pairs whose lengths differ by
     at most 20 %; `longer`: share of wins of the longer output. All three are over items with two outputs. `counts`:
     judgements by winner; `disagreed`: ties because the orders differ; `unsure`: judgements below the confidence
-    threshold.
-
-    `flips` is the share of the matches whose verdict changes with the order, `picks_first` the share of verdicts for
-    the output shown first, `lean` that minus the share for the second output. `noise`: share of replicates that differ.
+    threshold. `flips`, `picks_first` and `lean`: see `PositionBias`. `noise`: share of replicates that differ.
     """
 
     criterion: Label
@@ -209,15 +199,13 @@ _MAX_LENGTH_DIFFERENCE = 0.2  # share of the longer output's length
 SHARES: Mapping[object, float] = {1: 1.0, 2: 0.0, "tie": _TIE_SHARE}
 
 
-def judge_match(
-    match: PairMatch, criteria: Sequence[Criterion], answers: Mapping[Call, Replicate], replicates: int
-) -> MatchResult:
+def judge_match(match: PairMatch, criteria: Sequence[Criterion], calls: JudgeCalls) -> MatchResult:
     """Read both orders of a match in each replicate: the judgement on each criterion, then overall."""
     texts = [text for text in (*(match.item.texts[name] for name in match.names), match.item.input) if text]
     judgements = []
-    for replicate in range(replicates):
+    for replicate in range(calls.replicates):
         first, second = (
-            read_order(text_of(answers.get(Call(question.case_id, replicate))), criteria, texts, order)
+            read_order(calls.output(question.case_id, replicate), criteria, texts, order)
             for order, question in zip(ORDERS, match.questions, strict=True)
         )
         judgements += [combine(name, replicate, [first[name], second[name]]) for name in first]
@@ -276,18 +264,12 @@ def combine(criterion: str, replicate: int, orders: list[OrderJudgement]) -> Pai
     )
 
 
-def reduce_matches(
-    matches: Sequence[PairMatch],
-    criteria: Sequence[Criterion],
-    answers: Mapping[Call, Replicate],
-    replicates: int,
-    judge: JudgeRecord,
-) -> JudgePreferences:
+def reduce_matches(matches: Sequence[PairMatch], criteria: Sequence[Criterion], calls: JudgeCalls) -> JudgePreferences:
     """Compute one judge's verdicts on matches, and their figures."""
-    results = [judge_match(match, criteria, answers, replicates) for match in matches]
+    results = [judge_match(match, criteria, calls) for match in matches]
     orders = [order for one in results for part in one.judgements if part.criterion == OVERALL for order in part.orders]
     unscored = Counter(one.unscored for one in orders if one.unscored is not None)
-    unusable = no_usable_output(unscored, len(orders), texts_of(answers.values()))
+    unusable = calls.unusable(unscored, len(orders))
     judged = list(zip(matches, results, strict=True))
     figures = [_criterion_figures(one.id, one.weight, one.confidence_threshold, judged) for one in criteria]
     strictest = max(criterion.confidence_threshold for criterion in criteria)
@@ -295,7 +277,7 @@ def reduce_matches(
     pairs = pair_results(results)
     by_stratum = by_key((pair.stratum, share) for pair in pairs if (share := pair.shares[OVERALL]) is not None)
     return JudgePreferences(
-        judge=judge,
+        judge=calls.record,
         criteria=[] if unusable else figures,
         strata={stratum: mean_within(shares) for stratum, shares in by_stratum.items()},
         win_rates=rank_outputs([(one.item, one.names, one.shares[OVERALL]) for one in results if one not in pairs]),
@@ -353,12 +335,6 @@ def rank_outputs(results: Sequence[tuple[str, Sequence[str], float | None]]) -> 
 
 
 VERDICTS = "verdicts.jsonl"
-
-
-def write_verdicts(folder: Path, results: PairwiseResults) -> None:
-    """Write the verdicts on items with two outputs to verdicts.jsonl; raise StorageError."""
-    verdicts = (verdict for judge in results.judges for verdict in verdicts_of(judge))
-    replace_blocks(folder / VERDICTS, (f"{verdict.model_dump_json(exclude_none=False)}\n" for verdict in verdicts))
 
 
 def verdicts_of(judge: JudgePreferences) -> Iterator[StoredVerdict]:

@@ -1,23 +1,12 @@
-"""Combine several judges of the same outputs by majority or weighted mean, and measure their agreement.
-
-A judge without a usable verdict has no vote. A majority is required to block a regression, but a pair ships only if
-every judge lets it ship.
-"""
+"""Combine several judges of the same outputs by majority or weighted mean, and measure their agreement."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from operator import eq
 from typing import Any, TypeVar
 
-from skill_evaluator.judges.modes.pairwise import (
-    OVERALL,
-    PAIR,
-    SHARES,
-    JudgePreferences,
-    Preferred,
-    rank_outputs,
-    winner_of,
-)
+from skill_evaluator.judges.modes import pairwise
+from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, Preferred
 from skill_evaluator.judges.modes.regression import JudgedPair
 from skill_evaluator.judges.modes.regression_results import DECISIONS, JudgeRegressions, PairResult
 from skill_evaluator.judges.modes.results import JudgeAgreement, JudgeFigures, PanelDecision, PanelResult, Verdict
@@ -34,7 +23,9 @@ VerdictT = TypeVar("VerdictT")
 
 
 def vote(votes: Mapping[str, VerdictT], weights: Weights, default: VerdictT) -> VerdictT | None:
-    """Return the verdict with more than half of the weight, or `default`. Return None if no judge has a verdict.
+    """Return the verdict with more than half of the weight, or `default`. Return None if `votes` is empty.
+
+    `votes` has the verdict by judge.
 
     >>> vote({"a": "same", "b": "worse"}, {"a": 2.0}, "uncertain")
     'same'
@@ -48,7 +39,7 @@ def vote(votes: Mapping[str, VerdictT], weights: Weights, default: VerdictT) -> 
 
 
 def weighted_mean(votes: Mapping[str, float], weights: Weights) -> float | None:
-    """Return the weighted mean of the judges' scores. Return None if no judge has a score."""
+    """Return the weighted mean of the scores by judge. Return None if `votes` is empty."""
     total = sum(weights.get(judge, 1.0) for judge in votes)
     return rounded(sum(score * weights.get(judge, 1.0) for judge, score in votes.items()) / total) if votes else None
 
@@ -61,10 +52,8 @@ def panel_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion], w
         scores = {name: weighted_mean(ballots, weights) for name, ballots in votes.items()}
         verdict, item_id = weighted_summary(scores, criteria), next(iter(items.values())).id
         decisions.append(PanelDecision(item=item_id, verdict=verdict, verdicts=scores, votes=votes))
-    figures = {
-        one.id: _mean([decision.verdicts[one.id] for decision in decisions], 1.0, float(one.highest))
-        for one in criteria
-    }
+    scales = {one.id: float(one.highest) for one in criteria}
+    figures = {name: _mean([one.verdicts[name] for one in decisions], 1.0, highest) for name, highest in scales.items()}
     result = _panel_result(judges, decisions, weights, figures, agree=lambda first, second: abs(first - second) < 1)
     return result.model_copy(update={"summary": _mean([decision.verdict for decision in decisions])})
 
@@ -75,23 +64,28 @@ def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str
     for results in _results_by_item(judges, [judge.matches for judge in judges]):
         match = next(iter(results.values()))
         votes: dict[str, dict[str, Preferred]] = _votes(
-            results, criteria, lambda result, name: winner_of(result.shares[name])
+            results, criteria, lambda result, name: pairwise.winner_of(result.shares[name])
         )
         winners: dict[str, Preferred | None] = {name: vote(ballots, weights, "tie") for name, ballots in votes.items()}
         decisions.append(
             PanelDecision(item=match.item, names=match.names, verdict=winners[OVERALL], verdicts=winners, votes=votes)
         )
     pairs = [decision.verdicts for decision in decisions if decision.names == PAIR]
-    several_outputs = [(one.item, one.names, SHARES.get(one.verdict)) for one in decisions if one.names != PAIR]
-    figures = {name: _mean([SHARES.get(winners[name]) for winners in pairs]) for name in criteria}
+    several_outputs = [
+        (one.item, one.names, pairwise.SHARES.get(one.verdict)) for one in decisions if one.names != PAIR
+    ]
+    figures = {name: _mean([pairwise.SHARES.get(winners[name]) for winners in pairs]) for name in criteria}
     result = _panel_result(judges, decisions, weights, figures, [OVERALL])
-    return result.model_copy(update={"win_rates": rank_outputs(several_outputs)})
+    return result.model_copy(update={"win_rates": pairwise.rank_outputs(several_outputs)})
 
 
 def panel_regressions(
     judges: Sequence[JudgeRegressions], pairs: Sequence[JudgedPair], rules: ShipRules, weights: Weights
 ) -> PanelResult:
-    """Combine the judges' verdicts by majority in each dimension, and decide by the ship rules."""
+    """Combine the judges' verdicts by majority in each dimension, and decide by the ship rules.
+
+    A majority is required to block a pair, but the pair ships only if every judge lets it ship.
+    """
     by_item = _results_by_item(judges, [judge.pairs for judge in judges])
     decisions = [_decide(pair, results, rules, weights) for pair, results in zip(pairs, by_item, strict=True)]
     decided = [decision.verdict for decision in decisions if decision.verdict is not None]
@@ -100,19 +94,16 @@ def panel_regressions(
 
 
 def _decide(pair: JudgedPair, results: Mapping[str, PairResult], rules: ShipRules, weights: Weights) -> PanelDecision:
-    """Decide on a pair by the majority's verdicts. It ships only if every judge lets it ship."""
     counting = {judge: {one.dimension: one for one in result.counted} for judge, result in results.items()}
     names = [dimension.name for dimension in pair.dimensions]
     votes = _votes(counting, names, lambda dimensions, name: dimensions[name].verdict if name in dimensions else None)
     verdicts = {name: vote(ballots, weights, "uncertain") or "uncertain" for name, ballots in votes.items()}
-    impacts = {
-        name: highest(
-            counts.impact for dimensions in counting.values() if (counts := dimensions.get(name)) and counts.impact
-        )
-        for name, verdict in verdicts.items()
-        if verdict == "candidate_worse"
-    }
-    worse = {name: impact for name, impact in impacts.items() if impact is not None}
+    worse = {}
+    for name, verdict in verdicts.items():
+        findings = [dimensions[name] for dimensions in counting.values() if name in dimensions]
+        impact = highest(finding.impact for finding in findings if finding.impact)
+        if verdict == "candidate_worse" and impact is not None:
+            worse[name] = impact
     decision, reason = decide(worse, pair.dimensions, rules)
     holding = [
         f"{judge}: {result.ship_decision or 'no decision'} ({'; '.join(result.reasons)})"
@@ -123,7 +114,11 @@ def _decide(pair: JudgedPair, results: Mapping[str, PairResult], rules: ShipRule
         decision, reason = "review_required", "not every judge lets it ship"
     judged = any(result.ship_decision is not None for result in results.values())
     return PanelDecision(
-        item=pair.id, verdict=decision if judged else None, reasons=[reason, *holding], verdicts=verdicts, votes=votes
+        item=pair.item.id,
+        verdict=decision if judged else None,
+        reasons=[reason, *holding],
+        verdicts=verdicts,
+        votes=votes,
     )
 
 
@@ -160,9 +155,9 @@ def _votes(
     results: Mapping[str, ResultT], names: Sequence[str], verdict_of: Callable[[ResultT, str], VerdictT | None]
 ) -> dict[str, dict[str, VerdictT]]:
     """Return the usable verdicts by criterion or dimension, then by judge."""
-    verdicts = {name: {judge: verdict_of(result, name) for judge, result in results.items()} for name in names}
     return {
-        name: {judge: one for judge, one in ballots.items() if one is not None} for name, ballots in verdicts.items()
+        name: {judge: one for judge, result in results.items() if (one := verdict_of(result, name)) is not None}
+        for name in names
     }
 
 

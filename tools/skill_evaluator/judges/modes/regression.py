@@ -1,9 +1,4 @@
-"""`judge regression`: make the questions on pairs of outputs in both orders, and read the findings of a judge.
-
-The keys of an output are in the order in which the judge writes them: findings with evidence before the decision. An
-incomplete output (a dimension missing or repeated, an unknown value) is unscored with its reason. Extra keys, capital
-letters, null for no evidence and the impact of a verdict other than worse are ignored.
-"""
+"""`judge regression`: make the questions on pairs of outputs in both orders, and read the findings of a judge."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -15,39 +10,23 @@ from pydantic import AliasChoices, BeforeValidator, Field, NonNegativeInt, Stric
 from skill_evaluator.errors import ConfigError, JudgeError
 from skill_evaluator.files import FrozenModel, first_problem
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.modes.ship_rules import (
-    IMPACTS,
-    Dimension,
-    Finding,
-    Impact,
-    RegressionSeverity,
-    ShipDecision,
-    ShipRules,
-    blocking_sentence,
-    decide,
-    dimension_name,
-    dimensions_of,
-    severity_of,
-)
-from skill_evaluator.judges.prompting.items import JudgedItem, JudgedText
+from skill_evaluator.judges.modes import ship_rules
+from skill_evaluator.judges.modes.ship_rules import Dimension, ShipRules
+from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.questions import (
-    TEXT,
-    Form,
+    JudgedItem,
+    JudgedText,
     JudgePrompt,
     JudgeQuestion,
     delimited,
     fill,
-    form_of,
-    form_text,
     load_prompt,
     mark_of,
-    one_of,
 )
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_valid_verdict, shows_difference
-from skill_evaluator.judges.prompting.results import JudgeText, Order
+from skill_evaluator.judges.prompting.results import ORDERS, JudgeText, Order
 from skill_evaluator.text import canonical_json, digest
 
-ORDERS: tuple[Order, Order] = (1, 2)  # 1: the baseline is shown first; 2: the candidate
 MAX_BASIS_WORDS = 40
 _NAME_DIGITS = 12
 _NAME_KEYS = ("dimension", "verdict", "impact", "regression_severity", "ship_decision")
@@ -74,6 +53,11 @@ class RegressionItem(JudgedItem):
         """The known models that wrote the outputs."""
         return [name for name in (self.baseline_model, self.candidate_model) if name is not None]
 
+    @property
+    def identical(self) -> bool:
+        """Whether both outputs are the same text apart from outer white space; this needs no judge."""
+        return self.baseline_output.strip() == self.candidate_output.strip()
+
     @model_validator(mode="before")
     @classmethod
     def _have_a_name(cls, line: Any) -> Any:
@@ -89,32 +73,23 @@ class JudgedPair:
     item: RegressionItem
     dimensions: tuple[Dimension, ...]
 
-    @property
-    def id(self) -> str:
-        """The id of the item."""
-        return self.item.id
-
-    @property
-    def identical(self) -> bool:
-        """Whether both outputs are the same text apart from outer white space; this needs no judge."""
-        return self.item.baseline_output.strip() == self.item.candidate_output.strip()
-
 
 def pairs_of(
     items: Mapping[str, RegressionItem], names: Sequence[str], preset: str, blocking: Collection[str]
 ) -> tuple[JudgedPair, ...]:
-    """Pair each item with its own dimensions, or with the named ones or the preset's.
+    """Pair each item with its own dimensions, or with `names` or the dimensions of the preset.
 
-    Raise ConfigError for invalid names, and JudgeError for invalid dimensions of an item.
+    Raise ConfigError or JudgeError for invalid dimensions.
     """
-    default = dimensions_of(names, preset, blocking)
+    default = ship_rules.dimensions_of(names, preset, blocking)
     pairs = []
     for item in items.values():
-        try:
-            has_dimensions = any(name.strip() for name in item.regression_dimensions)
-            dimensions = dimensions_of(item.regression_dimensions, blocking=blocking) if has_dimensions else default
-        except ConfigError as problem:
-            raise JudgeError(f"item '{item.id}': {problem}") from None
+        dimensions = default
+        if any(name.strip() for name in item.regression_dimensions):
+            try:
+                dimensions = ship_rules.dimensions_of(item.regression_dimensions, blocking=blocking)
+            except ConfigError as problem:
+                raise JudgeError(f"item '{item.id}': {problem}") from None
         pairs.append(JudgedPair(item=item, dimensions=dimensions))
     return tuple(pairs)
 
@@ -126,7 +101,7 @@ def regression_questions(
     prompt = load_prompt("regression")
     questions = []
     for pair in pairs:
-        if pair.identical:
+        if pair.item.identical:
             continue
         mark, form = mark_of(seed, pair.item.digest), regression_form(pair.dimensions)
         system = fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
@@ -142,53 +117,48 @@ def regression_questions(
                 "second": delimited(second, outputs[second], mark),
             }
             user = fill(prompt.texts, slots)
-            questions.append(
-                JudgeQuestion(case_id=question_id(pair.id, order), system=system, user=user, schema=form[0])
-            )
+            questions.append(JudgeQuestion(case_id=f"{pair.item.id}/{order}", system=system, user=user, schema=form[0]))
     return questions, prompt
 
 
-def question_id(pair: str, order: int) -> str:
-    """Return the id of the question on a pair in one order."""
-    return f"{pair}/{order}"
-
-
-def _instructions(dimensions: Sequence[Dimension], rules: ShipRules, form: Form) -> dict[str, str]:
+def _instructions(dimensions: Sequence[Dimension], rules: ShipRules, form: forms.Form) -> dict[str, str]:
     low = ["any `low`: `review_required`"]
     if rules.one_low == "ship":
         low = ["several `low`: `review_required`", "a single `low`: `ship`"]
-    lines = ["any impact `high`: `block`", blocking_sentence(dimensions), "any `medium`: `review_required`", *low]
+    lines = [
+        "any impact `high`: `block`",
+        ship_rules.blocking_sentence(dimensions),
+        "any `medium`: `review_required`",
+        *low,
+    ]
     return {
         "rules": "\n".join(f"  - {line}" for line in [*lines, "nothing of that: `ship`"]),
         "dimensions": "\n".join(f"- `{dimension.name}`: {dimension.question}" for dimension in dimensions),
-        "form": form_text(form),
+        "form": forms.as_json(form),
     }
 
 
-def regression_form(dimensions: Sequence[Dimension]) -> Form:
-    """Return the JSON schema and placeholders of the judge's answer.
-
-    Findings come before the decision, so that the judge writes them first.
-    """
+def regression_form(dimensions: Sequence[Dimension]) -> forms.Form:
+    """Return the form of a judge's output. Findings precede the decision, so that the judge writes them first."""
     names = [dimension.name for dimension in dimensions]
-    finding, shown = form_of(
+    finding, shown = forms.object_of(
         {
-            "dimension": one_of(names),
-            "verdict": one_of(get_args(Finding)),
-            "evidence_baseline": TEXT,
-            "evidence_candidate": TEXT,
-            "impact": one_of(IMPACTS),
+            "dimension": forms.one_of(names),
+            "verdict": forms.one_of(get_args(ship_rules.Finding)),
+            "evidence_baseline": forms.TEXT,
+            "evidence_candidate": forms.TEXT,
+            "impact": forms.one_of(ship_rules.IMPACTS),
         }
     )
-    basis = {**TEXT[0], "description": f"at most {MAX_BASIS_WORDS} words"}
-    return form_of(
+    basis = {**forms.TEXT[0], "description": f"at most {MAX_BASIS_WORDS} words"}
+    return forms.object_of(
         {
             "per_dimension": ({"type": "array", "items": finding}, [{**shown, "dimension": name} for name in names]),
             "regression_detected": ({"type": "boolean"}, "a boolean: true | false"),
-            "regression_severity": one_of(get_args(RegressionSeverity)),
-            "ship_decision": one_of(get_args(ShipDecision)),
-            "ship_reason": TEXT,
-            "decision_basis": (basis, TEXT[1]),
+            "regression_severity": forms.one_of(get_args(ship_rules.RegressionSeverity)),
+            "ship_decision": forms.one_of(get_args(ship_rules.ShipDecision)),
+            "ship_reason": forms.TEXT,
+            "decision_basis": (basis, forms.TEXT[1]),
         }
     )
 
@@ -197,10 +167,10 @@ class DimensionFinding(FrozenModel):
     """A judge's verdict in one dimension; `impact` and `verified` are null unless the candidate is worse."""
 
     dimension: str
-    verdict: Finding
+    verdict: ship_rules.Finding
     evidence_baseline: JudgeText = ""
     evidence_candidate: JudgeText = ""
-    impact: Impact | None = None
+    impact: ship_rules.Impact | None = None
     verified: bool | None = None
 
     @model_validator(mode="after")
@@ -211,14 +181,11 @@ class DimensionFinding(FrozenModel):
 
 
 class Conclusion(FrozenModel):
-    """A judge's own conclusion from its findings, which code only compares with its decision.
-
-    `per_dimension` is not stored; the answer has the findings.
-    """
+    """A judge's own conclusion from its findings, which code only compares with its decision."""
 
     regression_detected: StrictBool
-    regression_severity: RegressionSeverity
-    ship_decision: ShipDecision
+    regression_severity: ship_rules.RegressionSeverity
+    ship_decision: ship_rules.ShipDecision
     ship_reason: JudgeText
     decision_basis: JudgeText = Field(description=f"at most {MAX_BASIS_WORDS} words")
     per_dimension: tuple[DimensionFinding, ...] = Field(default=(), exclude=True)
@@ -251,13 +218,12 @@ class RegressionAnswer(FrozenModel):
 def read_answer(
     text: str | Unscored, pair: JudgedPair, rules: ShipRules, order: Order = 1, replicate: int = 0
 ) -> RegressionAnswer:
-    """Read a judge's output on a pair: the last valid answer that is not copied from a judged text."""
+    """Read a judge's output on a pair: the last complete answer that is not copied from a judged text.
+
+    Further keys, capital letters and the impact of a verdict other than worse are ignored.
+    """
     judged = (pair.item.input, pair.item.baseline_output, pair.item.candidate_output)
-    answer = (
-        text
-        if isinstance(text, Unscored)
-        else last_valid_verdict(text, lambda value: _check_answer(value, pair, rules), judged)
-    )
+    answer = last_valid_verdict(text, lambda value: _check_answer(value, pair, rules), judged)
     if isinstance(answer, Unscored):
         return RegressionAnswer(order=order, replicate=replicate, unscored=answer.reason, detail=answer.detail)
     return answer.model_copy(update={"order": order, "replicate": replicate})
@@ -299,9 +265,8 @@ def _check_answer(value: object, pair: JudgedPair, rules: ShipRules) -> Regressi
 
 
 def _normalized(members: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members that are not null, with names in the form of records."""
     plain = {
-        key: dimension_name(value) if key in _NAME_KEYS and isinstance(value, str) else value
+        key: ship_rules.dimension_name(value) if key in _NAME_KEYS and isinstance(value, str) else value
         for key, value in members.items()
         if value is not None and key != "verified"
     }
@@ -315,8 +280,8 @@ def _mismatches(conclusion: Conclusion, pair: JudgedPair, rules: ShipRules, *, c
     worse = {finding.dimension: finding.impact for finding in conclusion.per_dimension if finding.impact is not None}
     expected: dict[Mismatch, object] = {
         "regression_detected": bool(worse),
-        "regression_severity": severity_of(worse.values()),
-        "ship_decision": decide(worse, pair.dimensions, ShipRules(one_low=rules.one_low))[0],
+        "regression_severity": ship_rules.severity_of(worse.values()),
+        "ship_decision": ship_rules.decide(worse, pair.dimensions, ShipRules(one_low=rules.one_low))[0],
     }
     mismatches = [name for name, value in expected.items() if complete and getattr(conclusion, name) != value]
     too_long = len(conclusion.decision_basis.split()) > MAX_BASIS_WORDS

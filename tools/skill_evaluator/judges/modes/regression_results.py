@@ -1,9 +1,4 @@
-"""The results of `judge regression`: the verdict on each pair, the rates of the batch, and the decision.
-
-The majority of an order's replicates decides the order. If the orders disagree, the verdict is *uncertain* and a person
-decides; a regression of high impact still blocks if the other order has no usable answer. A regression without a
-quotation that shows the difference counts like any other, and is marked as unverified.
-"""
+"""The results of `judge regression`: the verdict on each pair, the rates of the batch, and the decision."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,33 +11,20 @@ from pydantic import NonNegativeInt
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import Label, ModelId, RunId, Share
+from skill_evaluator.judges.modes import ship_rules
 from skill_evaluator.judges.modes.regression import (
-    ORDERS,
     DimensionFinding,
     JudgedPair,
     Mismatch,
     RegressionAnswer,
-    question_id,
     read_answer,
 )
 from skill_evaluator.judges.modes.results import NO_FIGURE, RESULTS_VERSION, JudgeFigures, ModeResults
-from skill_evaluator.judges.modes.ship_rules import (
-    IMPACTS,
-    NONE,
-    SEVERITIES,
-    Finding,
-    Impact,
-    RegressionSeverity,
-    ShipDecision,
-    ShipRules,
-    decide,
-    highest,
-    severity_of,
-)
-from skill_evaluator.judges.prompting.reading import UnscoredReason, text_of
-from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, no_usable_output, texts_of
+from skill_evaluator.judges.modes.ship_rules import Finding, Impact, RegressionSeverity, ShipDecision, ShipRules
+from skill_evaluator.judges.prompting.judging import JudgeCalls
+from skill_evaluator.judges.prompting.reading import UnscoredReason
+from skill_evaluator.judges.prompting.results import ORDERS, JudgeText
 from skill_evaluator.judges.statistics import Estimate, difference, mean_within, rate, repeatability
-from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import benjamini_hochberg, by_key
 
 MIN_PAIRS = 100  # rates from fewer pairs get a warning
@@ -102,10 +84,10 @@ class PairResult(FrozenModel):
 
 
 class DimensionSummary(FrozenModel):
-    """A dimension over the pairs in which both orders count.
+    """A dimension over the pairs in which both orders count. `worse`: the share of regressions.
 
-    `worse`: the share of regressions; `impacts` counts them by impact, `unverified` those without a quotation that
-    shows the difference. `flips`: the share of pairs whose orders disagree.
+    `impacts` counts regressions by impact, `unverified` those without a quotation that shows the difference. `flips`:
+    the share of pairs whose orders disagree.
     """
 
     dimension: Label
@@ -208,9 +190,7 @@ def read_regressions(path: Path) -> RegressionResults:
 
 
 def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | None:
-    """Return the most careful decision of pairs or judges, or None if there is no decision.
-
-    If some decisions are missing, the result is at least `review_required`.
+    """Return the most careful decision; if one is None, at least `review_required`. Return None if all are None.
 
     >>> most_careful(["ship", None]), most_careful([None])
     ('review_required', None)
@@ -220,35 +200,38 @@ def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | Non
 
 
 def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules: ShipRules) -> PairResult:
-    """Combine a judge's answers on a pair over both orders and all replicates."""
-    if pair.identical:
+    """Combine a judge's answers on a pair over both orders and all replicates.
+
+    The majority of an order's replicates decides the order. If the orders disagree, the verdict is *uncertain* and a
+    person decides. A regression of high impact blocks even if the other order has no usable answer.
+    """
+    if pair.item.identical:
         findings = [DimensionFinding(dimension=dimension.name, verdict="same") for dimension in pair.dimensions]
         answers = [RegressionAnswer(order=order, findings=findings) for order in ORDERS]
     dimensions = [_combine_dimension(dimension.name, answers) for dimension in pair.dimensions]
     worse = {one.dimension: one.impact for one in dimensions if one.impact is not None}
-    decision, reason = decide(worse, pair.dimensions, rules)
+    decision, reason = ship_rules.decide(worse, pair.dimensions, rules)
     doubts = list(_doubts(dimensions, answers))
-    if decision == "ship" and pair.identical:
+    if decision == "ship" and pair.item.identical:
         reason = "identical outputs"
     elif decision == "ship" and doubts:
         decision, reason = "review_required", doubts.pop(0)
     judged = any(answer.unscored is None for answer in answers)
     is_known = judged and (bool(worse) or not any("candidate_worse" in one.by_order for one in dimensions))
     return PairResult(
-        id=pair.id,
+        id=pair.item.id,
         stratum=pair.item.stratum,
         ship_decision=decision if judged else None,
         reasons=[reason, *(f"unverified: {one.dimension}" for one in dimensions if one.verified is False), *doubts],
         regression_detected=bool(worse) if is_known else None,
-        regression_severity=severity_of(worse.values()) if is_known else None,
+        regression_severity=ship_rules.severity_of(worse.values()) if is_known else None,
         dimensions=dimensions,
-        answers=[] if pair.identical else list(answers),
-        identical=pair.identical,
+        answers=[] if pair.item.identical else list(answers),
+        identical=pair.item.identical,
     )
 
 
 def _doubts(dimensions: Sequence[DimensionResult], answers: Sequence[RegressionAnswer]) -> Iterator[str]:
-    """Yield the reasons that keep a pair without a regression from shipping."""
     yield from (
         f"uncertain: {one.dimension} ({', then '.join(map(str, one.by_order))})" for one in dimensions if one.flipped
     )
@@ -269,7 +252,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
     votes = [_majority_finding(findings) for findings in by_order]
     order_votes = [vote for vote in votes if vote is not None]
     verdicts = {verdict for verdict, _ in order_votes}
-    impact = highest(one.impact for findings in by_order for one in findings if one.impact is not None)
+    impact = ship_rules.highest(one.impact for findings in by_order for one in findings if one.impact is not None)
     verdict: PairVerdict = "uncertain"
     confidence = 0.5 if order_votes else 0.0
     blocks = verdicts == {"candidate_worse"} and impact == "high"
@@ -287,10 +270,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
 
 
 def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[Finding, float] | None:
-    """Return the majority of one order's findings and its share; a tie is *same* with half the share.
-
-    Return None if there are no findings.
-    """
+    """Return the majority verdict and its share; a tie is *same* with half the share. Return None without findings."""
     if not findings:
         return None
     (verdict, votes), *others = Counter(finding.verdict for finding in findings).most_common(2)
@@ -299,27 +279,28 @@ def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[Finding, fl
 
 
 def reduce_regressions(
-    pairs: Sequence[JudgedPair],
-    answers: Mapping[Call, Replicate],
-    replicates: int,
-    rules: ShipRules,
-    judge: JudgeRecord,
-    *,
-    declared_strong: bool,
+    pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: ShipRules, *, declared_strong: bool
 ) -> JudgeRegressions:
     """Compute a judge's verdicts on pairs, and their rates."""
-    results = [combine_orders(pair, _read_answers(pair, answers, replicates, rules), rules) for pair in pairs]
+    results = []
+    for pair in pairs:
+        pair_answers = [
+            read_answer(calls.output(f"{pair.item.id}/{order}", replicate), pair, rules, order, replicate)
+            for replicate in range(calls.replicates)
+            for order in ORDERS
+        ]
+        results.append(combine_orders(pair, pair_answers, rules))
     all_answers = [answer for result in results for answer in result.answers]
     unscored = Counter(answer.unscored for answer in all_answers if answer.unscored is not None)
-    unusable = no_usable_output(unscored, len(all_answers), texts_of(answers.values()))
+    unusable = calls.unusable(unscored, len(all_answers))
     compared = [result for result in results if result.compared]  # both orders count
     decided = [result.ship_decision for result in compared]
     dimensions = {one.name: one.blocking for pair in pairs for one in pair.dimensions}
     worse = [one for result in compared for one in result.dimensions if one.verified is not None]
     repeats = [_replicate_agreement(result) for result in results]
-    severities = [result.regression_severity or NONE for result in compared]
+    severities = [result.regression_severity or ship_rules.NONE for result in compared]
     return JudgeRegressions(
-        judge=judge,
+        judge=calls.record,
         declared_strong=declared_strong,
         ship_decision=most_careful([result.ship_decision for result in results]),
         decisions={} if unusable else {name: rate(decided.count(name), len(decided)) for name in DECISIONS},
@@ -335,30 +316,18 @@ def reduce_regressions(
         unscored=unscored,
         mismatches=Counter(name for answer in all_answers for name in answer.mismatches),
         unrequested=Counter(name for answer in all_answers for name in answer.unrequested),
-        severity={level: severities.count(level) for level in SEVERITIES},
+        severity={level: severities.count(level) for level in ship_rules.SEVERITIES},
         unusable=unusable,
         pairs=results,
     )
 
 
-def _read_answers(
-    pair: JudgedPair, answers: Mapping[Call, Replicate], replicates: int, rules: ShipRules
-) -> list[RegressionAnswer]:
-    return [
-        read_answer(text_of(answers.get(Call(question_id(pair.id, order), replicate))), pair, rules, order, replicate)
-        for replicate in range(replicates)
-        for order in ORDERS
-    ]
-
-
 def _position_advantage(result: PairResult) -> float:
-    """Return the advantage of the output shown first on a pair, from -1 to 1, as a mean over dimensions."""
     by_order = [dimension.by_order for dimension in result.dimensions]
     return fmean((_POINTS[second] - _POINTS[first]) / 2 for first, second in by_order if first and second)
 
 
 def _replicate_agreement(result: PairResult) -> float | None:
-    """Return the share of pairs of replicates that agree in every dimension. Return None if fewer than two count."""
     counting = [answer for answer in result.answers if answer.unscored is None]
     verdicts = by_key((answer.order, tuple(one.verdict for one in answer.findings)) for answer in counting)
     return repeatability(list(verdicts.values())).value
@@ -375,14 +344,17 @@ def _dimension_summary(name: str, blocking: bool, compared: Sequence[PairResult]
         same=counts["same"],
         uncertain=counts["uncertain"],
         worse=rate(len(worse), len(verdicts)),
-        impacts={impact: sum(one.impact == impact for one in worse) for impact in IMPACTS},
+        impacts={impact: sum(one.impact == impact for one in worse) for impact in ship_rules.IMPACTS},
         unverified=sum(one.verified is False for one in worse),
         flips=rate(sum(one.flipped for one in verdicts), len(verdicts)),
     )
 
 
 def refuse_incomparable(earlier: RegressionResults, judges: dict[str, str], prompt: str) -> None:
-    """Raise JudgeError if the earlier batch has other judges, settings (`judges` has digests by model) or prompt."""
+    """Raise JudgeError if an earlier batch has another prompt digest, other judges, or other settings of a judge.
+
+    `judges` has the digest of the settings by model id.
+    """
     earlier_settings = {judge.judge.model_id: judge.judge.settings for judge in earlier.judges}
     name = f"--against {earlier.judging.id}"
     for model_id, settings in judges.items():
@@ -395,9 +367,9 @@ def refuse_incomparable(earlier: RegressionResults, judges: dict[str, str], prom
 
 
 def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[JudgeRegressions]) -> list[RateChange]:
-    """Return the change of each judge's rate of regressions by dimension. Dimensions of only one batch are skipped.
+    """Return the change of each judge's rate of regressions, for the dimensions that both batches have.
 
-    Fisher's exact test (1935) compares the two rates; the p-values of a judge are adjusted over its dimensions by the
+    Fisher's exact test (1935) compares the rates; the p-values of a judge are adjusted over its dimensions by the
     step-up procedure of Benjamini and Hochberg (1995, doi:10.1111/j.2517-6161.1995.tb02031.x).
     """
     import numpy as np
@@ -411,7 +383,8 @@ def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[
         model_id = judge.judge.model_id
         pairs = [(one, earlier_rates.get((model_id, one.dimension))) for one in judge.dimensions]
         comparable = [(one, old) for one, old in pairs if old is not None and old.n and one.worse.n]
-        tables = (np.array([_counts(one.worse), _counts(old)]) for one, old in comparable)
+        counts = [[(round((one.value or 0.0) * one.n), one.n) for one in (row.worse, old)] for row, old in comparable]
+        tables = (np.array([[count, n - count] for count, n in rates]) for rates in counts)
         p_values = [min(1.0, float(fisher_exact(table).pvalue)) for table in tables]
         for (result, old), p, q in zip(comparable, p_values, benjamini_hochberg(p_values), strict=True):
             change = difference(result.worse, old)
@@ -419,8 +392,3 @@ def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[
             rates = {"earlier": old, "later": result.worse, "difference": change}
             changes.append(RateChange(judge=model_id, dimension=result.dimension, **rates, p=p, q=q, rose=rose))
     return changes
-
-
-def _counts(worse: Estimate) -> tuple[int, int]:
-    count = round((worse.value or 0.0) * worse.n)
-    return count, worse.n - count

@@ -7,7 +7,7 @@ from pathlib import Path
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.modes.regression import RegressionItem
 from skill_evaluator.judges.prompting.criteria import NamedRubric
-from skill_evaluator.judges.prompting.items import OutputItem, read_items, value_at
+from skill_evaluator.judges.prompting.questions import OutputItem, read_items, value_at
 from skill_evaluator.judges.workflows.requests import RegressionRequest, ScoreRequest
 from skill_evaluator.library.cases import Case, load_cases, parse_case_output
 from skill_evaluator.library.components import Component, load_component
@@ -41,9 +41,9 @@ _CASE_CHANGED = "the case changed since the {} was run"
 
 
 def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
-    """Return the first output of each case of a run, and the reason for each case without one.
+    """Return the first output of each case of a run, and by case id the reason for each missing output.
 
-    Raise RunError if the run is unreadable, and JudgeError if it has no output or is an audit scenario's.
+    Raise RunError if the run is unreadable, and JudgeError if it has no output or used an audit scenario.
     """
     manifest = read_component_manifest(folder)
     if manifest.scenario is not None:
@@ -66,7 +66,7 @@ def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
 def read_outputs(
     request: ScoreRequest, rubric: NamedRubric, limits: SafetyLimits
 ) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
-    """Return the outputs to score by id, the reason for each skipped case, and the component of a run.
+    """Return the outputs to score by id, the reasons for skipped cases by id, and the component.
 
     The component is None for items from a file. Raise JudgeError if there is no output to judge.
     """
@@ -133,7 +133,7 @@ def pairs_of_outputs(
     candidate: PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Pair the outputs of each case of the baseline, and return the reason for each skipped case.
+    """Pair the outputs of each case of the baseline. Return the pairs and the reasons for skipped cases by case id.
 
     Raise JudgeError if no pair can be compared.
     """

@@ -1,36 +1,31 @@
 """`judge score`: make a question for each item and method, read the scores, and compute their figures."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import FrozenModel, replace_blocks
+from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.modes.results import JudgeFigures, Judgement, ModeResults
+from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
-from skill_evaluator.judges.prompting.items import OutputItem
+from skill_evaluator.judges.prompting.judging import JudgeCalls
 from skill_evaluator.judges.prompting.questions import (
-    CONFIDENCE,
-    TEXT,
-    TEXTS,
-    Form,
     JudgePrompt,
     JudgeQuestion,
-    form_of,
+    OutputItem,
     load_prompt,
     make_question,
     mark_of,
 )
-from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement, text_of
-from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, StoredScore, no_usable_output, texts_of
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
+from skill_evaluator.judges.prompting.results import JudgeText, StoredScore
 from skill_evaluator.judges.statistics import Estimate, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
-from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 
 PROMPTS: Mapping[MethodName, str] = {"direct_scoring": "direct", "reference_based": "reference"}
@@ -44,12 +39,6 @@ class ScoreQuestion:
     method: MethodName
     criteria: Sequence[Criterion]
     question: JudgeQuestion
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The texts shown to the judge."""
-        shown = (self.item.output, self.item.reference, self.item.source, self.item.input)
-        return tuple(text for text in shown if text)
 
 
 def score_questions(
@@ -78,18 +67,21 @@ def score_questions(
     return questions, prompts
 
 
-def score_form(criteria: Sequence[Criterion]) -> Form:
-    """Return the form of a judge's output. Evidence and justification precede the score.
-
-    So the judge argues before it scores.
-    """
+def score_form(criteria: Sequence[Criterion]) -> forms.Form:
+    """Return the form of a judge's output. Evidence and justification precede the score, so that it argues first."""
     by_criterion = {}
     for criterion in criteria:
         schema = {"type": "integer", "enum": list(range(1, criterion.highest + 1))}
         score = (schema, f"a whole number from 1 to {criterion.highest}")
-        keys = {"evidence": TEXTS, "justification": TEXT, "score": score, "suggestion": TEXT, "confidence": CONFIDENCE}
-        by_criterion[criterion.id] = form_of(keys)
-    return form_of({"criteria": form_of(by_criterion)})
+        keys = {
+            "evidence": forms.TEXTS,
+            "justification": forms.TEXT,
+            "score": score,
+            "suggestion": forms.TEXT,
+            "confidence": forms.CONFIDENCE,
+        }
+        by_criterion[criterion.id] = forms.object_of(keys)
+    return forms.object_of({"criteria": forms.object_of(by_criterion)})
 
 
 class ScoreJudgement(Judgement):
@@ -165,29 +157,26 @@ def read_scores(
     return judgements
 
 
-def reduce_scores(
-    questions: Sequence[ScoreQuestion],
-    answers: Mapping[Call, Replicate],
-    replicates: int,
-    judge: JudgeRecord,
-) -> JudgeScores:
+def reduce_scores(questions: Sequence[ScoreQuestion], calls: JudgeCalls) -> JudgeScores:
     """Compute one judge's scores, and their figures by criterion."""
     judgements: dict[str, list[ScoreJudgement]] = defaultdict(list)
     for part in questions:
-        for replicate in range(replicates):
-            answer = text_of(answers.get(Call(part.question.case_id, replicate)))
-            judgements[part.item.id] += read_scores(answer, part.criteria, part.texts, replicate)
+        item = part.item
+        texts = [text for text in (item.output, item.reference, item.source, item.input) if text]
+        for replicate in range(calls.replicates):
+            answer = calls.output(part.question.case_id, replicate)
+            judgements[item.id] += read_scores(answer, part.criteria, texts, replicate)
     methods = {one.id: (one, part.method) for part in questions for one in part.criteria}
     criteria = [criterion for criterion, _ in methods.values()]
     outputs = {part.item.id: part.item for part in questions}
     items = [_item(item, judgements[item.id], criteria) for item in outputs.values()]
     all_judgements = [one for item in items for one in item.judgements]
     unscored = Counter(one.unscored for one in all_judgements if one.unscored is not None)
-    unusable = no_usable_output(unscored, len(all_judgements), texts_of(answers.values()))
+    unusable = calls.unusable(unscored, len(all_judgements))
     lengths = [len(item.output) for item in outputs.values()]
     by_stratum = by_key((item.stratum, item.summary) for item in items if item.summary is not None)
     return JudgeScores(
-        judge=judge,
+        judge=calls.record,
         strata={name: mean_within(summaries) for name, summaries in by_stratum.items()},
         summary=mean_within([item.summary for item in items if item.summary is not None]),
         criteria=[] if unusable else [_criterion(*one, items, lengths) for one in methods.values()],
@@ -249,9 +238,3 @@ def scores_of(judge: JudgeScores) -> Iterator[StoredScore]:
         for judgement in item.judgements:
             if judgement.unscored != "not_answered":  # the call was not made
                 yield StoredScore.view(judgement, id=item.id, judge=judge.judge.model_id)
-
-
-def write_scores(folder: Path, judges: Iterable[JudgeScores]) -> None:
-    """Write scores.jsonl, which `judge calibrate` compares with human scores; raise StorageError."""
-    scores = (score for judge in judges for score in scores_of(judge))
-    replace_blocks(folder / SCORES, (f"{score.model_dump_json()}\n" for score in scores))

@@ -1,41 +1,35 @@
 """Judged checks: a judge decides yes or no on each sentence that should hold for an output, in one call for all.
 
 A yes in the first call is final. Other sentences are judged again, and the first two equal verdicts of at most three
-decide. The rule is the same for every output of every version, so that it favours none.
-
-The judge's calls are stored in the folder of the judged run, each pass in its own folder. The id of a question is a
-digest of its texts, so that no sentence is judged twice and a run can be scored again without a call.
+decide. Each pass has a folder in that of the judged run. The id of a question is a digest of its texts, so that no
+sentence is judged twice and a run can be scored again without a call.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
-from skill_evaluator.judges.prompting.judging import JUDGING_VERSION
+from skill_evaluator.judges.prompting import forms
+from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, questions_for
 from skill_evaluator.judges.prompting.questions import (
-    TEXT,
-    JudgePrompt,
     JudgeQuestion,
-    form_of,
     load_prompt,
     make_question,
     mark_of,
-    one_of,
     question_sizes,
 )
 from skill_evaluator.judges.prompting.reading import Unscored, invented_quotations, last_valid_verdict, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, record_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers.base import ProviderKind, Request
+from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.runner.journal import MANIFEST, Manifest, Run, outcomes, read_manifest, run_id_of, settings_digest
 from skill_evaluator.runner.prices import CostEstimate, budget_cost, estimate, price_of
-from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.runner.session import Questions, Session
+from skill_evaluator.runner.schedule import Replicate
+from skill_evaluator.runner.session import Session
 from skill_evaluator.text import canonical_json, digest
 
 MAX_VOTES = 3  # votes per sentence of an output
@@ -78,10 +72,7 @@ class SentenceVotes:
 
 
 def settled_by(votes: Sequence[Vote]) -> Vote | None:
-    """Return the vote that settles a sentence: a first yes, or the second of two equal votes.
-
-    Return None if the sentence is not settled yet.
-    """
+    """Return the vote that settles a sentence: a first yes, or the second of two equal votes; None if not settled."""
     if votes and votes[0].holds:
         return votes[0]
     for verdict in (True, False):
@@ -92,7 +83,7 @@ def settled_by(votes: Sequence[Vote]) -> Vote | None:
 
 
 def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) -> SentenceVotes:
-    """Read the votes on an output from the judge's results by question id. A failed call becomes the next question."""
+    """Read the votes on an output from the judge's results by question id. An open question is in `question`."""
     votes: dict[str, list[Vote]] = {name: [] for name in item.sentences}
     unread: list[str] = []
     for attempt in range(MAX_VOTES):
@@ -110,21 +101,17 @@ def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) 
     return SentenceVotes(votes=votes, unread=unread)
 
 
-def prompt_of_sentences() -> JudgePrompt:
-    """Return the judge prompt for sentences."""
-    return load_prompt("sentences")
-
-
 def _question(item: SentencesItem, names: Sequence[str], attempt: int, seed: int) -> JudgeQuestion:
-    """Build the question on these sentences, each on one line, so that no sentence can look like two."""
     sentences = [" ".join(item.sentences[name].split()) for name in names]
     identity = digest(canonical_json([item.input, item.output, sentences, attempt, seed])).removeprefix("sha256:")
     numbered = "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
-    verdict = form_of({"evidence": TEXT, "holds": one_of(("yes", "no"))})
-    form = form_of({"sentences": form_of({str(number): verdict for number in range(1, len(names) + 1)})})
+    verdict = forms.object_of({"evidence": forms.TEXT, "holds": forms.one_of(("yes", "no"))})
+    form = forms.object_of(
+        {"sentences": forms.object_of({str(number): verdict for number in range(1, len(names) + 1)})}
+    )
     return make_question(
         identity[:_ID_DIGITS],
-        prompt_of_sentences(),
+        load_prompt("sentences"),
         {},
         {"input": item.input, "sentences": numbered, "output": item.output},
         form,
@@ -138,15 +125,13 @@ def _read_votes(replicate: Replicate, item: SentencesItem, names: Sequence[str])
         written = value.get("sentences") if isinstance(value, dict) else None
         return written if isinstance(written, dict) else Unscored(reason="wrong_format")
 
-    text = text_of(replicate)
-    written = text if isinstance(text, Unscored) else last_valid_verdict(text, check, (item.input, item.output))
+    written = last_valid_verdict(text_of(replicate), check, (item.input, item.output))
     if isinstance(written, Unscored):
         return dict.fromkeys(names, Vote(None, written.reason))
     return {name: _vote(written.get(str(number)), item, name) for number, name in enumerate(names, 1)}
 
 
 def _vote(result: Any, item: SentencesItem, name: str) -> Vote:
-    """Read the vote on one sentence. It does not count without evidence or with an invented quotation."""
     members = result if isinstance(result, dict) else {}
     holds = {"yes": True, "no": False}.get(str(members.get("holds")).strip().lower())
     evidence = members.get("evidence")
@@ -164,11 +149,8 @@ def judge_estimate(
 ) -> CostEstimate:
     """Estimate the upper bound of judging a model's outputs: each of maximum length and judged `MAX_VOTES` times."""
     longest = "x" * (_CHARACTERS_PER_TOKEN * model.params.max_output_tokens)
-    items = [
-        SentencesItem(input=case.document, output=longest, sentences=sentences)
-        for case in cases
-        if (sentences := case.sentences)
-    ]
+    shown = [(case.document, case.sentences) for case in cases if case.sentences]
+    items = [SentencesItem(input=document, output=longest, sentences=sentences) for document, sentences in shown]
     sizes = question_sizes(question for item in items if (question := votes_on(item, {}, 0).question))
     return estimate(sizes, judge, kind, replicates * MAX_VOTES)
 
@@ -185,7 +167,7 @@ class SentencesJudge:
     @property
     def digests(self) -> dict[str, str]:
         """The digests of settings and prompt; results with other digests belong to another judge."""
-        return {"settings": settings_digest(self.model), "sentences": prompt_of_sentences().identity.digest}
+        return {"settings": settings_digest(self.model), "sentences": load_prompt("sentences").identity.digest}
 
     def run(self, questions: Iterable[JudgeQuestion], number: int) -> Run:
         """Build the run of one pass over these questions."""
@@ -256,16 +238,12 @@ def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session
     called_ids: set[str] = set()  # a failed call is retried by the next command only
     while stopped is None:
         open_questions = (votes_on(item, answered, judge.seed).question for item in items)
-        questions = {one.case_id: one for one in open_questions if one is not None and one.case_id not in called_ids}
+        questions = [one for one in open_questions if one is not None and one.case_id not in called_ids]
         if not questions:
             break
-        called_ids |= questions.keys()
-        run = judge.run(questions.values(), len(_passes(judge.folder)) + 1)
-        results = session.ask([run], Questions(request_for=partial(_request, questions)))
-        manifest, stopped = run.manifest, results.why_stopped(run)
+        called_ids |= {question.case_id for question in questions}
+        run = judge.run(questions, len(_passes(judge.folder)) + 1)
+        (failure,) = session.ask([run], questions_for(questions)).values()
+        manifest, stopped = run.manifest, str(failure) if failure else None
         answered |= {call.case_id: replicate for call, replicate in outcomes(run.folder).items()}
     return SentenceAnswers(manifest=manifest, answered=answered, stopped=stopped)
-
-
-def _request(questions: Mapping[str, JudgeQuestion], run: Run, call: Call) -> Request:
-    return questions[call.case_id].request(call.replicate, run.manifest.seed, run.model.params.max_output_tokens)

@@ -1,7 +1,4 @@
-"""The dimensions of a regression, and the rules that turn its impacts into a severity and a ship decision.
-
-Code applies these rules, not a model, and they are all in this module.
-"""
+"""The dimensions of a regression, and the rules by which code, not a model, decides whether a version ships."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,8 +54,7 @@ def dimensions_of(
     """Return the named dimensions (repeated, or separated by commas), or those of a preset.
 
     An unknown name defines a new dimension. Factuality and the `blocking` dimensions block, and correctness in the
-    preset `code`; `blocking` names without a dimension are ignored. Raise ConfigError for an unknown preset and for a
-    repeated or unprintable name.
+    preset `code`. Raise ConfigError for an unknown preset and for a repeated or unprintable name.
 
     >>> [dimension.name for dimension in dimensions_of(["factuality, Format Adherence"])]
     ['factuality', 'format_adherence']
@@ -118,7 +114,7 @@ def severity_of(impacts: Iterable[Impact]) -> RegressionSeverity:
 
 
 def decide(worse: Mapping[str, Impact], dimensions: Sequence[Dimension], rules: ShipRules) -> tuple[ShipDecision, str]:
-    """Return the decision on these regressions and its reason, by the first rule that applies.
+    """Return the decision on regressions, given as impact by dimension, and its reason.
 
     >>> decide({"tone": "low"}, [], ShipRules())
     ('review_required', 'one regression of low impact: tone')

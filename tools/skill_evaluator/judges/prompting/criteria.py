@@ -34,7 +34,7 @@ class NamedRubric:
         return {"file": self.file, "digest": self.rubric.digest, "judged": judged, **content}
 
     def field_of(self, component: str) -> str:
-        """Return the field that the criteria judge; empty means the whole output.
+        """Return the field that the criteria judge, or "" for the whole output.
 
         Raise JudgeError if they judge different fields or another component.
         """

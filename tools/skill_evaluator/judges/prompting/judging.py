@@ -1,19 +1,41 @@
 """A judge run in `judgements/<id>/`: judging.json for resuming it, the judges' journals, results and reports."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import datetime
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt
 
+from skill_evaluator import __version__
 from skill_evaluator.display.safe_text import code_block
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Timestamp
-from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, PromptIdentity
-from skill_evaluator.library.config import Model
-from skill_evaluator.runner.journal import Manifest, Run, Transport, run_id_of
+from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, PromptIdentity, question_sizes
+from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, commonest_failure, text_of
+from skill_evaluator.judges.prompting.results import JudgeRecord, NoUsableOutput, no_usable_output, record_of, texts_of
+from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRequest
+from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
+from skill_evaluator.providers.base import Failure
+from skill_evaluator.runner.engine import Questions
+from skill_evaluator.runner.journal import (
+    Manifest,
+    Run,
+    Transport,
+    check_writable,
+    new_invocation,
+    outcomes,
+    run_id_of,
+    settings_digest,
+)
+from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.prices import COST_OF_BATCHES, ModelEstimate, estimate, price_of, refuse_unpriced
+from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
+from skill_evaluator.runner.session import Session, Watch, no_progress, with_keys
 from skill_evaluator.text import listed, nearest
 
 JUDGING = "judging.json"
@@ -57,8 +79,8 @@ class JudgeRunHead(JudgeRunFields):
 class JudgeRun(JudgeRunFields):
     """The file judging.json. `criteria`: ids of criteria or dimensions; `items`: digest of the texts by id.
 
-    `questions`: digest of the judge's input by id; empty if all outputs are identical. `judges`: digest of the model's
-    settings by id.
+    `questions`: digest of the judge's input by id, empty if all outputs are identical. `judges`: digest of the settings
+    by model id.
     """
 
     judging_version: int = JUDGING_VERSION
@@ -103,10 +125,7 @@ class JudgeTask:
 
 
 def find_judge_run(reference: str, out: Path, mode: JudgeMode) -> Path:
-    """Find the folder of a judge run by its folder, its id, or `latest` for the newest of this mode.
-
-    Raise JudgeError if there is none.
-    """
+    """Return the folder of a judge run, by folder, id, or `latest` for the newest of this mode. Raise JudgeError."""
     if (Path(reference) / JUDGING).is_file():
         return Path(reference)
     ids = sorted(path.parent.name for path in out.glob(f"*/{JUDGING}"))
@@ -161,13 +180,6 @@ def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list
 
 def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str) -> None:
     """Write the rubric, the prompt, the results and the report on biases; raise StorageError."""
-    replace_text(folder / RUBRIC, json_text(task.paper))
-    replace_text(folder / PROMPT, _prompt_page(task))
-    replace_text(folder / RESULTS, json_text(results.model_dump(mode="json")))
-    replace_text(folder / BIAS, bias)
-
-
-def _prompt_page(task: JudgeTask) -> str:
     parts = ["# Prompt of the judge\n"]
     for prompt in task.prompts:
         identity = prompt.identity
@@ -176,4 +188,210 @@ def _prompt_page(task: JudgeTask) -> str:
         parts.append(f"## Instructions, the same for every item\n\n{code_block(system)}\n")
     for prompt in task.prompts:
         parts.append(f"## Template for the texts of an item: {prompt.identity.name}\n\n{code_block(prompt.texts)}\n")
-    return "\n".join(parts)
+    replace_text(folder / RUBRIC, json_text(task.paper))
+    replace_text(folder / PROMPT, "\n".join(parts))
+    replace_text(folder / RESULTS, json_text(results.model_dump(mode="json")))
+    replace_text(folder / BIAS, bias)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRunSize:
+    """The size of a judge run; `notes` are sentences about its calls."""
+
+    judging: JudgeRun
+    judges: Sequence[ModelEstimate]
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeCalls:
+    """One judge of a judge run: its outputs by call, its record, and the failure that stopped its calls, or None."""
+
+    run: Run
+    answers: Mapping[Call, Replicate]
+    record: JudgeRecord
+    stopped: Failure | None
+
+    @property
+    def replicates(self) -> int:
+        """The number of planned replicates."""
+        return self.run.manifest.replicates
+
+    def output(self, question_id: str, replicate: int) -> str | Unscored:
+        """Return the text of an output, or the reason why it is missing."""
+        return text_of(self.answers.get(Call(question_id, replicate)))
+
+    def unusable(self, unscored: Mapping[UnscoredReason, int], expected: int) -> NoUsableOutput | None:
+        """Describe a judge without a usable output, with an example. Return None if an `expected` output counts."""
+        texts = texts_of(self.answers.values())
+        return no_usable_output(unscored, expected, texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeResults:
+    """A judge run after its calls, with its folder and its session."""
+
+    judging: JudgeRun
+    folder: Path
+    runs: Sequence[JudgeCalls]
+    session: Session
+
+    @property
+    def complete(self) -> bool:
+        """Whether every judge was called and reached the share of answered calls that `required_coverage` demands."""
+        planned = len(self.judging.questions) * self.judging.replicates
+        required = self.session.configuration.settings.required_coverage * planned
+        return len(self.runs) == len(self.judging.judges) and all(
+            run.stopped is None and sum(call.answered for call in run.answers.values()) >= required for run in self.runs
+        )
+
+    @property
+    def stopped(self) -> list[str]:
+        """The reasons why calls were not made, then the most frequent failure of each judge, with the judge's id."""
+        stopped = [(calls.record.model_id, calls.stopped) for calls in self.runs]
+        failures = [(calls.record.model_id, commonest_failure(calls.answers.values())) for calls in self.runs]
+        return [
+            *(f"{name} stopped: {failure}" for name, failure in stopped if failure),
+            *(f"{name} failed: {failure}" for name, failure in failures if failure),
+        ]
+
+
+OnOutcome = Callable[[Run, Replicate], None]
+
+
+def questions_for(questions: Sequence[JudgeQuestion], on_outcome: OnOutcome = lambda run, replicate: None) -> Questions:
+    """Return the questions in the form that a session asks; `on_outcome` gets every outcome as soon as it is saved."""
+    by_id = {question.case_id: question for question in questions}
+    return Questions(
+        request_for=lambda run, call: by_id[call.case_id].request(
+            call.replicate, run.manifest.seed, run.model.params.max_output_tokens
+        ),
+        on_outcome=on_outcome,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSession:
+    """The judges of a command and its options. `watch` shows progress; None shows nothing."""
+
+    request: JudgeRequest
+    configuration: Configuration
+    models: Sequence[Model]
+    watch: Watch | None = None
+
+    @classmethod
+    def of(
+        cls, request: JudgeRequest, watch: Watch | None = None, judges: tuple[str, ...] | None = None
+    ) -> "JudgeSession":
+        """Read the configuration and the judges: `judges`, or those of the request. Raise ConfigError or JudgeError."""
+        counts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
+        refuse_amounts(counts, request.max_calls, request.max_cost)
+        if request.dry_run and request.resumed is not None:
+            raise JudgeError("--dry-run cannot be combined with --resume or --judge-run")
+        configuration = read_configuration(request.config)
+        judge_ids = judges or request.judges
+        if not judge_ids:
+            ids = ", ".join(model.id for model in configuration.models)
+            raise JudgeError(f"no judge: name one of models.yaml with --judge ID, such as {ids}")
+        models = select_models(configuration.models, judge_ids)
+        judge_session = cls(request=request, configuration=configuration, models=models, watch=watch)
+        if judge_session.transport == "batch":
+            refuse_unbatched(models)
+        if request.max_cost is not None:
+            refuse_unpriced(models, configuration.kinds)
+        for model in models:
+            if model.profile != "deterministic":
+                print(f"warning: the judge {model.id} has profile: {model.profile}; its verdicts vary", file=sys.stderr)
+        return judge_session
+
+    @property
+    def transport(self) -> Transport:
+        """The transport of the calls."""
+        return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
+
+    def planned(self, task: JudgeTask) -> JudgeRun:
+        """Return a new judge run of these questions. Raise JudgeError if two questions have the same id."""
+        questions: dict[str, str] = {}
+        for question in task.questions:
+            if question.case_id in questions:
+                raise JudgeError(f"two questions have the id '{question.case_id}'; rename the items")
+            questions[question.case_id] = question.digest
+        created = datetime.datetime.now(datetime.UTC)
+        return JudgeRun.view(
+            task,
+            id=new_invocation(created),
+            created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
+            prompts=[prompt.identity for prompt in task.prompts],
+            judges={model.id: settings_digest(model) for model in self.models},
+            questions=questions,
+            seed=self.request.seed,
+            replicates=self.request.replicates,
+            transport=self.transport,
+            evaluator_version=__version__,
+        )
+
+    def size(self, task: JudgeTask) -> JudgeRunSize:
+        """Estimate the size of a judge run. This requires no key, makes no call and writes nothing."""
+        _print_warnings(task)
+        sizes, batch = question_sizes(task.questions), self.transport == "batch"
+        judges = []
+        for model in self.models:
+            kind = self.configuration.kinds[model.provider]
+            key = key_note(model, kind, self.configuration.keys)
+            amounts = asdict(estimate(sizes, model, kind, self.request.replicates, batch=batch))
+            judges.append(ModelEstimate(model_id=model.id, provider=model.provider, key=key, **amounts))
+        notes = [*task.notes, *([COST_OF_BATCHES] if batch else [])]
+        return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
+
+    def session(self, *, budget: Budget | None = None) -> Session:
+        """Return a session that calls models within a budget; None means the budget of the request."""
+        return Session(
+            configuration=self.configuration,
+            watch=self.watch or no_progress,
+            budget=budget or Budget(self.request.max_cost, self.request.max_calls),
+            concurrency=self.request.concurrency,
+        )
+
+    def begin(self, task: JudgeTask, stage_folder: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
+        """Start or resume a judge run. Return it with its folder and the models that have a key."""
+        judging = self.planned(task)
+        folder, resumed = stage_folder or self.request.out / judging.id, self.request.resumed
+        if stage_folder is not None:
+            resumed = str(stage_folder) if (stage_folder / JUDGING).exists() else None
+        if resumed is not None:
+            judging, folder = resumed_judge_run(judging, resumed, self.request.out)
+        models = list(with_keys(self.models, self.configuration).values())
+        check_writable(folder / RUNS, "--out DIR")
+        if resumed is None:
+            write_judge_run(folder, judging)
+        return judging, folder, models
+
+    def ask(
+        self,
+        task: JudgeTask,
+        *,
+        stage_folder: Path | None = None,
+        budget: Budget | None = None,
+        on_outcome: OnOutcome = lambda run, replicate: None,
+    ) -> JudgeResults:
+        """Make all calls that have no output yet; `stage_folder` is the folder of a cascade's second stage.
+
+        `on_outcome` gets every outcome as soon as it is saved. Raise JudgeError if the judge run cannot be resumed.
+        """
+        _print_warnings(task)
+        judging, folder, models = self.begin(task, stage_folder)
+        session = self.session(budget=budget)
+        runs = judge_runs(judging, models, folder)
+        halted = session.ask(runs, questions_for(task.questions, on_outcome))
+        parts = []
+        for run in runs:
+            answers, stopped = outcomes(run.folder), halted[run.manifest.run_id]
+            price = price_of(run.model, self.configuration.kinds[run.model.provider])
+            record = record_of(run, answers, price, stopped.reason if stopped else None)
+            parts.append(JudgeCalls(run=run, answers=answers, record=record, stopped=stopped))
+        return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)
+
+
+def _print_warnings(task: JudgeTask) -> None:
+    for warning in task.warnings:
+        print(f"warning: {warning}", file=sys.stderr)

@@ -1,28 +1,91 @@
-"""The questions to a judge: a shipped prompt whose slots take criteria, delimited texts and the form of the output.
+"""The items to judge, and the questions on them.
 
-A prompt is a Markdown file with three parts: `## Instructions` become the system text, `## Texts` the user text, and
-`## Mitigations` has a sentence for each bias mitigation of a criterion. A judged text is enclosed in tags with a mark
-that the text cannot imitate.
+A judge prompt is a Markdown file: `## Instructions` become the system text, `## Texts` the user text, and `##
+Mitigations` has a sentence for each bias mitigation. A judged text is enclosed in tags with a mark that it cannot
+imitate.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import FrozenModel, read_text
+from skill_evaluator.files import FrozenModel, read_checked, read_text
 from skill_evaluator.identifiers import Digest, Label, VersionText
+from skill_evaluator.judges.prompting.forms import Form, as_json
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.library.reading import parse_front_matter
 from skill_evaluator.providers.base import Request
 from skill_evaluator.runner.prices import InputSize
 from skill_evaluator.runner.schedule import estimate_input_tokens, max_input_tokens, replicate_seed
-from skill_evaluator.text import digest
+from skill_evaluator.text import canonical_json, digest
+
+
+def _json_text(value: Any) -> Any:
+    return value if isinstance(value, str) or value is None else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+JudgedText = Annotated[str, BeforeValidator(_json_text)]
+
+
+class JudgedItem(FrozenModel):
+    """A line of a file of items; `input` or `prompt` is the input of its outputs. A text may be any JSON value."""
+
+    id: Label = Field(min_length=1)
+    stratum: Label = "all"
+    input: JudgedText = Field(default="", validation_alias=AliasChoices("input", "prompt"))
+
+    @property
+    def digest(self) -> str:
+        """The digest of all its texts."""
+        return digest(canonical_json(self.model_dump(mode="json")))
+
+
+class OutputItem(JudgedItem):
+    """One output to score. `reference`: a right answer; `source`: the input's source; `model` wrote the output."""
+
+    output: JudgedText = Field(min_length=1)
+    reference: JudgedText = ""
+    source: JudgedText = ""
+    model: Label | None = None
+
+
+ItemT = TypeVar("ItemT", bound=JudgedItem)
+
+
+def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
+    """Read items by id. Raise JudgeError for an empty file, and with file and line for an invalid or repeated item."""
+    items: dict[str, ItemT] = {}
+    for number, item in read_checked(path, model.model_validate, JudgeError):
+        if item.id in items:
+            raise JudgeError(f"{path}:{number}: repeated id '{item.id}'")
+        items[item.id] = item
+    if not items:
+        raise JudgeError(f"{path} is empty; expected a JSON object on each line, such as {{id, input, output}}")
+    return items
+
+
+def value_at(value: Any, path: str) -> Any:
+    """Return the value at a path of a JSON value; a path through an array gives a list. Return None if it is missing.
+
+    >>> value_at({"budget": [{"amount": 1}, {"amount": 2}]}, "budget[].amount")
+    [1, 2]
+    """
+    if not path:
+        return value
+    head, _, remaining_path = path.partition(".")
+    member = value.get(head.removesuffix("[]")) if isinstance(value, dict) else None
+    if not head.endswith("[]"):
+        return value_at(member, remaining_path)
+    return [value_at(item, remaining_path) for item in member] if isinstance(member, list) else None
+
 
 _MARK_DIGITS = 20
 _TAG = re.compile(r"<(?=\s*/?\s*judged_)", re.IGNORECASE)
@@ -106,10 +169,7 @@ def fill(template: str, slots: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeQuestion:
-    """One question to a judge. `schema` has its keys in the order in which the judge writes them, the verdict last.
-
-    Without a schema only the prompt describes the form of the output.
-    """
+    """One question to a judge. `schema` is the JSON schema of the output; None if only the prompt describes it."""
 
     case_id: str
     system: str
@@ -118,11 +178,11 @@ class JudgeQuestion:
 
     @property
     def digest(self) -> str:
-        """The digest of the judge's input and of the output's form with the order of its keys."""
+        """The digest of the judge's input and of the schema, including the order of the schema's keys."""
         return digest(json.dumps([self.system, self.user, self.schema], ensure_ascii=False))
 
     def request(self, replicate: int, seed: int, max_output_tokens: int) -> Request:
-        """Return the request of one replicate."""
+        """Return the request of one replicate; `seed` is the seed of the judge run."""
         return Request(
             case_id=self.case_id,
             replicate=replicate,
@@ -133,13 +193,6 @@ class JudgeQuestion:
             schema=self.schema,
             schema_name="verdict",
         )
-
-
-Form = tuple[dict[str, Any], Any]
-"""The form of a part of an output: its JSON schema, and the placeholder that the judge reads.
-
-Schemas do not bound lengths or numbers, because some vendors reject such bounds; the reading checks them.
-"""
 
 
 def make_question(
@@ -154,43 +207,10 @@ def make_question(
     judged = {name: delimited(name, text, mark) if text else "" for name, text in texts.items()}
     return JudgeQuestion(
         case_id=case_id,
-        system=fill(prompt.instructions, {"form": form_text(form), **instructions}),
+        system=fill(prompt.instructions, {"form": as_json(form), **instructions}),
         user=fill(prompt.texts, {"mark": mark, **judged}),
         schema=form[0] or None,
     )
-
-
-TEXT: Form = ({"type": "string"}, "…")
-CONFIDENCE: Form = ({"type": "number", "description": "from 0 to 1"}, "a number from 0 to 1")
-
-
-def list_of(member: Form) -> Form:
-    """Return the form of an array whose items have the form `member`."""
-    return {"type": "array", "items": member[0]}, [member[1]]
-
-
-TEXTS: Form = list_of(TEXT)
-
-
-def one_of(choices: Sequence[str], separator: str = " | ") -> Form:
-    """Return the form of a text that is one of these choices."""
-    return {"type": "string", "enum": list(choices)}, separator.join(choices)
-
-
-def form_of(members: Mapping[str, Form]) -> Form:
-    """Return the form of an object with exactly these keys, in the order in which the judge writes them."""
-    schema = {
-        "type": "object",
-        "properties": {key: member for key, (member, _) in members.items()},
-        "required": list(members),
-        "additionalProperties": False,
-    }
-    return schema, {key: placeholder for key, (_, placeholder) in members.items()}
-
-
-def form_text(form: Form) -> str:
-    """Format a form as JSON for the judge."""
-    return json.dumps(form[1], indent=2, ensure_ascii=False)
 
 
 def question_sizes(questions: Iterable[JudgeQuestion]) -> dict[str, InputSize]:

@@ -1,7 +1,4 @@
-"""Read the verdict and its evidence from a judge's output, or the reason why the output does not count.
-
-Quotations in the evidence are looked up in the texts that the judge was shown.
-"""
+"""Read the verdict and its evidence from a judge's output, or the reason why the output does not count."""
 
 import re
 import unicodedata
@@ -18,7 +15,7 @@ from skill_evaluator.parsing.answer import embedded_values, parse_output, split_
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.text import normalise
 
-_MAX_QUOTATIONS = 12  # in each piece of evidence
+_MAX_QUOTATIONS = 12  # limit in each piece of evidence
 _MIN_LETTERS = 4  # shorter words without a digit occur in almost any text
 _QUOTED = re.compile(r'"([^"]+)"|(?<!\w)\'([^\']+)\'(?!\w)')
 _OUTER_QUOTATION_MARK = re.compile(r"(?<!\w)[\"']|[\"'](?!\w)")  # a quotation mark, not an apostrophe inside a word
@@ -76,13 +73,15 @@ def commonest_failure(answers: Iterable[Replicate]) -> str:
 
 
 def last_valid_verdict(
-    text: str, check: Callable[[Any], VerdictT | Unscored], judged: Sequence[str] = ()
+    output: str | Unscored, check: Callable[[Any], VerdictT | Unscored], judged: Sequence[str] = ()
 ) -> VerdictT | Unscored:
-    """Return the last verdict in a text that `check` accepts and that is not copied from a `judged` text.
+    """Return the last verdict in an output that `check` accepts and that is not copied from a `judged` text.
 
-    If there is none, return the reason.
+    If there is none, or if the output is unscored, return the reason.
     """
-    text = split_reasoning(text)[1]
+    if isinstance(output, Unscored):
+        return output
+    text = split_reasoning(output)[1]
     first = parse_output(text, "json")
     if first.problem is not None:
         return Unscored(reason="empty" if first.problem == "empty" else "not_json")
@@ -101,7 +100,7 @@ def last_valid_verdict(
 
 
 def _without_escapes(text: str) -> str:
-    """Remove white space and escapes from a text, so that JSON equals the same JSON inside a string."""
+    """Remove white space and escapes, so that JSON equals the same JSON inside a string."""
     plain = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text)
     return _IGNORED_CHARACTERS.sub("", plain).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -119,13 +118,14 @@ def read_criteria(
             return Unscored(reason="missing_criterion", detail=", ".join(criteria))
         return written
 
-    verdict = answer if isinstance(answer, Unscored) else last_valid_verdict(answer, check, judged)
+    verdict = last_valid_verdict(answer, check, judged)
     if isinstance(verdict, Unscored):
         return dict.fromkeys(criteria, verdict)
-    parts = {name: verdict.get(name) for name in criteria}
     return {
-        name: part if isinstance(part, dict) else Unscored(reason="missing_criterion", detail=name)
-        for name, part in parts.items()
+        name: verdict[name]
+        if isinstance(verdict.get(name), dict)
+        else Unscored(reason="missing_criterion", detail=name)
+        for name in criteria
     }
 
 
@@ -139,8 +139,8 @@ def read_judgement(
 ) -> dict[str, Any]:
     """Return the fields of a judgement: a decision with its grounds, or the reason why it does not count.
 
-    `decision` is the decision's key, `score` or `winner`. Each key of `evidence` requires at least one piece of
-    evidence. `quotes` counts the pieces that quote one of the `texts` shown to the judge.
+    `decision` is the decision's key, `score` or `winner`. Each key of `evidence` requires a piece of evidence. `quotes`
+    counts the pieces that quote one of the `texts` shown to the judge.
     """
     if isinstance(members, Unscored):
         return {"unscored": members.reason, "detail": members.detail}
@@ -175,14 +175,11 @@ def _evidence_pieces(value: Any) -> list[str]:
 
 
 def _has_content(value: Any) -> TypeGuard[str]:
-    """Return whether a JSON value is a text with a letter or digit; a copied placeholder `…` is not."""
     return isinstance(value, str) and any(character.isalnum() for character in value)
 
 
 def contains_quotation(text: str, quotation: str) -> bool:
-    """Return whether a text contains a quotation, word for word.
-
-    Case, white space, quotation marks and gaps (`…`) do not count.
+    """Return whether a text contains a quotation, apart from case, white space, quotation marks and gaps (`…`).
 
     >>> contains_quotation("It opened in 1999.", "opened … 1999"), contains_quotation("It opened.", "It closed")
     (True, False)

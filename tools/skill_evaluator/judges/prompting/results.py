@@ -27,6 +27,7 @@ def _without_surrogates(text: object) -> object:
 
 Winner = Annotated[Literal[1, 2, "tie"], BeforeValidator(_refuse_booleans)]
 Order = Annotated[Literal[1, 2], BeforeValidator(_refuse_booleans)]
+ORDERS: tuple[Order, Order] = (1, 2)  # the number of the output that is shown first
 Index = Annotated[int, Field(ge=0, strict=True)]
 Level = Annotated[int, Field(ge=1, le=10, strict=True)]
 JudgeText = Annotated[str, BeforeValidator(_without_surrogates)]
@@ -56,6 +57,9 @@ class StoredScore(StrictModel):
     score: Level | None = Field(description="null: the answer could not be parsed")
     replicate: Index = Field(default=0, description="further answers to the same request: 1, 2, and so on")
     confidence: Share | None = None
+
+
+StoredLine = StoredVerdict | StoredScore
 
 
 class JudgeRecord(FrozenModel):

@@ -1,7 +1,4 @@
-"""The local server of the review page: static files and JSON.
-
-It does not show why an item is queued: a reviewer who knows that a judge would block looks for a reason to block.
-"""
+"""The local server of the review page. It does not show why an item is queued, which would bias the reviewer."""
 
 import json
 from http import HTTPStatus
@@ -12,8 +9,7 @@ from urllib.parse import parse_qs
 from skill_evaluator.display import loopback
 from skill_evaluator.errors import JudgeError, StorageError
 from skill_evaluator.judges.review import queue as reviews
-from skill_evaluator.judges.review.items import ReviewItem
-from skill_evaluator.judges.review.queue import ReviewLabel, ReviewQueue
+from skill_evaluator.judges.review.queue import ReviewItem, ReviewLabel, ReviewQueue
 from skill_evaluator.text import marked_differences
 
 _FILES = {"": ("index.html", "html"), "review.css": ("review.css", "css"), "review.js": ("review.js", "javascript")}
@@ -45,8 +41,6 @@ class ReviewServer(loopback.LoopbackServer):
 
 
 class _ReviewHandler(loopback.PageHandler):
-    """One connection of a browser."""
-
     server: ReviewServer
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "

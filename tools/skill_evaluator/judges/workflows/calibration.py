@@ -1,8 +1,4 @@
-"""The workflow of `judge calibrate`: read labels, read or make verdicts, and compute figures.
-
-Without --judge, stored verdicts are read. With it, one judge run covers labelled items, corrupted outputs and probes.
-Judges of sentences are called in the same way as for checks.
-"""
+"""The workflow of `judge calibrate`: read labels, read stored verdicts or call judges, and compute the figures."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,12 +25,17 @@ from skill_evaluator.judges.modes import sentences as judged_sentences
 from skill_evaluator.judges.modes.sentences import SentencesItem, Vote, votes_on
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
-from skill_evaluator.judges.prompting.items import OutputItem
-from skill_evaluator.judges.prompting.judging import RUNS, JudgeTask, write_papers
-from skill_evaluator.judges.prompting.questions import JudgePrompt
+from skill_evaluator.judges.prompting.judging import (
+    RUNS,
+    JudgeCalls,
+    JudgeRunSize,
+    JudgeSession,
+    JudgeTask,
+    write_papers,
+)
+from skill_evaluator.judges.prompting.questions import JudgePrompt, OutputItem, load_prompt
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.prompting.results import JudgeRecord, StoredScore, StoredVerdict, no_usable_output, texts_of
-from skill_evaluator.judges.prompting.session import JudgeCalls, JudgeRunSize, JudgeSession
+from skill_evaluator.judges.prompting.results import StoredLine, StoredScore, no_usable_output, texts_of
 from skill_evaluator.judges.workflows.judging import BiasReport, Judged, resume_command
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
@@ -49,9 +50,9 @@ _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sente
 
 
 def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | JudgeRunSize:
-    """Measure judges against human labels, from stored verdicts or by calling them; return the size for a dry run.
+    """Measure judges against human labels, from stored verdicts or by calling them. Raise JudgeError.
 
-    Raise JudgeError for invalid input.
+    Return the size of the judge run for a dry run.
     """
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
@@ -61,18 +62,17 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasR
         if stored:
             raise JudgeError("--verdicts and --batch read stored results and cannot be combined with --judge")
         judge_session = JudgeSession.of(request, watch)
-        return (_calibrate_sentences if labels.of(SentenceLabel) else _calibrate_by_rubric)(
-            request, judge_session, labels, draw_report
-        )
+        if labels.of(SentenceLabel):
+            return _calibrate_sentences(request, judge_session, labels, draw_report)
+        return _calibrate_by_rubric(request, judge_session, labels, draw_report)
     if request.probes or request.corrupt:
         raise JudgeError("--probe and --corrupt require --judge ID")
     if not stored:
         raise JudgeError("--labels FILE requires --judge ID, --verdicts FILE or --batch FILE")
     results = list[JudgeResult]()
     if request.verdicts is not None:
-        results += label_results(
-            labels, read_verdicts(request.verdicts, labels), request.bar, _scale_ends(_rubric(request))
-        )
+        verdicts = read_verdicts(request.verdicts, labels)
+        results += label_results(labels, verdicts, request.bar, _scale_ends(_rubric(request)))
     if request.batch is not None:
         batch = regression_results.read_regressions(request.batch)
         results += [batch_result(judge, labels, request.bar) for judge in batch.judges]
@@ -142,7 +142,7 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
 
 
 def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubric | None, Labels]:
-    """Return the criteria and the labels for them: pairs if the rubric compares outputs, else scored outputs."""
+    """Return the criteria and the labels to judge: pairs if the rubric compares outputs, else scored outputs."""
     rubric, name = _rubric(request), str(request.rubric)
     if rubric is None:
         return None, replace(labels, lines=[])
@@ -173,7 +173,6 @@ def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[Corrupte
 def _calibrate_by_rubric(
     request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, draw_report: BiasReport
 ) -> Judged | JudgeRunSize:
-    """Call judges on labelled items, corrupted outputs and probes, and measure their outputs."""
     if request.rubric is None and (request.probes or not request.corrupt):
         option, alternative = ("--probe", "") if request.probes else ("--judge", " or --corrupt N")
         raise JudgeError(f"{option} requires --rubric FILE{alternative}")
@@ -183,13 +182,13 @@ def _calibrate_by_rubric(
     judge_results = judge_session.ask(task.task)
     head = judge_results.judging.head("dimensions" if task.rubric is None else task.rubric.file)
     families, scales = families_of(judge_session.configuration.models), _scale_ends(task.rubric)
-    results, lines = list[JudgeResult](), list[StoredVerdict | StoredScore]()
-    for part in judge_results.runs:
-        verdicts, outputs = _read_outputs(task, part, judge_results.record_of(part), head.replicates)
+    results, lines = list[JudgeResult](), list[StoredLine]()
+    for calls in judge_results.runs:
+        verdicts, fields = _read_outputs(task, calls)
         measured = label_results(task.labels, verdicts, request.bar, scales, families)
-        result = measured[0] if measured else JudgeResult(judge=part.run.model.id)
+        result = measured[0] if measured else JudgeResult(judge=calls.record.model_id)
         biases = [*result.biases, *probe_biases(request.probes, task.labels, verdicts, scales)]
-        results.append(result.model_copy(update={**outputs, "biases": biases}))
+        results.append(result.model_copy(update={**fields, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
     by_file = by_key(
@@ -202,32 +201,27 @@ def _calibrate_by_rubric(
     return Judged.of(request, judge_results, calibration)
 
 
-def _read_outputs(
-    task: CalibrationTask, part: JudgeCalls, record: JudgeRecord, replicates: int
-) -> tuple[list[StoredVerdict | StoredScore], dict[str, Any]]:
+def _read_outputs(task: CalibrationTask, calls: JudgeCalls) -> tuple[list[StoredLine], dict[str, Any]]:
     """Return a judge's verdicts on items, and the fields of its result: record, corruption test, unusable outputs."""
-    verdicts, detection, unusable = list[StoredVerdict | StoredScore](), None, []
+    verdicts, detection, unusable = list[StoredLine](), None, []
     if task.rubric is not None and task.matches:
-        preferences = pairwise.reduce_matches(task.matches, task.rubric.criteria, part.answers, replicates, record)
+        preferences = pairwise.reduce_matches(task.matches, task.rubric.criteria, calls)
         verdicts += pairwise.verdicts_of(preferences)
         unusable.append(preferences.unusable)
     if task.scores:
-        scored = scoring.reduce_scores(task.scores, part.answers, replicates, record)
+        scored = scoring.reduce_scores(task.scores, calls)
         verdicts += scoring.scores_of(scored)
         unusable.append(scored.unusable)
     if task.compared:
-        regressions = regression_results.reduce_regressions(
-            task.compared, part.answers, replicates, ShipRules(), record, declared_strong=True
-        )
+        regressions = regression_results.reduce_regressions(task.compared, calls, ShipRules(), declared_strong=True)
         detection = None if regressions.unusable else detection_of(task.corrupted, regressions.pairs)
         unusable.append(regressions.unusable)
-    return verdicts, {"record": record, "detection": detection, "unusable": next(filter(None, unusable), None)}
+    return verdicts, {"record": calls.record, "detection": detection, "unusable": next(filter(None, unusable), None)}
 
 
 def _calibrate_sentences(
     request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, draw_report: BiasReport
 ) -> Judged | JudgeRunSize:
-    """Call one judge on labelled sentences in the same way as for checks, and measure its error rates."""
     if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
         raise JudgeError("labels of sentences require one --judge ID, without --rubric, --corrupt, --probe and -n")
     items = _sentence_items(labels)
@@ -272,7 +266,7 @@ def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
         mode="calibrate",
         rubric=digest(canonical_json(sentences)),
         criteria=["sentences"],
-        prompts=[judged_sentences.prompt_of_sentences()],
+        prompts=[load_prompt("sentences")],
         items={output_id: digest(canonical_json(asdict(item))) for output_id, item in items.items()},
         questions=[question for item in items.values() if (question := votes_on(item, {}, seed).question)],
         notes=[_CALLS_NOTE],

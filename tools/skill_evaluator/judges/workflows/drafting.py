@@ -1,38 +1,52 @@
-"""Have a model draft a text; `judge rubric` drafts a rubric from a sentence and marks it as unreviewed."""
+"""Have a model draft a rubric, a family of scenarios, or cases; a draft is marked as unreviewed."""
 
-from collections.abc import Callable, Mapping
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
+from skill_evaluator.errors import EXIT_INCOMPLETE, ComponentError, FixtureError, JudgeError, NotEvaluatedError
 from skill_evaluator.files import first_problem, replace_text
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.judges.prompting import questions
-from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeTask
-from skill_evaluator.judges.prompting.questions import TEXT, TEXTS, Form, form_of, list_of, one_of
+from skill_evaluator.judges.prompting import forms, questions
+from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRunSize, JudgeSession, JudgeTask
+from skill_evaluator.judges.prompting.questions import load_prompt, make_question, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
-from skill_evaluator.judges.prompting.session import JudgeRunSize, JudgeSession
-from skill_evaluator.judges.workflows.requests import JudgeRequest, RubricDraftRequest
+from skill_evaluator.judges.workflows.requests import CasesDraftRequest, JudgeRequest, RubricDraftRequest
+from skill_evaluator.library.case_table import files_of, place_of_new, write_cases
+from skill_evaluator.library.cases import Case, cases_of_table, read_cases
+from skill_evaluator.library.cases import text_of as text_of_input
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.reading import yaml_text
 from skill_evaluator.library.rubrics import USUAL_METHOD, Rubric, RubricLevels
 from skill_evaluator.library.scenarios import SLOT
-from skill_evaluator.runner.schedule import Call
+from skill_evaluator.library.tables import CaseRows
+from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Watch
-from skill_evaluator.text import digest
+from skill_evaluator.text import canonical_json, digest, listed
 
 DraftT = TypeVar("DraftT")
 HEADER = "# Drafted by a model and not reviewed. Read it, change it, then remove `unreviewed`.\n"
-_SCORE: Form = ({"type": "integer", "enum": [1, 2, 3, 4, 5]}, 1)
-_LEVEL = form_of({"score": _SCORE, "label": TEXT, "description": TEXT, "characteristics": TEXTS})
-_RUBRIC = form_of(
+_SCORE: forms.Form = ({"type": "integer", "enum": [1, 2, 3, 4, 5]}, 1)
+_LEVEL = forms.object_of(
+    {"score": _SCORE, "label": forms.TEXT, "description": forms.TEXT, "characteristics": forms.TEXTS}
+)
+_RUBRIC = forms.object_of(
     {
-        "name": TEXT,
-        "type": one_of(("objective", "subjective"), " or "),
-        "description": (TEXT[0], "Whether …"),
-        "levels": list_of(_LEVEL),
-        "edgeCases": list_of(form_of({"situation": TEXT, "guidance": TEXT})),
-        "scoringGuidelines": TEXTS,
+        "name": forms.TEXT,
+        "type": forms.one_of(("objective", "subjective"), " or "),
+        "description": (forms.TEXT[0], "Whether …"),
+        "levels": forms.list_of(_LEVEL),
+        "edgeCases": forms.list_of(forms.object_of({"situation": forms.TEXT, "guidance": forms.TEXT})),
+        "scoringGuidelines": forms.TEXTS,
     }
 )
 
@@ -45,7 +59,7 @@ class NoAnswerError(JudgeError):
 
 
 def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgeRunSize | None:
-    """Have a model draft a rubric and write it; return the size for a dry run.
+    """Have a model draft a rubric and write it; return None, or for a dry run the size.
 
     Raise JudgeError if the file exists or the output contains no rubric.
     """
@@ -57,14 +71,7 @@ def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> Jud
     if out.suffix not in (".yaml", ".yml") or not is_component_name(out.stem):
         raise JudgeError(f"--out {out}: expected a .yaml file named like an id: letters, digits, `.`, `_` and `-`")
     task = draft_task("rubric", out.stem, _RUBRIC, {"wish": request.draft}, request.seed)
-    judge_request = JudgeRequest(
-        judges=(request.judge,),
-        seed=request.seed,
-        max_cost=request.max_cost,
-        dry_run=request.dry_run,
-        config=request.config,
-    )
-    rubric = draft(judge_request, task, lambda value: _rubric_of(value, out.stem), watch)
+    rubric = draft(request.calling(request.judge), task, lambda value: _rubric_of(value, out.stem), watch)
     if isinstance(rubric, JudgeRunSize):
         return rubric
     text = yaml_text(rubric.model_dump(mode="json", exclude_defaults=True))
@@ -83,7 +90,7 @@ def _rubric_of(value: Any, name: str) -> Rubric:
     return drafted.rubric(name).model_copy(update={"unreviewed": True})
 
 
-def draft_task(mode: JudgeMode, name: str, form: Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
+def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
     """Build the question to a model that drafts a value of this form; `texts` describe the value."""
     prompt, wish = questions.load_prompt(mode), digest("".join(texts.values()))
     mark = questions.mark_of(seed, wish)
@@ -95,7 +102,7 @@ def draft_task(mode: JudgeMode, name: str, form: Form, texts: Mapping[str, str],
 def draft(
     request: JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
-    """Call a model and read its draft; return the size for a dry run. `read` raises ValueError for an invalid draft.
+    """Call a model and return its draft, or for a dry run the size. `read` raises ValueError for an invalid draft.
 
     Raise NoAnswerError if the call failed, and JudgeError if the output contains no valid draft.
     """
@@ -111,12 +118,109 @@ def draft(
             detail = first_problem(problem) if isinstance(problem, ValidationError) else str(problem)
             return Unscored(reason="wrong_format", detail=detail)
 
-    text = text_of(part.answers.get(Call("draft", 0)))
-    drafted = last_valid_verdict(text, check) if isinstance(text, str) else text
+    drafted = last_valid_verdict(text_of(part.answers.get(Call("draft", 0))), check)
     if not isinstance(drafted, Unscored):
         return drafted
     if drafted.reason == "not_answered":
-        reason = f"{part.stopped.reason}: {part.stopped.message}" if part.stopped else drafted.detail
+        reason = str(part.stopped) if part.stopped else drafted.detail
         raise NoAnswerError(f"{request.judges[0]} gave no answer: {reason}")
     noun = "rubric" if task.mode == "rubric" else "family of scenarios"
     raise JudgeError(f"the answer contains no {noun}: {drafted.reason}: {drafted.detail}")
+
+
+_KINDS = 8  # the prompt numbers eight kinds of cases
+_MAX_EXAMPLES, _MAX_EXAMPLE = 5, 2_000  # existing cases that are shown, and characters of each
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftedCases:
+    """The drafted cases by id with their files, their folder, and the number of skipped drafts by reason.
+
+    `inputs` has the inputs of all cases as JSON.
+    """
+
+    component: Component
+    folder: Path
+    inputs: set[str]
+    cases: dict[str, Sequence[str]] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def add(self, _: object, replicate: Replicate) -> None:
+        """Write the case of a call, or count the reason why there is none."""
+        case_id = replicate.call.case_id
+        case = last_valid_verdict(text_of(replicate), partial(self._case, case_id))
+        if isinstance(case, Unscored):
+            self.left_out[case.detail or case.reason] += 1
+            return
+        files = files_of(case, self.component.output)
+        write_cases(self.folder, {case_id: files})
+        self.inputs.add(_inputs_of(case))
+        self.cases[case_id] = sorted(files)
+
+    def _case(self, case_id: str, value: Any) -> Case | Unscored:
+        inputs = value.get("inputs") if isinstance(value, dict) else None
+        if not isinstance(inputs, dict) or value.get("ground_truth") is None:
+            return Unscored(reason="wrong_format", detail="no inputs or no ground_truth")
+        row = {"inputs": inputs, "ground_truth": value["ground_truth"], "unreviewed": True}
+        try:
+            case = cases_of_table(CaseRows(path=Path("draft"), rows=[(case_id, 1, row)]), self.component)[case_id]
+        except FixtureError as problem:
+            detail = str(problem).removeprefix("draft:1: ").replace(f"'{case_id}' ", "")
+            return Unscored(reason="wrong_format", detail=detail)
+        is_known = _inputs_of(case) in self.inputs
+        return Unscored(reason="copied", detail="a case with these inputs exists") if is_known else case
+
+
+def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
+    """Have a model draft cases and write each valid case; for a dry run return the size.
+
+    Raise NoAnswerError if there is no valid draft, and ComponentError or FixtureError if the component cannot have
+    cases.
+    """
+    limits = load_settings(request.config).limits
+    component = load_component(request.components, request.skill, limits, request.fixtures)
+    if component.program is not None:
+        raise ComponentError(f"'{component.name}' is a program: there is no prompt to draft cases from")
+    existing: tuple[Case, ...] = ()
+    with suppress(NotEvaluatedError):
+        existing = read_cases(component, request.fixtures)
+    folder, inputs = place_of_new(component, request.fixtures, (), ""), set(map(_inputs_of, existing))
+    drafted, task = DraftedCases(component=component, folder=folder, inputs=inputs), _task(component, existing, request)
+    session = JudgeSession.of(request.calling(request.model), watch)
+    if request.dry_run:
+        return session.size(task)
+    results = session.ask(task, on_outcome=drafted.add)
+    if unmade := request.count - len(drafted.cases) - drafted.left_out.total():
+        drafted.left_out["; ".join(results.stopped) or "its call was not made"] = unmade
+    if not drafted.cases:
+        reasons = [f"{count} × {reason}" for reason, count in drafted.left_out.items()]
+        raise NoAnswerError(f"{request.model} drafted no case that can be used: {listed(reasons, 3)}")
+    return drafted
+
+
+def _task(component: Component, existing: Sequence[Case], request: CasesDraftRequest) -> JudgeTask:
+    """Return a question for each case, with ids that no case has yet."""
+    taken = {case.id for case in existing}
+    free = (name for number in range(1, 10_000) if (name := f"draft-{number:02}") not in taken)
+    schema = "" if component.schema is None else json.dumps(component.schema, indent=2, ensure_ascii=False)
+    shown = "\n".join(_inputs_of(case)[:_MAX_EXAMPLE] for case in existing[:_MAX_EXAMPLES])
+    texts = {"prompt": component.prompt.text, "schema": schema, "cases": shown}
+    truth = "the output text" if component.output == "text" else "the output, as JSON"
+    form: forms.Form = ({}, {"inputs": dict.fromkeys(component.prompt.inputs, forms.TEXT[1]), "ground_truth": truth})
+    prompt, whole = load_prompt("cases"), digest(canonical_json(texts))
+    questions = {}
+    for number, case_id in enumerate(islice(free, request.count)):
+        kind, mark = {"kind": str(number % _KINDS + 1)}, mark_of(request.seed, f"{case_id}/{whole}")
+        questions[case_id] = make_question(case_id, prompt, kind, texts, form, mark)
+    return JudgeTask(
+        mode="cases",
+        rubric=whole,
+        criteria=["cases"],
+        prompts=[prompt],
+        items=dict.fromkeys(questions, whole),
+        questions=list(questions.values()),
+    )
+
+
+def _inputs_of(case: Case) -> str:
+    return canonical_json({name: text_of_input(value) for name, value in case.inputs.items()})

@@ -7,50 +7,40 @@ first, so that the stages resume independently.
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
+from skill_evaluator.files import replace_blocks
 from skill_evaluator.judges.calibration.detection import with_alerts
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
-from skill_evaluator.judges.modes import pairwise, regression, regression_results, scoring
-from skill_evaluator.judges.modes.pairwise import (
-    OVERALL,
-    JudgePreferences,
-    MatchResult,
-    PairwiseResults,
-    write_verdicts,
-)
-from skill_evaluator.judges.modes.panel import panel_preferences, panel_regressions, panel_scores
-from skill_evaluator.judges.modes.regression import JudgedPair
-from skill_evaluator.judges.modes.regression_results import DECISIONS, JudgeRegressions, PairResult, RegressionResults
+from skill_evaluator.judges.modes import pairwise, panel, regression, regression_results, scoring
+from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage, PanelResult
 from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, ComparedOutputs, read_compared, read_outputs
-from skill_evaluator.judges.modes.scoring import ItemScores, JudgeScores, ScoreResults, write_scores
 from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
-from skill_evaluator.judges.prompting.items import read_items
-from skill_evaluator.judges.prompting.judging import RESULTS, JudgeRun, JudgeTask, find_judge_run, write_papers
-from skill_evaluator.judges.prompting.questions import JudgeQuestion
-from skill_evaluator.judges.prompting.results import JudgeRecord
-from skill_evaluator.judges.prompting.session import JudgeResults, JudgeRunSize, JudgeSession
-from skill_evaluator.judges.review import items as review
-from skill_evaluator.judges.review.items import ReviewItem, ReviewReason, select_for_review
-from skill_evaluator.judges.review.queue import queue_in
-from skill_evaluator.judges.workflows.requests import (
-    BatchJudgeRequest,
-    JudgedRequest,
-    JudgeRequest,
-    PairwiseRequest,
-    RegressionRequest,
-    ScoreRequest,
+from skill_evaluator.judges.prompting.judging import (
+    RESULTS,
+    JudgeCalls,
+    JudgeResults,
+    JudgeRun,
+    JudgeRunSize,
+    JudgeSession,
+    JudgeTask,
+    find_judge_run,
+    write_papers,
 )
+from skill_evaluator.judges.prompting.questions import JudgeQuestion, read_items
+from skill_evaluator.judges.review import queue as review
+from skill_evaluator.judges.review.queue import queue_in
+from skill_evaluator.judges.workflows import requests
+from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
 from skill_evaluator.library.config import JudgePolicy, load_settings
 from skill_evaluator.library.rubrics import MethodName, load_rubric
-from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest
@@ -59,54 +49,189 @@ Key = tuple[str, ...]
 """The id of an item, and in a match the names of the two outputs."""
 JudgeT = TypeVar("JudgeT")
 OutcomeT = TypeVar("OutcomeT")
-JudgedResults = ScoreResults | PairwiseResults | RegressionResults
+JudgedResults = scoring.ScoreResults | pairwise.PairwiseResults | RegressionResults
 STRONG = "strong"  # folder of a cascade's second stage
-_SETTLED: frozenset[ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons other than doubt
+_SETTLED: frozenset[review.ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons other than doubt
 _OMITTED_OPTIONS = {"resume", "judge_run", "dry_run", "batch", "format"}  # absent in the command that resumes a run
 BiasReport = Callable[[Any], str]
 """A function that formats bias_analysis_report.md from the results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The results of a judge run and its folder. `stopped`: reasons for missing calls; `again`: the resume command."""
+
+    results: Any
+    folder: Path
+    code: int
+    stopped: Sequence[str] = ()
+    again: Sequence[str] = ()
+
+    @classmethod
+    def of(
+        cls, request: requests.JudgeRequest, first: JudgeResults, results: Any, last: JudgeResults | None = None
+    ) -> "Judged":
+        """Build the result of a command; `last` is the last stage of a cascade, None if there is one stage."""
+        last = last or first
+        code = EXIT_OK if results is None else results.exit_code
+        if not last.complete and code != EXIT_REGRESSED:
+            code = EXIT_INCOMPLETE
+        again = [] if last.complete else resume_command(request, first.judging, first.folder, last.stopped)
+        return cls(results=results, folder=first.folder, code=code, stopped=last.stopped, again=again)
+
+
+def resume_command(
+    request: requests.JudgeRequest, judging: JudgeRun, folder: Path, stopped: Sequence[str]
+) -> list[str]:
+    """Return the command that resumes a judge run, with twice the cost limit if that limit stopped the run."""
+    if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
+        request = replace(request, max_cost=2 * request.max_cost)
+    options = words_of(request, *(request.__dataclass_fields__.keys() - _OMITTED_OPTIONS))
+    return ["skill-evaluator", "judge", judging.mode, *options, "--judge-run", str(folder)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModeTask(Generic[JudgeT, OutcomeT]):
     """The questions of a judge run by item or match, and the functions of its mode.
 
-    `reduce` returns one judge's results on some keys, `outcomes` its outcome on each key. `reasons` returns the reasons
-    to send a key to human review, from the outcomes of all judges. `verdict` summarizes an outcome as a ship decision,
-    or as a score or share from 0 to 1. `panel` combines several judges; `build` makes the results from head, judges,
-    panel and cascade.
+    `reduce` returns one judge's results on some keys, `outcomes` its outcome by key, `reasons` the reasons for human
+    review, and `verdict` the ship decision, or a score or share from 0 to 1. `panel` combines several judges; `build`
+    makes the results.
     """
 
     task: JudgeTask
     questions: Mapping[Key, Sequence[JudgeQuestion]]
-    reduce: Callable[[Collection[Key], Mapping[Call, Replicate], JudgeRecord], JudgeT]
+    reduce: Callable[[Collection[Key], JudgeCalls], JudgeT]
     outcomes: Callable[[JudgeT], Mapping[Key, OutcomeT]]
-    reasons: Callable[[Sequence[OutcomeT]], Sequence[ReviewReason]]
+    reasons: Callable[[Sequence[OutcomeT]], Sequence[review.ReviewReason]]
     verdict: Callable[[OutcomeT], str | float | None]
-    review_item: Callable[[Key, str], ReviewItem]
+    review_item: Callable[[Key, str], review.ReviewItem]
     panel: Callable[[Sequence[JudgeT]], PanelResult]
     build: Callable[..., JudgedResults]
     rubric_file: str = "dimensions"
 
-    def results(self, judging: JudgeRun, judges: Sequence[JudgeT], cascade: CascadeResult | None) -> JudgedResults:
-        """Build the results of a judge run. Several judges form a panel, unless they are the stages of a cascade."""
-        panel = self.panel(judges) if len(judges) > 1 and cascade is None else None
-        head = judging.head(self.rubric_file)
-        return self.build(judging=head, judges=list(judges), panel=panel, cascade=cascade)
+    def run(
+        self, request: JudgedRequest, session: JudgeSession, cascade_ids: Sequence[str] | None, draw_report: BiasReport
+    ) -> Judged:
+        """Call the judges, decide, save the results and queue items for review."""
+        first = last = (session if cascade_ids is None else replace(session, models=session.models[:1])).ask(self.task)
+        judges = [self.reduce(self.questions, calls) for calls in first.runs]
+        cascade = results = None
+        if cascade_ids is not None and not first.complete:
+            print("{1} is called once {0} has judged all items".format(*cascade_ids), file=sys.stderr)
+        else:
+            if cascade_ids is not None:
+                outcomes = self.outcomes(judges[0]).items()
+                open_keys = [key for key, one in outcomes if self.questions[key] and not self._is_settled(one)]
+                if open_keys:
+                    last = self._call_strong(session, first, open_keys)
+                    judges += [self.reduce(open_keys, calls) for calls in last.runs]
+                cascade = self._cascade_result(judges, cascade_ids, open_keys)
+            results = self._write_results(first, judges, cascade, draw_report)
+        if request.review and not last.complete:
+            print("items are queued for review once the judge run is complete", file=sys.stderr)
+        elif last.complete and (request.review or cascade is not None):
+            self._queue(judges, first.judging, request, is_cascade=cascade is not None)
+        return Judged.of(request, first, results, last)
+
+    def _is_settled(self, outcome: OutcomeT) -> bool:
+        """Return whether an outcome has no reason for doubt, such as low confidence or disagreeing orders."""
+        return set(self.reasons([outcome])) <= _SETTLED
+
+    def _call_strong(self, session: JudgeSession, first: JudgeResults, keys: Sequence[Key]) -> JudgeResults:
+        """Call the strong judge on these keys with the remaining budget of the first stage."""
+        names = {key[0] for key in keys}
+        task = replace(
+            self.task,
+            items={name: digest for name, digest in self.task.items.items() if name in names},
+            questions=[question for key in keys for question in self.questions[key]],
+            warnings=(),
+        )
+        request = session.request
+        if isinstance(request, requests.BatchJudgeRequest):  # a resumed run keeps its transport without --batch
+            request = replace(request, batch=first.judging.transport == "batch")
+        stage = replace(session, models=session.models[1:], request=request)
+        return stage.ask(task, stage_folder=first.folder / STRONG, budget=first.session.budget)
+
+    def _cascade_result(
+        self, judges: Sequence[JudgeT], ids: Sequence[str], open_keys: Collection[Key]
+    ) -> CascadeResult:
+        """Decide on each key by the last judge called. Nothing in doubt ships, but a doubtful block stays a block."""
+        decisions = []
+        for key, outcome in {key: one for judge in judges for key, one in self.outcomes(judge).items()}.items():
+            verdict, by = self.verdict(outcome), ids[key in open_keys]
+            if not self._is_settled(outcome):
+                verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
+                by = PEOPLE
+            reasons: list[str] = list(self.reasons([outcome]))
+            decisions.append(CascadeDecision(item=key[0], names=key[1:], by=by, verdict=verdict, reasons=reasons))
+        deciders = [decision.by for decision in decisions]
+        stages = (
+            CascadeStage(judge=ids[0], asked=len(decisions), decided=deciders.count(ids[0])),
+            CascadeStage(judge=ids[1], asked=len(open_keys), decided=deciders.count(ids[1])),
+        )
+        return CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=decisions)
+
+    def _write_results(
+        self, stage: JudgeResults, judges: Sequence[JudgeT], cascade: CascadeResult | None, draw_report: BiasReport
+    ) -> JudgedResults | None:
+        """Build and write the results. Return None if no judge was called."""
+        if not judges:
+            return None
+        joint = self.panel(judges) if len(judges) > 1 and cascade is None else None
+        head = stage.judging.head(self.rubric_file)
+        results = self.build(judging=head, judges=list(judges), panel=joint, cascade=cascade)
+        write_papers(stage.folder, self.task, results, draw_report(results))
+        if isinstance(results, scoring.ScoreResults):
+            scores = (score for judge in results.judges for score in scoring.scores_of(judge))
+            replace_blocks(stage.folder / scoring.SCORES, (f"{line.model_dump_json()}\n" for line in scores))
+        elif isinstance(results, pairwise.PairwiseResults):
+            verdicts = (verdict for judge in results.judges for verdict in pairwise.verdicts_of(judge))
+            replace_blocks(stage.folder / pairwise.VERDICTS, (f"{line.model_dump_json()}\n" for line in verdicts))
+        return results
+
+    def _queue(self, judges: Sequence[JudgeT], judging: JudgeRun, request: JudgedRequest, *, is_cascade: bool) -> None:
+        """Queue the doubtful items and, with --review, a random sample. In a cascade the last judge counts."""
+        outcomes = by_key(outcome for judge in judges for outcome in self.outcomes(judge).items())
+        counting = {key: outcomes.get(key, [])[-1 if is_cascade else 0 :] for key in self.questions}
+        doubts = [(self.review_item(key, judging.id), self.reasons(group)) for key, group in counting.items()]
+        queued = review.select_for_review(doubts, request.review_sample if request.review else 0, judging.seed)
+        if queued or request.review:
+            queue = queue_in(request.config)
+            print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
 
 
-def make_task(request: JudgedRequest, session: JudgeSession) -> ModeTask[Any, Any]:
-    """Read the items and make the questions of the request's mode.
+def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | JudgeRunSize:
+    """Judge the outputs of a request; for a dry run return the size.
 
     Raise JudgeError, RunError, ComponentError, FixtureError or ConfigError for invalid input.
     """
+    cascade_ids = cascade_judges(request)
+    session = JudgeSession.of(request, watch, cascade_ids)
+    mode: ModeTask[Any, Any]
     if isinstance(request, ScoreRequest):
-        return score_task(request, session)
-    return pair_task(request, session) if isinstance(request, PairwiseRequest) else regression_task(request, session)
+        mode = _score_task(request, session)
+    else:
+        mode = (
+            _pair_task(request, session) if isinstance(request, PairwiseRequest) else _regression_task(request, session)
+        )
+    if request.dry_run:
+        notes = [] if cascade_ids is None else ["at most: {1} is called only if {0} is in doubt".format(*cascade_ids)]
+        return session.size(replace(mode.task, notes=[*mode.task.notes, *notes]))
+    return mode.run(request, session, cascade_ids, draw_report)
 
 
-def score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[JudgeScores, ItemScores]:
-    """Build the task of `judge score`."""
+def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
+    """Return the ids of cheap and strong judge; None if there is no cascade. Raise JudgeError for an invalid option."""
+    if request.cascade is None:
+        return None if request.judges else load_settings(request.config).policy.judge.cascade
+    names = tuple(name.strip() for name in request.cascade.split(","))
+    if request.judges or len(set(names)) != 2 or not all(names):
+        raise JudgeError("--cascade names two judges, the cheap one first, and replaces --judge")
+    return names
+
+
+def _score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[scoring.JudgeScores, scoring.ItemScores]:
     rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
     criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
     items, left_out, skill = read_outputs(request, rubric, session.configuration.settings.limits)
@@ -126,21 +251,20 @@ def score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[JudgeSc
             source=str(request.items or request.run),
         ),
         questions={key: [question.question for question in group] for key, group in by_item.items()},
-        reduce=lambda keys, answers, judge: scoring.reduce_scores(
-            [question for key in keys for question in by_item[key]], answers, request.replicates, judge
-        ),
+        reduce=lambda keys, calls: scoring.reduce_scores([one for key in keys for one in by_item[key]], calls),
         outcomes=lambda judge: {(item.id,): item for item in judge.items},
         reasons=lambda outcomes: review.reasons_of_scores(outcomes, criteria),
         verdict=lambda item: item.summary,
         review_item=lambda key, judging: review.scored_item(items[key[0]], criteria, judging),
-        panel=lambda judges: panel_scores(judges, criteria, weights),
-        build=partial(ScoreResults, left_out=left_out),
+        panel=lambda judges: panel.panel_scores(judges, criteria, weights),
+        build=partial(scoring.ScoreResults, left_out=left_out),
         rubric_file=rubric.file,
     )
 
 
-def pair_task(request: PairwiseRequest, session: JudgeSession) -> ModeTask[JudgePreferences, MatchResult]:
-    """Build the task of `judge pairwise`."""
+def _pair_task(
+    request: PairwiseRequest, session: JudgeSession
+) -> ModeTask[pairwise.JudgePreferences, pairwise.MatchResult]:
     rubric = _load_criteria(request, session, ("pairwise_comparison",))
     criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
     items = list(read_items(request.items, pairwise.PairItem).values())
@@ -161,22 +285,22 @@ def pair_task(request: PairwiseRequest, session: JudgeSession) -> ModeTask[Judge
             source=str(request.items),
         ),
         questions={key: match.questions for key, match in matches.items()},
-        reduce=lambda keys, answers, judge: pairwise.reduce_matches(
-            [matches[key] for key in keys], criteria, answers, request.replicates, judge
-        ),
+        reduce=lambda keys, calls: pairwise.reduce_matches([matches[key] for key in keys], criteria, calls),
         outcomes=lambda judge: {(match.item, *match.names): match for match in judge.matches},
         reasons=lambda outcomes: review.reasons_of_match(outcomes, criteria),
-        verdict=lambda match: match.shares[OVERALL],
+        verdict=lambda match: match.shares[pairwise.OVERALL],
         review_item=lambda key, judging: review.paired_item(matches[key].item, matches[key].names, criteria, judging),
-        panel=lambda judges: panel_preferences(judges, [*names, OVERALL], weights),
-        build=PairwiseResults,
+        panel=lambda judges: panel.panel_preferences(judges, [*names, pairwise.OVERALL], weights),
+        build=pairwise.PairwiseResults,
         rubric_file=rubric.file,
     )
 
 
-def regression_task(request: RegressionRequest, session: JudgeSession) -> ModeTask[JudgeRegressions, PairResult]:
+def _regression_task(
+    request: RegressionRequest, session: JudgeSession
+) -> ModeTask[regression_results.JudgeRegressions, regression_results.PairResult]:
     """Build the task of `judge regression`. The request or the component's policy can set high stakes."""
-    settings, models = session.configuration.settings, {model.id: model for model in session.models}
+    settings = session.configuration.settings
     policy = settings.policy.judge
     compared = read_compared(request, settings.limits)
     component = settings.policy.components.get(compared.skill or "")
@@ -185,54 +309,27 @@ def regression_task(request: RegressionRequest, session: JudgeSession) -> ModeTa
     all_pairs = regression.pairs_of(compared.items, request.dimensions, request.preset, policy.blocking)
     calibration = read_calibration(request.config, settings)
     task = _regression_questions(compared, all_pairs, rules, session)
-    earlier = _read_earlier(request, session, task)
-    pairs: dict[Key, JudgedPair] = {(pair.id,): pair for pair in all_pairs}
+    pairs: dict[Key, regression.JudgedPair] = {(pair.item.id,): pair for pair in all_pairs}
     questions: dict[Key, list[JudgeQuestion]] = by_key(
         ((question.case_id.rpartition("/")[0],), question) for question in task.questions
     )
     return ModeTask(
         task=task,
         questions={key: questions.get(key, []) for key in pairs},
-        reduce=lambda keys, answers, judge: regression_results.reduce_regressions(
-            [pairs[key] for key in keys],
-            answers,
-            request.replicates,
-            rules,
-            judge,
-            declared_strong=models[judge.model_id].judge == "strong",
+        reduce=lambda keys, calls: regression_results.reduce_regressions(
+            [pairs[key] for key in keys], calls, rules, declared_strong=calls.run.model.judge == "strong"
         ),
         outcomes=lambda judge: {(pair.id,): pair for pair in judge.pairs},
         reasons=lambda outcomes: review.reasons_of_regression(outcomes, high_stakes=high_stakes),
         verdict=lambda pair: pair.ship_decision,
         review_item=lambda key, judging: review.regression_item(pairs[key], judging),
-        panel=lambda judges: panel_regressions(judges, all_pairs, rules, policy.panel.weights),
-        build=partial(_regression_results, compared, earlier, policy, calibration),
+        panel=lambda judges: panel.panel_regressions(judges, all_pairs, rules, policy.panel.weights),
+        build=partial(_regression_results, compared, _read_earlier(request, session, task), policy, calibration),
     )
-
-
-def _regression_results(
-    compared: ComparedOutputs,
-    earlier: RegressionResults | None,
-    policy: JudgePolicy,
-    calibration: JudgeCalibration | None,
-    **shared: Any,
-) -> RegressionResults:
-
-    results = RegressionResults(
-        **shared,
-        baseline=compared.baseline,
-        candidate=compared.candidate,
-        left_out=dict(compared.left_out),
-        ship_decision=None,
-        against=None if earlier is None else earlier.judging.id,
-        changes=[] if earlier is None else regression_results.rate_changes(shared["judges"], earlier.judges),
-    )
-    results = results.model_copy(update={"ship_decision": _ship_decision(results)})
-    return results if results.cascade is not None else with_alerts(results, policy, calibration)
 
 
 def _regression_questions(
-    compared: ComparedOutputs, pairs: Sequence[JudgedPair], rules: ShipRules, session: JudgeSession
+    compared: ComparedOutputs, pairs: Sequence[regression.JudgedPair], rules: ShipRules, session: JudgeSession
 ) -> JudgeTask:
     """Build the questions on the pairs; the dimensions and rules take the place of a rubric."""
     questions, prompt = regression.regression_questions(pairs, rules, session.request.seed)
@@ -247,7 +344,7 @@ def _regression_questions(
         rubric=digest(canonical_json(paper)),
         criteria=list(dimensions),
         prompts=[prompt],
-        items={pair.id: pair.item.digest for pair in pairs},
+        items={pair.item.id: pair.item.digest for pair in pairs},
         questions=questions,
         notes=[orders, *blocking, *compared.notes],
         warnings=_regression_warnings(compared, session),
@@ -257,12 +354,33 @@ def _regression_questions(
     )
 
 
+def _regression_results(
+    compared: ComparedOutputs,
+    earlier: RegressionResults | None,
+    policy: JudgePolicy,
+    calibration: JudgeCalibration | None,
+    **shared: Any,
+) -> RegressionResults:
+    results = RegressionResults(
+        **shared,
+        baseline=compared.baseline,
+        candidate=compared.candidate,
+        left_out=dict(compared.left_out),
+        ship_decision=None,
+        against=None if earlier is None else earlier.judging.id,
+        changes=[] if earlier is None else regression_results.rate_changes(shared["judges"], earlier.judges),
+    )
+    results = results.model_copy(update={"ship_decision": _ship_decision(results)})
+    return results if results.cascade is not None else with_alerts(results, policy, calibration)
+
+
 def _ship_decision(results: RegressionResults) -> ShipDecision | None:
     """Return the decision of the panel, of the cascade or of the only judge. Skipped cases require a person."""
     decisions = [judge.ship_decision for judge in results.judges]
     joint_decisions = results.panel.by_item if results.panel else results.cascade.decisions if results.cascade else ()
     if joint_decisions:
-        decisions = [next((name for name in DECISIONS if name == one.verdict), None) for one in joint_decisions]
+        names: dict[str, ShipDecision] = {name: name for name in regression_results.DECISIONS}
+        decisions = [names.get(str(decision.verdict)) for decision in joint_decisions]
     undecided = [None] if set(results.left_out.values()) - {NOT_APPLICABLE} else []
     return regression_results.most_careful([*decisions, *undecided])
 
@@ -289,19 +407,17 @@ def _writer_warnings(session: JudgeSession, rubric: NamedRubric, writers: Sequen
 
 
 def _regression_warnings(compared: ComparedOutputs, session: JudgeSession) -> list[str]:
-    panel = session.configuration.settings.policy.judge.panel
+    same_family = session.configuration.settings.policy.judge.panel.same_family
     writers = [writer for item in compared.items.values() for writer in item.writers]
-    refuse = len(session.request.judges) > 1 and panel.same_family == "refuse"
-    demand = f"policy.judge.panel has same_family: {panel.same_family}, so that a panel requires another family"
-    return [
-        *family_warnings(session.models, session.configuration.models, writers, demand, refuse=refuse),
-        *(
-            f"{model.id} is not declared strong enough to judge regressions; measure it with `judge calibrate`, then "
-            "declare `judge: strong` in models.yaml"
-            for model in session.models
-            if model.judge is None
-        ),
+    refuse = len(session.request.judges) > 1 and same_family == "refuse"
+    demand = f"policy.judge.panel has same_family: {same_family}, so that a panel requires another family"
+    undeclared = [
+        f"{model.id} is not declared strong enough to judge regressions; measure it with `judge calibrate`, then "
+        "declare `judge: strong` in models.yaml"
+        for model in session.models
+        if model.judge is None
     ]
+    return family_warnings(session.models, session.configuration.models, writers, demand, refuse=refuse) + undeclared
 
 
 def _read_earlier(request: RegressionRequest, session: JudgeSession, task: JudgeTask) -> RegressionResults | None:
@@ -318,163 +434,3 @@ def _read_earlier(request: RegressionRequest, session: JudgeSession, task: Judge
     earlier = regression_results.read_regressions(path)
     regression_results.refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
     return earlier
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """The results of a judge run and its folder. `stopped`: reasons for missing calls; `again`: the resume command."""
-
-    results: Any
-    folder: Path
-    code: int
-    stopped: Sequence[str] = ()
-    again: Sequence[str] = ()
-
-    @classmethod
-    def of(cls, request: JudgeRequest, first: JudgeResults, results: Any, last: JudgeResults | None = None) -> "Judged":
-        """Build the result of a command; `last` is the last stage of a cascade, None if there is one stage."""
-        last = last or first
-        code = EXIT_OK if results is None else results.exit_code
-        if not last.complete and code != EXIT_REGRESSED:
-            code = EXIT_INCOMPLETE
-        again = [] if last.complete else resume_command(request, first.judging, first.folder, last.stopped)
-        return cls(results=results, folder=first.folder, code=code, stopped=last.stopped, again=again)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalledJudges(Generic[JudgeT, OutcomeT]):
-    """The results by judge, and the outcomes that count by item; `first` and `last` are the stages."""
-
-    first: JudgeResults
-    last: JudgeResults
-    judges: Sequence[JudgeT] = ()
-    outcomes: Mapping[Key, Sequence[OutcomeT]] = field(default_factory=dict)
-    cascade: CascadeResult | None = None
-
-
-def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | JudgeRunSize:
-    """Call the judges of a request, decide, save the results and queue items for review."""
-    judges = cascade_judges(request)
-    session = JudgeSession.of(request, watch, judges)
-    mode = make_task(request, session)
-    if request.dry_run:
-        notes = [] if judges is None else ["at most: {1} is called only if {0} is in doubt".format(*judges)]
-        return session.size(replace(mode.task, notes=[*mode.task.notes, *notes]))
-    called = call_panel(mode, session) if judges is None else call_cascade(mode, session)
-    first, last, results = called.first, called.last, None
-    if called.judges:
-        results = mode.results(first.judging, called.judges, called.cascade)
-        write_papers(first.folder, mode.task, results, draw_report(results))
-        if isinstance(results, ScoreResults):
-            write_scores(first.folder, results.judges)
-        elif isinstance(results, PairwiseResults):
-            write_verdicts(first.folder, results)
-    if request.review and not last.complete:
-        print("items are queued for review once the judge run is complete", file=sys.stderr)
-    elif last.complete and (request.review or called.cascade is not None):
-        _queue(mode, called, request)
-    return Judged.of(request, first, results, last)
-
-
-def _queue(mode: ModeTask[JudgeT, OutcomeT], called: CalledJudges[JudgeT, OutcomeT], request: JudgedRequest) -> None:
-    """Queue the doubtful items for review and, with --review, a random sample."""
-    judging = called.first.judging
-    doubts = [(mode.review_item(key, judging.id), mode.reasons(called.outcomes.get(key, []))) for key in mode.questions]
-    queued = select_for_review(doubts, request.review_sample if request.review else 0, judging.seed)
-    if queued or request.review:
-        queue = queue_in(request.config)
-        print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
-
-
-def resume_command(request: JudgeRequest, judging: JudgeRun, folder: Path, stopped: Sequence[str]) -> list[str]:
-    """Return the command that resumes a judge run, with twice the cost limit if that limit stopped the run."""
-    if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
-        request = replace(request, max_cost=2 * request.max_cost)
-    options = words_of(request, *(request.__dataclass_fields__.keys() - _OMITTED_OPTIONS))
-    return ["skill-evaluator", "judge", judging.mode, *options, "--judge-run", str(folder)]
-
-
-def call_panel(mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession) -> CalledJudges[JudgeT, OutcomeT]:
-    """Call each judge on all items."""
-    results = session.ask(mode.task)
-    judges = _reduce(mode, results, mode.questions)
-    outcomes = by_key(outcome for judge in judges for outcome in mode.outcomes(judge).items())
-    return CalledJudges(first=results, last=results, judges=judges, outcomes=outcomes)
-
-
-def _reduce(mode: ModeTask[JudgeT, OutcomeT], results: JudgeResults, keys: Collection[Key]) -> list[JudgeT]:
-    return [mode.reduce(keys, run.answers, results.record_of(run)) for run in results.runs]
-
-
-def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
-    """Return the two judges of a cascade from the option or the settings. Return None if there is no cascade.
-
-    Raise JudgeError if the option is invalid.
-    """
-    if request.cascade is None:
-        return None if request.judges else load_settings(request.config).policy.judge.cascade
-    names = tuple(name.strip() for name in request.cascade.split(","))
-    if request.judges or len(set(names)) != 2 or not all(names):
-        raise JudgeError("--cascade names two judges, the cheap one first, and replaces --judge")
-    return names
-
-
-def call_cascade(mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession) -> CalledJudges[JudgeT, OutcomeT]:
-    """Call the cheap judge on all items, then the strong judge on the items that are still in doubt."""
-    cheap, strong = session.models
-    first = last = replace(session, models=[cheap]).ask(mode.task)
-    if not first.complete:
-        print(f"{strong.id} is called once {cheap.id} has judged all items", file=sys.stderr)
-        return CalledJudges(first=first, last=first)
-    judges = _reduce(mode, first, mode.questions)
-    outcomes = dict(mode.outcomes(judges[0]))
-    open_keys = [key for key, outcome in outcomes.items() if mode.questions[key] and not _is_settled(mode, outcome)]
-    if open_keys:
-        last = _call_strong(mode, session, first, open_keys)
-        judges += _reduce(mode, last, open_keys)
-        outcomes.update(*(mode.outcomes(judge) for judge in judges[1:]))
-    decisions = [_decide(mode, key, outcomes[key], strong.id if key in open_keys else cheap.id) for key in outcomes]
-    deciders = [decision.by for decision in decisions]
-    stages = (
-        CascadeStage(judge=cheap.id, asked=len(decisions), decided=deciders.count(cheap.id)),
-        CascadeStage(judge=strong.id, asked=len(open_keys), decided=deciders.count(strong.id)),
-    )
-    return CalledJudges(
-        first=first,
-        last=last,
-        judges=judges,
-        outcomes={key: [outcome] for key, outcome in outcomes.items()},
-        cascade=CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=decisions),
-    )
-
-
-def _is_settled(mode: ModeTask[JudgeT, OutcomeT], outcome: OutcomeT) -> bool:
-    """Return whether an outcome has no reason for doubt, such as low confidence or disagreeing orders."""
-    return set(mode.reasons([outcome])) <= _SETTLED
-
-
-def _call_strong(
-    mode: ModeTask[JudgeT, OutcomeT], session: JudgeSession, first: JudgeResults, keys: Sequence[Key]
-) -> JudgeResults:
-    """Call the strong judge on these keys with the remaining budget of the first stage."""
-    names = {key[0] for key in keys}
-    task = replace(
-        mode.task,
-        items={name: digest for name, digest in mode.task.items.items() if name in names},
-        questions=[question for key in keys for question in mode.questions[key]],
-        warnings=(),
-    )
-    request = session.request
-    if isinstance(request, BatchJudgeRequest):  # a resumed run keeps its transport without --batch
-        request = replace(request, batch=first.judging.transport == "batch")
-    stage = replace(session, models=session.models[1:], request=request)
-    return stage.ask(task, stage_folder=first.folder / STRONG, budget=first.session.budget)
-
-
-def _decide(mode: ModeTask[JudgeT, OutcomeT], key: Key, outcome: OutcomeT, judge_id: str) -> CascadeDecision:
-    settled, verdict = _is_settled(mode, outcome), mode.verdict(outcome)
-    reasons: list[str] = list(mode.reasons([outcome]))
-    if not settled:  # a doubtful block stays a block, but nothing ships
-        verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
-    by = judge_id if settled else PEOPLE
-    return CascadeDecision(item=key[0], names=key[1:], by=by, verdict=verdict, reasons=reasons)

@@ -1,5 +1,6 @@
 """The options of the judge commands. Help and completion import only this module."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -30,7 +31,9 @@ Stakes = Literal["normal", "high"]
 class JudgeRequest(ConfigOption, FormatOption):
     """The options of every command that calls judges."""
 
-    judges: tuple[str, ...] = option("A model that judges; repeatable.", (), "--judge", "-j", metavar="ID")
+    judges: tuple[str, ...] = option(
+        "Model that judges, an id of models.yaml; repeatable.", (), "--judge", "-j", metavar="ID"
+    )
     replicates: int = option("Calls per question; the majority decides.", 1, "-n")
     seed: int = rare("Seed of the calls and of the marks around judged texts.", 0)
     max_cost: MaxCost = None
@@ -54,7 +57,7 @@ class BatchJudgeRequest(JudgeRequest):
     """The options of the commands that judge outputs."""
 
     batch: Batch = False
-    cascade: str | None = option("Call STRONG only if CHEAP is in doubt.", metavar="CHEAP,STRONG")
+    cascade: str | None = option("Judge with CHEAP; call STRONG only if CHEAP is uncertain.", metavar="CHEAP,STRONG")
 
 
 @options
@@ -71,7 +74,7 @@ class ScoreRequest(RubricJudgeRequest, ComponentsOption, FixturesOption):
 
     items: Path | None = option("JSON Lines: id, input, output, reference or source.", metavar="FILE")
     run: str | None = option("A run of a component (folder or id), instead of --items.", metavar="RUN")
-    field: str = rare("With --run: the field to judge; default: applies_to.", "", metavar="PATH")
+    field: str = rare("With --run: field to judge; default: that of the rubric.", "", metavar="PATH")
 
 
 @options
@@ -88,8 +91,10 @@ class RegressionRequest(BatchJudgeRequest, ComponentsOption, FixturesOption):
     items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
     candidate: str | None = option("A run of a component (folder or id), instead of --items.", metavar="RUN")
     baseline: str | None = option("The run to compare with; default: the pinned outputs.", metavar="RUN")
-    dimensions: tuple[str, ...] = option("Only these, such as accuracy,tone; default: the preset.", (), metavar="NAMES")
-    preset: str = rare(f"Named dimensions: {', '.join(PRESETS)}.", "default", metavar="NAME")
+    dimensions: tuple[str, ...] = option(
+        "Dimensions, separated by commas; default: those of --preset.", (), metavar="NAMES"
+    )
+    preset: str = rare(f"Set of dimensions: {', '.join(PRESETS)}.", "default", metavar="NAME")
     stakes: Stakes = option("high: a person must approve before a version ships.", "normal")
     against: str | None = option("Compare rates with an earlier judge run: folder, id or file.", metavar="RUN")
 
@@ -103,20 +108,42 @@ class CalibrateRequest(JudgeRequest):
 
     labels: Path | None = option("JSON Lines of human labels: id, human or scores.", metavar="FILE")
     rubric: Path | None = option("With --judge: the rubric for the labelled items.", metavar="FILE")
-    corrupt: int = option("With --judge: also test it on N corrupted outputs.", 0, metavar="N", min=0)
-    probes: tuple[str, ...] = option("Judge again with verbosity or authority added.", (), "--probe", metavar="NAME")
-    bar: float = rare("The κ with human labels that makes a judge trusted.", BAR, min=0.0, max=0.99)
+    corrupt: int = option("With --judge: test whether it detects N corrupted outputs.", 0, metavar="N", min=0)
+    probes: tuple[str, ...] = option(
+        "Measure a bias: verbosity or authority; repeatable.", (), "--probe", metavar="NAME"
+    )
+    bar: float = rare("Minimum κ with human labels for a trusted judge.", BAR, min=0.0, max=0.99)
     verdicts: Path | None = option("JSON Lines of stored verdicts.", metavar="FILE")
     batch: Path | None = option("Results of `judge regression` on labelled pairs.", metavar="FILE")
 
 
 @options
-class RubricDraftRequest(ConfigOption, FormatOption):
+class DraftRequest(ConfigOption):
+    """The options of the commands that have a model draft a text."""
+
+    seed: int = rare("Seed of the calls.", 0)
+    max_cost: MaxCost = None
+    dry_run: bool = flag("Print the maximum cost; make no call.")
+
+    def calling(self, model_id: str) -> JudgeRequest:
+        """Return the request that calls this model once per question."""
+        call = JudgeRequest(judges=(model_id,), config=self.config, seed=self.seed)
+        return replace(call, max_cost=self.max_cost, dry_run=self.dry_run)
+
+
+@options
+class RubricDraftRequest(DraftRequest, FormatOption):
     """The options of `judge rubric`."""
 
     draft: str = option("Description of what should be judged.", ..., metavar="TEXT")
     judge: str = option("The model that drafts; an id of models.yaml.", ..., "-j", metavar="ID")
-    out: Path = option("The new .yaml file; its name is the id.", ..., metavar="FILE")
-    seed: int = rare("Seed of the call.", 0)
-    max_cost: MaxCost = None
-    dry_run: bool = flag("Print the maximum cost; make no call.")
+    out: Path = option("The new .yaml file, named after the rubric's id.", ..., metavar="FILE")
+
+
+@options
+class CasesDraftRequest(ComponentsOption, FixturesOption, DraftRequest):
+    """The cases that a model drafts."""
+
+    skill: str = argument("The component.", metavar="COMPONENT")
+    model: str = option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
+    count: int = option("Number of cases to draft.", 10, "-n", min=1, max=200)

@@ -1,7 +1,6 @@
-"""The formats of components that are read in place, and the locations of a library's components.
+"""The formats of components that are read in place from the folders named by `sources` in settings.yaml.
 
-`sources` in settings.yaml names folders of such components. Their records are in `.evaluator/components/<name>/`, and
-nothing is written to the source folders.
+Their records are in `.evaluator/components/<name>/`, and nothing is written to the source folders.
 """
 
 import posixpath
@@ -21,6 +20,7 @@ from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorEr
 from skill_evaluator.files import SizeLimit, read_bytes
 from skill_evaluator.library.config import DeclaredSource, SafetyLimits, Settings, load_settings
 from skill_evaluator.library.sources.tree import (
+    OWN,
     FileTree,
     SkippedItem,
     Source,
@@ -29,7 +29,7 @@ from skill_evaluator.library.sources.tree import (
     folder_tree,
 )
 from skill_evaluator.repository import within
-from skill_evaluator.text import comparable_version, digest, nearest
+from skill_evaluator.text import digest, nearest
 
 _AS_PROGRAM = "name the program that renders it: `program:` in the front matter of a component"
 NOT_READ: Mapping[str, str] = {
@@ -39,21 +39,21 @@ NOT_READ: Mapping[str, str] = {
     "*.baml": f"BAML, a separate template language; {_AS_PROGRAM}",
     "*.waza.yaml": "waza, which tests agents; name the agent: `program:` in the front matter of a component",
 }
-"""Unsupported formats by file name pattern: a description and advice."""
+"""The description of each unsupported format, with advice, by file name pattern."""
 HOME = ".evaluator"
 BOARD_SIZE = SizeLimit(max_bytes=500_000_000)
-_CONTENT = ("prompt", "schema")  # the digests that identify a version
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 _MAX_NAME_CHARS = 80
 
 
 @cache
 def formats() -> Mapping[str, Source]:
-    """Return every format by its `kind`. They are imported lazily, since few libraries use other formats."""
-    from skill_evaluator.library.sources import own, prompt_yml, promptfoo, skills
+    """Return every format by its `kind`."""
+    # imported late, since few libraries use other formats
+    from skill_evaluator.library.sources import prompt_yml, promptfoo, skills
 
     return {
-        "own": own.OWN,
+        "own": OWN,
         "prompt_yml": prompt_yml.PROMPT_YML,
         "promptfoo": promptfoo.PROMPTFOO,
         "skills": skills.SKILLS,
@@ -62,7 +62,7 @@ def formats() -> Mapping[str, Source]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLocation:
-    """The location of a component: its format, root folder, key within the folder, and patterns of cases to skip."""
+    """The location of a component: its format, root folder and key in it, and patterns of cases to skip."""
 
     name: str
     source: Source
@@ -71,7 +71,7 @@ class SourceLocation:
     leave_out: tuple[str, ...] = ()
 
     def read(self, tree: FileTree) -> SourceComponent:
-        """Read the component in a folder or at a commit; raise ComponentError if it is invalid."""
+        """Read the component from the files of its root; raise ComponentError if it is invalid."""
         written = self.source.read(tree, self.key)
         rows = tuple(row for row in written.rows if not _matches(f"{self.name}/{row[0]}", self.leave_out))
         if not (skipped := len(written.rows) - len(rows)):
@@ -80,13 +80,11 @@ class SourceLocation:
         return replace(written, rows=rows, left_out=(*written.left_out, note))
 
     def here(self, limits: SafetyLimits) -> SourceComponent:
-        """Read the component in its current state; raise ComponentError if it is invalid."""
+        """Read the component from the work tree; raise ComponentError if it is invalid."""
         return self.read(_folder_tree(self.root, str(Path.cwd()), limits))
 
 
 class _Row(BaseModel):
-    """The keys of a leaderboard row that identify a version's prompt."""
-
     skill_version: str
     digests: dict[str, str] = {}
 
@@ -100,14 +98,14 @@ Recorded = Iterable[tuple[str, Mapping[str, str]]]
 
 
 def recorded_in(leaderboard: Path) -> Recorded:
-    """Read the version and digests of each run on a leaderboard; empty if the file is missing or invalid."""
+    """Read the version and digests of each run in a leaderboard file; empty if it is missing or invalid."""
     with suppress(ComponentError):
         return recorded_rows(read_bytes(leaderboard, ComponentError, BOARD_SIZE)) if leaderboard.exists() else []
     return []
 
 
 def recorded_rows(leaderboard: bytes) -> Recorded:
-    """Parse the version and digests of each run; empty for an invalid leaderboard, which `lint` reports."""
+    """Parse the version and digests of each run; empty if the leaderboard is invalid, which `lint` reports."""
     with suppress(ValidationError):
         return [(row.skill_version, row.digests) for row in _Board.model_validate_json(leaderboard).runs]
     return []
@@ -118,30 +116,28 @@ def numbered(
 ) -> str:
     """Return the recorded version of a prompt and schema, or the next MINOR version with the prompt's digest.
 
-    With `below`, the prompt of an earlier commit gets a PATCH above the recorded versions lower than `below`.
+    `digests` has those of `prompt` and `schema`. With `below`, an unrecorded prompt gets a PATCH above the recorded
+    versions lower than `below`.
 
     >>> numbered({"prompt": "sha256:0123abcd99"}, [("0.2.0+4567abcd", {"prompt": "4567abcd11"})])
     '0.3.0+0123abcd'
     """
     # the oldest run of a version wins
     of_versions = {version: digests_of_row for version, digests_of_row in recorded if semver.Version.is_valid(version)}
-    versions = sorted(of_versions, key=_order)
+    versions = sorted(of_versions, key=semver.Version.parse)
     matching = [version for version in versions if _is_same(digests, of_versions[version])]
     if matching:
         return matching[-1]
-    lower = [version for version in versions if below is None or _order(version) < _order(below)]
-    highest = _order(lower[-1]) if lower else semver.Version(0)
+    upper = None if below is None else semver.Version.parse(below)
+    lower = [version for version in versions if upper is None or semver.Version.parse(version) < upper]
+    highest = semver.Version.parse(lower[-1]) if lower else semver.Version(0)
     raised = highest.bump_minor() if below is None else highest.bump_patch()
     return f"{raised}+{digests['prompt'].removeprefix('sha256:')[:8]}"
 
 
-def _order(version: str) -> semver.Version:
-    return semver.Version.parse(comparable_version(version))
-
-
 def _is_same(digests: Mapping[str, str], recorded: Mapping[str, str]) -> bool:
-    """Return whether a row's abbreviated digests match those of a prompt and schema."""
-    shared = [name for name in _CONTENT if name in recorded]  # old rows may lack the schema
+    """Return whether the abbreviated digests of a leaderboard row match those of a prompt and schema."""
+    shared = [name for name in ("prompt", "schema") if name in recorded]  # old rows may lack the schema
     pairs = ((digests[name].removeprefix("sha256:"), recorded[name].removeprefix("sha256:")) for name in shared)
     return "prompt" in recorded and all(full.startswith(short) for full, short in pairs)
 
@@ -150,33 +146,30 @@ _folder_tree = lru_cache(maxsize=4)(lambda root, _, limits: folder_tree(root, li
 
 
 def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
-    """Return the sources in the settings beside a components folder, if it is `.evaluator/components`; else none.
-
-    Raise ConfigError if the settings are invalid.
-    """
+    """Return the sources in settings.yaml if the components folder is `.evaluator/components`, else an empty tuple."""
     return load_settings(components.parent).sources if components.parent.name == HOME else ()
 
 
 def components_of(components: Path, config: Path, default: Path) -> Path:
-    """Return the components folder, or the folder of the sources' records if it is the default.
+    """Return the components folder, or the folder of the sources' records if it is the default and there are sources.
 
-    Clear the cached sources. Every command calls this first.
+    Every command calls this first; it clears the cached sources.
     """
     _forget()
     return config / "components" if components == default and load_settings(config).sources else components
 
 
 def component_names(components: Path) -> list[str]:
-    """Return the sorted names of the components in a folder or its sources; raise ConfigError."""
+    """Return the sorted names of the components in a folder or in its sources."""
     _forget()
     origins = _origins(components, str(Path.cwd()))
     return sorted(path.parent.name for path in components.glob("*/prompt.md")) if origins is None else sorted(origins)
 
 
 def source_of(components: Path, name: str) -> SourceLocation | None:
-    """Return the location of a component in the sources. Return None if the library has no sources.
+    """Return the location of a component in the sources, or None if the library has no sources.
 
-    The cache is refreshed if the name is unknown. Raise ComponentError for an unknown name, and ConfigError.
+    Raise ComponentError for an unknown name.
     """
     origins = _origins(components, str(Path.cwd()))  # caches settings.yaml for all components
     if name not in (origins or ()) and components.parent.name == HOME:
@@ -190,7 +183,10 @@ def source_of(components: Path, name: str) -> SourceLocation | None:
 
 
 def prompt_file(components: Path, name: str, folder: str) -> str:
-    """Return the prompt file to name in problems without a location; `folder` is the components folder."""
+    """Return the path of a component's prompt file, to name it in problems.
+
+    `folder` is the path of the components folder in the repository.
+    """
     with suppress(SkillEvaluatorError):
         if origin := source_of(components, name):
             return (origin.root / origin.key.partition("#")[0]).as_posix()
@@ -204,7 +200,7 @@ def _forget() -> None:
 
 @lru_cache(maxsize=4)
 def _origins(components: Path, cwd: str) -> dict[str, SourceLocation] | None:
-    """Return the locations of all components in the sources, by name. Return None if there are no sources."""
+    """Return the locations of all components in the sources by name, or None if there are no sources."""
     home = components.parent
     settings = load_settings(home) if home.name == HOME else Settings()
     if not settings.sources:
@@ -215,19 +211,22 @@ def _origins(components: Path, cwd: str) -> dict[str, SourceLocation] | None:
 def named_origins(
     sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
 ) -> dict[str, SourceLocation]:
-    """Return the locations of the components of some sources, by name; raise ComponentError or ConfigError."""
+    """Return the locations of the components in some sources by name.
+
+    `home` is the folder that the roots of sources are relative to, and `tree_of` returns the files of a root.
+    """
     locations: list[tuple[SourcePlace, Source, DeclaredSource]] = []
     first_source: dict[tuple[str, str], int] = {}  # the index of the source that has a file
     for index, declared in enumerate(sources):
         source = formats().get(declared.kind)
         if source is None:
-            message = f"sources[{index}].kind in settings.yaml"
-            raise ConfigError(f"unknown source '{declared.kind}' at {message} {nearest(declared.kind, formats())}")
+            advice = f"at sources[{index}].kind in settings.yaml {nearest(declared.kind, formats())}"
+            raise ConfigError(f"unknown source '{declared.kind}' {advice}")
         for location in source.find(tree_of(home / declared.root)):
             file = posixpath.normpath(posixpath.join(declared.root, location.key))
             if (earlier := first_source.setdefault((declared.kind, file), index)) != index:
-                message = f"sources[{earlier}] and sources[{index}] in settings.yaml"
-                raise ConfigError(f"{message} both contain {file[:200]!a}; remove one, or make their folders disjoint")
+                both = f"sources[{earlier}] and sources[{index}] in settings.yaml"
+                raise ConfigError(f"{both} contain {file[:200]!a}; remove one of them, or change their root folders")
             locations.append((location, source, declared))
     # several sources share these parts, so their roots distinguish them
     shared = Counter(location.parts for location, _, _ in locations)
@@ -258,10 +257,8 @@ def _names(paths: Sequence[tuple[str, ...]]) -> list[str]:
     parts = [[safe for part in path if (safe := _UNSAFE.sub("-", part).strip("-_"))] or ["component"] for path in paths]
     used = [1] * len(paths)
     while True:
-        names = [
-            ".".join(safe_parts[-count:])[-_MAX_NAME_CHARS:].lstrip(".-_")
-            for safe_parts, count in zip(parts, used, strict=True)
-        ]
+        joined = (".".join(safe_parts[-count:]) for safe_parts, count in zip(parts, used, strict=True))
+        names = [name[-_MAX_NAME_CHARS:].lstrip(".-_") for name in joined]
         counts = Counter(name.casefold() for name in names)
         duplicates = [index for index, name in enumerate(names) if counts[name.casefold()] > 1]
         if longer := [index for index in duplicates if used[index] < len(parts[index])]:

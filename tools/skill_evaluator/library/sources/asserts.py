@@ -40,10 +40,10 @@ _ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
 def checks_of(
     asserts: Any, texts: Mapping[str, str], load: Callable[[Any], Any], leave: Leave
 ) -> tuple[list[dict[str, Any]], Any]:
-    """Convert asserts to checks with unique ids; return them and the last schema.
+    """Return the checks for some asserts, with unique ids, and the schema of the last `is-json` assert or None.
 
-    An assert with variables or a `metric` has the same id in all tests. `load` returns a value, or the content of the
-    file that it names; it raises ComponentError, or ValueError for a program.
+    `texts` are the variables by name. An assert with variables or a `metric` has the same id in all tests. `load`
+    returns a value unchanged, or the content of the file that it names; it raises ValueError for a program.
     """
     checks: dict[str, dict[str, Any]] = {}
     digests: dict[str, str] = {}
@@ -83,7 +83,7 @@ def _flat(asserts: Any, leave: Leave) -> Iterator[dict[str, Any]]:
 def _check(
     kind: str, declared: Mapping[str, Any], texts: Mapping[str, str], loaded: Callable[[Any], Any]
 ) -> tuple[dict[str, Any], Any]:
-    """Convert an assert to a check and its schema; raise ValueError, csv.Error or ComponentError."""
+    """Return the check of an assert and its schema, if any; raise ValueError if it has no counterpart."""
     plain = kind.removeprefix("not-")
     name = plain.removeprefix("i") if plain.startswith("icontains") else plain
     if name not in _CHECKS:
@@ -103,7 +103,6 @@ def _check(
 
 
 def _argument(name: str, value: Any) -> Any:
-    """Convert an assert's value to the argument of a check; raise ValueError or csv.Error."""
     if name.endswith("-json"):
         return {"at": ""} if name == "contains-json" else True
     if name in ("contains-any", "contains-all"):
@@ -119,13 +118,13 @@ def _argument(name: str, value: Any) -> Any:
 
 @lru_cache(maxsize=10_000)
 def _id_and_digest(check: str) -> tuple[str, str]:
-    """Return a check's default id and its digest; raise ValueError if the check is invalid."""
+    """Return the default id and the digest of a check in JSON; raise ValueError if the check is invalid."""
     parsed_check = check_of(json.loads(check))
     return parsed_check.id, parsed_check.digest
 
 
 def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
-    """Fill the variables in an assert's value; raise ValueError for any other template."""
+    """Return an assert's value with its variables filled; raise ValueError for any other template."""
     if not isinstance(value, str):
         return value
     if unknown := [name for name in VARIABLE.findall(value) if name not in texts]:
@@ -136,13 +135,13 @@ def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
 
 
 def odd_template(text: str) -> str | None:
-    """Return the start of the first template that is not a plain variable. Return None if there is none."""
+    """Return the start of the first template that is not a plain variable, or None if there is none."""
     match = _TEMPLATE.search(VARIABLE.sub("", text))
     return match and match[0]
 
 
 def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[SkippedItem]:
-    """Yield the placeholders that stay unfilled and the commands that are not run, as skipped elements."""
+    """Yield one item per placeholder that is not in `filled`, and per command, which is not run."""
     counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
     for placeholder, count in counts.items():
         if placeholder.strip("{} ") not in filled:
@@ -151,7 +150,7 @@ def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Itera
 
 
 def filled(text: str, texts: Mapping[str, str]) -> str:
-    """Replace variables in a text once; raise ValueError if the result is too long."""
+    """Replace the variables in a text by their `texts`; raise ValueError if the result is too long."""
     names = [name for name in VARIABLE.findall(text) if name in texts]
     if sum(len(texts[name]) for name in names) > MAX_TEXT:
         raise ValueError(f"with its variables it has more than {MAX_TEXT:,} characters")
@@ -190,19 +189,24 @@ def _expected(cell: str) -> dict[str, Any]:
 
 
 def numbered(name: str, existing: Container[str]) -> str:
-    """Return the name, with a number appended if it is taken."""
+    """Return the name, with the first free number appended if it is among the existing names."""
     numbers = (f"{name[:70]}-{number}" for number in itertools.count(2))
     return next(candidate for candidate in itertools.chain([name], numbers) if candidate not in existing)
 
 
 def stable_id(text: str, inputs: Any) -> str:
-    """Return a stable id for an unnamed case, from the first words and the digest of its input.
+    """Return a case id from the first words of a text and the digest of the case's inputs.
 
     >>> stable_id("Sum up the report.", {"document": "Sum up the report."})
     'Sum-up-the-report-6a9357'
     """
     slug = re.sub(r"[^\w+-]+", "-", text)[:40].strip("-") or "case"
     return f"{slug}-{digest(canonical_json(inputs)).removeprefix('sha256:')[:6]}"
+
+
+def case_name(text: str) -> str:
+    """Return a text as a case id without characters that a file name cannot have; empty if none is left."""
+    return re.sub(r"[^\w@.+-]+", "-", text)[:100].strip("-.")
 
 
 def as_text(value: Any) -> str:

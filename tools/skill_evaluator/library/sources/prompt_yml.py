@@ -3,12 +3,8 @@
 The specification is `pkg/prompt/prompt.go` and `cmd/eval/eval.go` in github/gh-models.
 """
 
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,8 +15,8 @@ from skill_evaluator.checks.declared import DeclaredCheck
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import parse_json, validated
 from skill_evaluator.library.prompts import DOCUMENT, Prompt, PromptMessage
-from skill_evaluator.library.reading import Plain, parse_yaml, yaml_lines
-from skill_evaluator.library.sources.asserts import numbered, sent_as_written, stable_id
+from skill_evaluator.library.reading import json_value, parse_yaml, yaml_lines
+from skill_evaluator.library.sources.asserts import as_text, case_name, numbered, sent_as_written, stable_id
 from skill_evaluator.library.sources.tree import (
     FileTree,
     SkipCollector,
@@ -35,15 +31,7 @@ from skill_evaluator.text import listed
 _FILE = re.compile(r"(.*?)[._]prompt\.ya?ml", re.DOTALL)  # GitHub's own examples are named sample_prompt.yml
 _VARIABLE = re.compile(r"\{\{([^{}\n]{1,200})\}\}")
 _NAME = re.compile(r"[^\W\d][\w.-]*")
-_BLANK, _MARK = r"[\s\x0b\x85\pZ]", r"[^\s\x0b\x85\pZ]"  # Go's white space, and its complement
-_NEVER = r"\A[^\x00-\x{10ffff}]"
-_INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
-_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_DATE = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)")
-_CONSTANTS = re.compile(
-    r"(true|True|TRUE)|(false|False|FALSE)|([+]?\.(?:inf|Inf|INF))|(-\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)"
-)
-_CONSTANT_TEXTS = ("NaN", "true", "false", "+Inf", "-Inf")
+_BLANKS = r"[\s\x0b\x85\pZ]*"  # white space of Unicode, in RE2
 _MAX_CHECKS, _MAX_TEXT = 200_000, 100_000
 _KINDS = ("equals", "contains", "startsWith", "endsWith")
 _NO_TEXT = "it has no equals, contains, startsWith or endsWith"
@@ -106,63 +94,20 @@ class _Rule(NamedTuple):
     def check(self, values: Mapping[str, str], path: Path) -> dict[str, Any] | None:
         """Return the check for outputs of a test with these values. Return None if every output passes.
 
-        Surrounding white space is ignored, and case too except for `equals`. Raise ComponentError if the filled text is
-        too long.
+        Surrounding white space is ignored, and case too except for `equals`.
         """
         size = sum(len(values.get(name, "")) for name in _VARIABLE.findall(self.text))
         if size > _MAX_TEXT:
             raise ComponentError(f"evaluator {self.id} in {path} has more than {_MAX_TEXT:,} characters, once filled")
-        text = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), self.text)
-        if not text and self.kind != "equals":
+        text = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), self.text).strip()
+        if self.kind == "equals":
+            return {"id": self.id, "regex": rf"(?s)\A{_BLANKS}{re.escape(text)}{_BLANKS}\z", "ignore_case": False}
+        if not text:
             return None
-        at_start, at_end = self.kind in ("equals", "startsWith"), self.kind in ("equals", "endsWith")
-        begins_blank, ends_blank = _is_blank(text[:1]), _is_blank(text[-1:])
-        if self.kind == "contains" and not begins_blank and not ends_blank:
+        if self.kind == "contains":
             return {"id": self.id, "contains": text, "ignore_case": True}
-        before = rf"\A{_BLANK}*" if at_start else f"{_MARK}.*" if begins_blank else ""
-        after = rf"{_BLANK}*\z" if at_end else f".*{_MARK}" if ends_blank else ""
-        fits = not (begins_blank and at_start) and not (ends_blank and at_end)
-        pattern = f"(?s){before}{re.escape(text)}{after}" if fits else _NEVER
-        return {"id": self.id, "regex": pattern, "ignore_case": self.kind != "equals"}
-
-
-def _as_go_writes(value: Any) -> str:
-    """Format a value of a test as Go's `%v` does.
-
-    >>> [_as_go_writes(Plain(text)) for text in ("1.50", "010", "no", "2026-1-2")]
-    ['1.5', '8', 'no', '2026-01-02 00:00:00 +0000 UTC']
-    >>> _as_go_writes({"b": [Plain("TRUE"), None], "a": "1.50"})
-    'map[a:1.50 b:[true <nil>]]'
-    """
-    if value is None:
-        return "<nil>"
-    if isinstance(value, list):
-        return f"[{' '.join(map(_as_go_writes, value))}]"
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{_as_go_writes(value[name])}' for name in sorted(value, key=str))}]"
-    if not isinstance(value, Plain):
-        return str(value)
-    if constant := _CONSTANTS.fullmatch(value):
-        return _CONSTANT_TEXTS[constant.lastindex or 0]
-    if match := _DATE.fullmatch(value):
-        with suppress(ValueError):  # for example 2026-02-30, which is a text
-            return f"{date(*map(int, match.groups()))} 00:00:00 +0000 UTC"
-    digits = value.replace("_", "") if value[:1] in "+-0123456789" else value
-    if _INTEGER.fullmatch(digits):
-        octal = re.fullmatch(r"([-+]?)0([0-7]+)", digits)
-        if -(2**63) <= (integer := int(f"{octal[1]}0o{octal[2]}" if octal else digits, 0)) < 2**64:
-            return str(integer)
-    if _NUMBER.fullmatch(digits) and abs(fraction := float(digits)) < math.inf:
-        number = Decimal(repr(fraction)).normalize()
-        if fraction == 0 or 1e-4 <= abs(fraction) < 1e6:
-            return f"{number:f}"
-        mantissa, _, exponent = f"{number:e}".partition("e")
-        return f"{mantissa}e{int(exponent):+03}"
-    return str(value)
-
-
-def _is_blank(mark: str) -> bool:
-    return mark.isspace() and not "\x1c" <= mark <= "\x1f"
+        pattern = rf"\A{_BLANKS}{re.escape(text)}" if self.kind == "startsWith" else rf"{re.escape(text)}{_BLANKS}\z"
+        return {"id": self.id, "regex": f"(?s){pattern}", "ignore_case": True}
 
 
 def _find(tree: FileTree) -> list[SourcePlace]:
@@ -178,7 +123,7 @@ def _read(tree: FileTree, path: str) -> SourceComponent:
     location, text = tree.where / path, tree.read(path)
     raw = parse_yaml(text, location, ComponentError, depth=tree.limits.yaml_depth, as_written=True)
     file = validated(_PromptYml, raw, location, ComponentError)
-    tests = [{name: _as_go_writes(value) for name, value in test.items()} for test in file.test_data or ()]
+    tests = [{name: as_text(json_value(value)) for name, value in test.items()} for test in file.test_data or ()]
     prompt = _prompt(file, {name for test in tests for name in test}, location)
     rules = _rules(file.evaluators or ())
     if len(tests) * len(rules) > _MAX_CHECKS:
@@ -219,13 +164,11 @@ def _read(tree: FileTree, path: str) -> SourceComponent:
 def _case_id(test: Mapping[str, str], inputs: Mapping[str, str]) -> str:
     """Return a case id from the `id` or `name` of a test, else from its input."""
     name = next((test[key] for key in ("id", "name") if key not in inputs and test.get(key, "").strip()), "")
-    return re.sub(r"[^\w@.+-]+", "-", name)[:100].strip("-.") or stable_id(
-        next(filter(None, reversed([*inputs.values()])), ""), inputs
-    )
+    return case_name(name) or stable_id(next(filter(None, reversed([*inputs.values()])), ""), inputs)
 
 
 def _prompt(file: _PromptYml, columns: Collection[str], path: Path) -> Prompt:
-    """Return the messages; each `{{…}}` with a name or a column of the tests is an input."""
+    """Return the prompt, whose inputs are the `{{…}}` with a name or a column of the tests."""
     messages = tuple(message.message for message in file.messages)
     if not messages or messages[-1].role != "user":
         raise ComponentError(f"{path}: messages: the last message must be from the user")
@@ -246,12 +189,8 @@ def _schema(file: _PromptYml, path: Path) -> Mapping[str, Any] | None:
 def _hints(file: _PromptYml) -> dict[str, Any]:
     params = file.model_parameters or _Parameters()
     max_tokens = params.max_completion_tokens or params.max_tokens
-    hints = {
-        "model": file.model,
-        "max_output_tokens": max_tokens,
-        "temperature": params.temperature,
-        "top_p": params.top_p,
-    }
+    sampling = {"temperature": params.temperature, "top_p": params.top_p}
+    hints = {"model": file.model, "max_output_tokens": max_tokens, **sampling}
     return {name: value for name, value in hints.items() if value is not None}
 
 
@@ -282,11 +221,11 @@ def _left_out(
         if evaluator.string is not None:
             counts, *ignored = [*evaluator.string.texts, *(evaluator.string.model_extra or ())] or [""]
             if ignored or not counts:
-                reason = f"{counts} alone counts, not {listed(ignored)} beside it" if counts in _KINDS else _NO_TEXT
-        elif evaluator.llm is not None:
-            reason = f"a judge prompt with its own choices; {_SENTENCE}"
+                reason = f"only {counts} has an effect, not {listed(ignored)}" if counts in _KINDS else _NO_TEXT
+        elif evaluator.llm is not None or evaluator.uses:
+            reason = f"a model grades it; {_SENTENCE}"
         else:
-            reason = f"{evaluator.uses} is graded by a model; {_SENTENCE}" if evaluator.uses else _NO_TEXT
+            reason = _NO_TEXT
         if reason:
             names["evaluator", reason].append(evaluator.name or str(number))
     return names

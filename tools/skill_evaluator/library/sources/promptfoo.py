@@ -1,7 +1,6 @@
 """Convert promptfoo's configurations: a prompt becomes a component, a test a case, an assert a check.
 
-Texts and messages are read; prompts, tests and asserts made by programs are skipped and reported. Only `{{name}}` is
-filled in templates, and environment variables are not read.
+Prompts, tests and asserts made by programs are skipped and reported. Only `{{name}}` is filled in templates.
 """
 
 import itertools
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 from skill_evaluator.errors import ComponentError, FixtureError
 from skill_evaluator.files import parse_json, validated
 from skill_evaluator.library.prompts import DOCUMENT, Prompt, PromptMessage
-from skill_evaluator.library.reading import Plain, as_list, parse_yaml, yaml_lines
+from skill_evaluator.library.reading import as_list, json_value, parse_yaml, yaml_lines
 from skill_evaluator.library.sources.asserts import (
     MAX_TEXT,
     PROGRAM,
@@ -48,8 +47,6 @@ _MAX_TESTS, _MAX_TEXT = 20_000, 200_000_000
 _TEXTS, _STRUCTURES = (".txt", ".md", ".j2"), (".json", ".yaml", ".yml")
 _SERVICE = re.compile(r"(?!file:)[\w-]+://")
 _NO_TEXT = re.compile(r"(?i).*\.(pdf|png|jpe?g|webp|gif|mp3|wav|mp4)")
-_NUMBER = re.compile(r"(?i)[-+]?(\d{1,15}(\.\d*)?|\.\d+)(e[-+]?\d{1,2})?")
-_SECRET = re.compile(r"(?i).*(api[-_]?key|secret|token|password|authorization|credentials?)")
 _MODEL = re.compile(
     r"(ai21|alibaba|anthropic|aimlapi|azure|azureopenai|bedrock|cerebras|cohere|databricks|deepseek|fireworks|github|"
     r"google|groq|huggingface|hyperbolic|litellm|llamafile|localai|mistral|nvidia|ollama|openai|openrouter|perplexity|"
@@ -70,7 +67,7 @@ _NOTHING = "it has no counterpart here"
 
 
 class _WrittenPrompt(NamedTuple):
-    """A prompt as written in a file or the problem of reading it, and its unused keys."""
+    """A prompt with the path of its file, the problem if it cannot be read, and its unused keys (`others`)."""
 
     label: str
     text: str
@@ -80,17 +77,17 @@ class _WrittenPrompt(NamedTuple):
 
 
 class _CaseRow(NamedTuple):
-    """A case: the file, line and description of its test, and its values."""
+    """A case, with the file, line and description of its test."""
 
     path: str
     line: int
-    described: str
+    description: str
     values: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Configuration:
-    """A configuration and access to the files that it names."""
+    """A promptfooconfig file with the `tree` of the files that it names, and its unused parts."""
 
     tree: FileTree
     path: str
@@ -98,14 +95,11 @@ class _Configuration:
     unused: SkipCollector = field(default_factory=SkipCollector)
 
     def leave(self, element: str, reason: str) -> None:
-        """Count a skipped element with its reason."""
+        """Add an unused part with the reason."""
         self.unused[_line(element), _line(reason)].append("")
 
     def _files_named(self, reference: str) -> list[str]:
-        """Return the files that a reference or glob names.
-
-        Raise ComponentError if none matches, and ValueError for a program or service.
-        """
+        """Return the paths that a reference or glob matches; raise ValueError if it is a program or service."""
         if PROGRAM.fullmatch(reference) or _SERVICE.match(reference):
             raise ValueError(f"it is made by a program or a service: {_line(reference)}")
         name = reference.removeprefix("file://")
@@ -122,12 +116,12 @@ class _Configuration:
         return _parsed(path, text, self.tree.where / path) if path.endswith(_STRUCTURES) else text.strip()
 
     def _loaded(self, value: Any) -> Any:
-        """Return a value, or the content of the file that it names; raise the errors of `_files_named`."""
+        """Return the value, or the content of the file if it is a `file://` reference."""
         is_file = isinstance(value, str) and value.startswith("file://")
         return self._content(self._files_named(value)[0]) if is_file else value
 
     def prompts(self) -> list[_WrittenPrompt]:
-        """Return all prompts in order, including unreadable ones."""
+        """Return all prompts in order; an unreadable one has a `problem`."""
         prompts: list[_WrittenPrompt] = []
         for item in as_list(self.content.get("prompts")) or [None]:
             entry = item if isinstance(item, dict) else {"raw": item}
@@ -163,7 +157,7 @@ class _Configuration:
                 yield _WrittenPrompt(name, part, path)
 
     def rows(self, inputs: Collection[str], default: Mapping[str, Any]) -> tuple[list[_CaseRow], Any]:
-        """Return the cases of all tests, and their schema if all share one; raise ComponentError."""
+        """Return the cases of all tests, and the output schema if all tests have the same."""
         location, size = self.tree.where / self.path, 0
         too_many = ComponentError(f"{location} gives more than {_MAX_TESTS:,} cases or too much text")
         rows: list[_CaseRow] = []
@@ -182,18 +176,20 @@ class _Configuration:
                         raise ValueError(f"it has no value for {listed(missing_here)}, which the prompt uses")
                     checks, schema = checks_of(merged["assert"], texts, self._loaded, self.leave)
                     size += sum(map(len, values.values())) + len(as_text(checks))
-                    described = _line(merged.get("description") or "")
-                    rows.append(_CaseRow(path, line, described, {"inputs": values, "checks": checks}))
+                    description = _line(merged.get("description") or "")
+                    rows.append(_CaseRow(path, line, description, {"inputs": values, "checks": checks}))
                     schemas.append(schema)
                     if len(rows) > _MAX_TESTS or size > _MAX_TEXT:
                         raise too_many
             except ValueError as problem:
                 self.leave("test", str(problem))
         if missing and not rows and self.content.get("tests"):
-            raise ComponentError(f"no test in {location} says what {listed(sorted(missing))} is")
+            raise ComponentError(
+                f"no test in {location} has a value for {listed(sorted(missing))}, which the prompt uses"
+            )
         if not inputs and sum(bool(row.values["inputs"]) for row in rows) > 1:
             names = listed([f"{{{{{name}}}}}" for name in rows[0].values["inputs"]])
-            raise ComponentError(f"the prompt names no variable of its tests ({names}): all calls would be the same")
+            raise ComponentError(f"the prompt uses no variable of the tests, such as {names}: all calls would be equal")
         if len({as_text(schema) for schema in schemas}) == 1:
             return rows, schemas[0]
         for _ in filter(None, schemas):
@@ -201,7 +197,7 @@ class _Configuration:
         return rows, None
 
     def _tests(self) -> Iterator[tuple[str, int, dict[str, Any]]]:
-        """Yield the file, line and content of each test; raise ComponentError."""
+        """Yield the path, line and content of each test."""
         lines = _lines_once(self.tree.read(self.path))
         for number, item in enumerate(as_list(self.content.get("tests")) or [{}]):
             if isinstance(item, str) and (PROGRAM.fullmatch(item) or _SERVICE.match(item)):
@@ -240,17 +236,21 @@ class _Configuration:
             raise ComponentError(str(problem)) from None
 
     def _refuse_other(self, test: Mapping[str, Any], options: Mapping[str, Any], default: Mapping[str, Any]) -> None:
-        """Raise ValueError if a test changes the prompt or output; count keys without effect."""
-        changed = [key for key in ("prefix", "suffix") if options.get(key) and options[key] != default.get(key)]
+        """Raise ValueError if a test changes the prompt or output; report keys without effect.
+
+        `options` are those of the test alone, and `default` those of the default test.
+        """
+        names = [name for name in ("prefix", "suffix") if options.get(name) and options[name] != default.get(name)]
+        changed = [f"options.{name}" for name in names]
         changed += [key for key in _OTHER_WAYS if test.get(key) or (key != "provider" and test["options"].get(key))]
         if changed:
-            raise ValueError(f"its {changed[0]} changes the prompt or the output")
+            raise ValueError(f"its {changed[0]} changes the prompt or the output; set it in defaultTest")
         for key in [*test, *(f"options.{name}" for name in test["options"])]:
             if not _SILENT_IN_TESTS.fullmatch(key):
                 self.leave(f"test {key}", _NOTHING)
 
     def _variables(self, test: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-        """Yield the variables of each case of a test, as texts; raise ComponentError or ValueError."""
+        """Yield the texts of the variables for each case of a test, by name."""
         splits = test["options"].get("disableVarExpansion") is not True
         choices = []
         for value in test["vars"].values():
@@ -268,7 +268,7 @@ class _Configuration:
             yield {name: filled(text, texts) for name, text in texts.items()}
 
     def models(self) -> dict[str, Any]:
-        """Return the first model and its parameters; raise ComponentError if no provider is a plain model."""
+        """Return `model` and the parameters of the first plain model; raise ComponentError if there is none."""
         hints: dict[str, Any] = {}
         refused = []
         for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):
@@ -282,7 +282,7 @@ class _Configuration:
                 continue
             config = _mapping(provider.get("config"))
             for key in [*config.keys() - _PARAMETERS.keys(), *provider.keys() - {"id", "label", "config"}]:
-                if not re.match("(?i)api|env", key) and not _SECRET.fullmatch(key):
+                if not re.match("(?i)api|env|header", key):
                     self.leave(f"{key} of providers[{number}]", "the settings of models are in models.yaml")
             numbers = {key: config[name] for name, key in _PARAMETERS.items() if type(config.get(name)) in (int, float)}
             hints = hints or {"model": f"{match[1]}/{match['model']}", **numbers}
@@ -297,7 +297,6 @@ class _Configuration:
 
 
 def _merged(shared: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge a test with the default test; raise ValueError if its vars are not a mapping."""
     if not all(isinstance(part.get("vars") or {}, dict) for part in (shared, test)):
         raise ValueError("its vars are not a mapping")
     return {
@@ -310,7 +309,6 @@ def _merged(shared: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any
 
 
 def _find(tree: FileTree) -> list[SourcePlace]:
-    """Return the location of each prompt in each configuration, including one for an unreadable configuration."""
     locations = []
     for path in tree.paths:
         *folders, name = path.split("/")
@@ -327,7 +325,6 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 
 
 def _read(tree: FileTree, key: str) -> SourceComponent:
-    """Read one prompt of a configuration with its cases; raise ComponentError if it is not plain text."""
     path, _, number = key.rpartition("#")
     configuration = _configuration(tree, path)
     written = configuration.prompts()[int(number) - 1]
@@ -346,8 +343,6 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
     for name in configuration.content:
         if not _SILENT.fullmatch(name):
             configuration.leave(f"key {name}", _NOTHING)
-    for secret in _secrets(configuration.content):
-        configuration.leave(f"key in plain text at {secret}", "remove it; it was not copied")
     files = {row.path for row in rows}
     return SourceComponent(
         path=written.path,
@@ -376,7 +371,7 @@ def _configuration(tree: FileTree, path: str) -> _Configuration:
 
 
 def _prompt(text: str, path: Path) -> Prompt:
-    """Parse a prompt text, which may be messages in JSON or YAML; raise ComponentError if it is invalid."""
+    """Parse a prompt, which is one user message or a list of messages in JSON or YAML."""
     if template := odd_template(text):
         raise ComponentError(
             f"{path} has {_line(template)}: {{{{name}}}} is the only supported template; the environment is not read"
@@ -393,9 +388,7 @@ def _prompt(text: str, path: Path) -> Prompt:
     for item in content:
         item = dict(item) if isinstance(item, dict) else {}
         parts = item.get("content")
-        if isinstance(parts, list) and all(
-            _mapping(part).keys() - {"cache_control"} == {"type", "text"} for part in parts
-        ):
+        if isinstance(parts, list) and all({"type", "text"} <= _mapping(part).keys() for part in parts):
             item["content"] = "".join(as_text(part["text"]) for part in parts)
         item["role"] = "system" if item.get("role") == "developer" else item.get("role")
         messages.append(validated(PromptMessage, item, path, ComponentError).message)
@@ -405,13 +398,13 @@ def _prompt(text: str, path: Path) -> Prompt:
 
 def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
     """Yield a stable id for each case, from its description or its last value."""
-    times = Counter(row.described for row in rows)
+    times = Counter(row.description for row in rows)
     used: set[str] = set()
     for row in rows:
         values = row.values["inputs"]
-        text = row.described or next((text[:100] for text in reversed(values.values()) if text), "")
+        text = row.description or next((text[:100] for text in reversed(values.values()) if text), "")
         name = stable_id(text, values)
-        if row.described and times[row.described] == 1:
+        if row.description and times[row.description] == 1:
             name = name[:-7]  # removes the digest
         name = numbered(name, used)
         used.add(name)
@@ -419,32 +412,17 @@ def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
 
 
 def _parsed(name: str, text: str, path: Path) -> Any:
-    """Parse JSON or YAML, with dates and similar values as texts; raise ComponentError if it is invalid."""
+    """Parse JSON or YAML by the ending of `name`, with dates as texts; raise ComponentError if it is invalid."""
     is_json = name.endswith((".json", ".jsonl"))
     parse = parse_json if is_json else partial(parse_yaml, as_written=True)
-    value = _plain(parse(text, path, ComponentError))
+    value = json_value(parse(text, path, ComponentError))
     if "\\u" in text and re.search(r"[\ud800-\udfff]", json.dumps(value, ensure_ascii=False)):
-        raise ComponentError(f"{path} has half a surrogate pair, which is not valid text")
+        raise ComponentError(f"{path} has a character that is half of a surrogate pair, such as \\ud83d")
     return value
 
 
 # one configuration is read once per prompt
 _parsed_once, _lines_once = lru_cache(maxsize=4)(_parsed), lru_cache(maxsize=4)(yaml_lines)
-
-
-def _plain(value: Any) -> Any:
-    """Convert a YAML value to JavaScript's reading: `yes` and dates are texts, and 3.0 is 3."""
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, Plain) and value in ("true", "True", "TRUE", "false", "False", "FALSE"):
-        return value.lower() == "true"
-    if isinstance(value, Plain) and _NUMBER.fullmatch(value):
-        value = float(value)
-    if isinstance(value, float) and math.isfinite(value):
-        return int(value) if value.is_integer() and abs(value) < 1e15 else value
-    return value if value is None or isinstance(value, int) else str(value)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -454,18 +432,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _line(value: Any) -> str:
     """Return the first 200 characters of a value on one printable line."""
     return "".join(mark if mark.isprintable() else " " for mark in str(value)[:200])
-
-
-def _secrets(value: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths of credentials in plain text, ignoring references to variables."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, child in items:
-        child_path = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip(".")
-        is_reference = isinstance(child, str) and re.match(r"\s*(\{\{|\$|file:|$)", child)
-        if isinstance(child, str) and isinstance(key, str) and _SECRET.fullmatch(key) and not is_reference:
-            yield child_path
-        elif key != "vars":
-            yield from _secrets(child, child_path)
 
 
 PROMPTFOO = Source(looks_for="promptfooconfig.yaml, .yml or .json", find=_find, read=_read)

@@ -1,6 +1,6 @@
-"""Convert skills: a SKILL.md becomes a system prompt with its evals as cases; all descriptions form one component.
+"""Convert skills: a SKILL.md becomes a system prompt with its evals as cases.
 
-That component, `routing`, outputs the skill that a query requires. Its cases are the trigger evals of all skills.
+All descriptions form one more component, `routing`, which outputs the skill that a query requires.
 """
 
 import posixpath
@@ -18,7 +18,7 @@ from skill_evaluator.checks.declared import check_of
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.library.reading import as_list, parse_front_matter
-from skill_evaluator.library.sources.asserts import numbered, sent_as_written, stable_id
+from skill_evaluator.library.sources.asserts import case_name, numbered, sent_as_written, stable_id
 from skill_evaluator.library.sources.tree import (
     FileTree,
     SkipCollector,
@@ -56,7 +56,6 @@ alone: {"skill": "<name>"}, or {"skill": null} if it calls for none of them.
 
 
 def _find(tree: FileTree) -> list[SourcePlace]:
-    """Find each SKILL.md, and one component for all trigger evals."""
     skills = _skills_in(tree)
     locations = [SourcePlace(path, PurePosixPath(path).parts[:-1] or (_name_at_root(tree),)) for path in skills]
     has_queries = skills and any(map(_asks_for_skill, tree.paths))
@@ -64,7 +63,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 
 
 def _unused_evals(tree: FileTree) -> Iterator[SkippedItem]:
-    """Yield the evals.json files that belong to no skill, with their count."""
+    """Yield one item for all evals.json files that belong to no skill."""
     name_of = cache(partial(_skill_name, tree))
     used = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill, name_of)}
     unused = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in used]
@@ -78,7 +77,6 @@ def _skills_in(tree: FileTree) -> list[str]:
 
 
 def _asks_for_skill(path: str) -> bool:
-    """Return whether a file has trigger evals, according to its name."""
     folder, name = posixpath.split(path)
     of_evals = name.startswith(("trigger-eval", "trigger_eval")) or not _OF_EVALS.isdisjoint(folder.split("/"))
     return of_evals and "trigger" in name and name.endswith((".json", ".yaml", ".yml"))
@@ -92,7 +90,6 @@ def _name_at_root(tree: FileTree) -> str:
 
 
 def _read(tree: FileTree, key: str) -> SourceComponent:
-    """Read the component at a location; raise ComponentError if it is invalid."""
     if key == ROUTING:
         return _read_routing(tree)
     front, body = _skill(tree, key)
@@ -117,7 +114,6 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
         rows_name="evals",
         left_out=(
             *cases.skipped.left_out(),
-            *cases.one_category(),
             *sent_as_written(sent),
             *_not_sent(tree, posixpath.dirname(key)),
         ),
@@ -158,7 +154,7 @@ def _skill_name(tree: FileTree, path: str) -> Any:
 
 
 def _rows_in(content: Any, path: Path) -> list[Any]:
-    """Return the evals or queries of a file; raise ComponentError if it has no list of them."""
+    """Return the evals or queries of a parsed file; raise ComponentError if it has no list of them."""
     if isinstance(content, dict):
         content = next((content[name] for name in _LISTS if isinstance(content.get(name), list)), None)
     if not isinstance(content, list):
@@ -167,7 +163,7 @@ def _rows_in(content: Any, path: Path) -> list[Any]:
 
 
 def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
-    """Yield the number of files beside a SKILL.md that are not sent, such as references and scripts."""
+    """Yield one item for all files beside a SKILL.md that are not sent, such as references and scripts."""
     start = len(within(folder, ""))
     paths = [PurePosixPath(path[start:]) for path in tree.below(folder)]
     nested = {path.parent for path in paths if path.name == _SKILL} - {PurePosixPath()}
@@ -179,10 +175,7 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
 
 
 def _attached(tree: FileTree, skill: str, unused: SkipCollector, row: Mapping[str, Any]) -> str:
-    """Return the text of an eval's files, to append to its prompt; unreadable files are skipped and counted.
-
-    Raise ValueError for files outside the skill's folder.
-    """
+    """Return the texts of an eval's files, to append to its prompt; unreadable files are added to `unused`."""
     parts = []
     for name in as_list(row.get("files")):
         path = posixpath.normpath(within(skill, name)) if isinstance(name, str) else ""
@@ -197,27 +190,24 @@ def _attached(tree: FileTree, skill: str, unused: SkipCollector, row: Mapping[st
 
 @dataclass(slots=True, kw_only=True)
 class _Cases:
-    """The cases made from evals and queries, and the skipped ones. If `reason` is set, every eval is skipped."""
+    """The cases made from evals and queries, and the skipped ones. Every eval is skipped for the `reason`, if any."""
 
     reason: str = ""
     rows: list[tuple[str, int, Row]] = field(default_factory=list)
     skipped: SkipCollector = field(default_factory=SkipCollector)
     ids: Counter[str] = field(default_factory=Counter)
-    by_category: Counter[str] = field(default_factory=Counter)  # counts by category
 
     def add_eval(self, number: int, row: Any, attached: Callable[[Mapping[str, Any]], str]) -> None:
-        """Add the case of an eval, or count why it is skipped; `attached` returns the text of its files."""
+        """Add the case of an eval, or the reason why it is skipped; `attached` returns the texts of its files."""
         prompt = _first(row, _PROMPTS)
         case_id = self.id_of(row, prompt, number)
-        category = str(row.get("category") or "") if isinstance(row, dict) else ""
         try:
             if reason := self.reason or _skip_reason(row, prompt):
                 raise ValueError(reason)
             prompt += attached(row)
         except ValueError as problem:
-            self.skipped["eval", f"{problem}{f'; category {category}' if category else ''}"].append(case_id)
+            self.skipped["eval", str(problem)].append(case_id)
             return
-        self.by_category[category] += 1
         checks = list(self._checks(row, case_id))
         if not checks and isinstance(row.get("expected_output"), str) and row["expected_output"].strip():
             checks = [{"expect": f"The answer is as expected: {' '.join(row['expected_output'].split())}"}]
@@ -225,11 +215,6 @@ class _Cases:
             if isinstance(row.get(name), dict | list) and row[name]:
                 self.skipped["key", f"{name[:_MAX_NAME]!a} has no effect"].append(case_id)
         self.add(case_id, number, {"document": prompt, "expected_output": row.get("expected_output"), "checks": checks})
-
-    def one_category(self) -> Iterator[SkippedItem]:
-        """Yield a note if only one category of evals is evaluated."""
-        if self.skipped and len(self.by_category) == 1 and (name := next(iter(self.by_category))):
-            yield SkippedItem(what=f"every category but {name!a}", reason="no eval of another category is evaluated")
 
     def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:
         """Return a row's id or name, else an id from its prompt, else its number."""
@@ -261,16 +246,16 @@ class _Cases:
 
 
 def _first(row: Any, names: tuple[str, ...]) -> Any:
-    """Return the value of the first of these keys that a row has. Return None if it has none."""
+    """Return the value of the first of these keys that a row has, or None if it has none."""
     values = (row[name] for name in names if row.get(name) not in (None, "")) if isinstance(row, dict) else ()
     return next(iter(values), None)
 
 
 def _case_id(row: Any, default: str) -> str:
-    """Return a row's id as a valid file name, or `default` if it has none."""
+    """Return a row's `id` or `name` as a case id, or `default` if it has neither."""
     value = _first(row, ("id", "name"))
     text = value if isinstance(value, str) else str(value) if isinstance(value, int) and abs(value) < 1e18 else ""
-    return re.sub(r"[^\w@.+-]+", "-", text)[:_MAX_NAME].strip("-.") or default
+    return case_name(text) or default
 
 
 def _skip_reason(row: Any, prompt: Any) -> str:
@@ -285,7 +270,7 @@ def _skip_reason(row: Any, prompt: Any) -> str:
 
 
 def _check(item: Any) -> dict[str, Any]:
-    """Convert an expectation to a check; raise ValueError if that is impossible, such as for a command."""
+    """Convert an expectation to a check; raise ValueError if it has no counterpart, such as a command."""
     item = {"text": item} if isinstance(item, str) else item
     if not isinstance(item, dict):
         raise ValueError("it is neither a text nor an object")
@@ -311,7 +296,7 @@ def _check(item: Any) -> dict[str, Any]:
 
 
 def _read_routing(tree: FileTree) -> SourceComponent:
-    """Return the component that chooses a skill for each query; raise ComponentError if no skill is described."""
+    """Build the component that chooses a skill for each query."""
     cases = _Cases()
     described = _described(tree, cases)
     counts = Counter(name for name, _ in set(described.values()))  # copies of a skill are the same choice
@@ -348,7 +333,7 @@ def _read_routing(tree: FileTree) -> SourceComponent:
 
 
 def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
-    """Return the name and description of each skill by folder; skills without them are skipped."""
+    """Return the (name, description) of each skill by folder; skills without them are skipped."""
     described: dict[str, tuple[str, str]] = {}
     for path in _skills_in(tree):
         folder = posixpath.dirname(path)
@@ -366,7 +351,7 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
 
 
 def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: Mapping[str, str]) -> str | None:
-    """Return the skill that a query file belongs to. Return None if it is unknown.
+    """Return the skill of a query file, or None if it is unknown.
 
     The file is in the skill's folder or a folder of its name, or has its `skill_name`. A single skill owns all files.
     """
@@ -383,7 +368,7 @@ def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: 
 def _add_queries(
     cases: _Cases, path: str, rows: list[Any], owner: str | None, skill_of_name: Mapping[str, str]
 ) -> None:
-    """Add the queries of a file about a skill; if queries name their skills, "no skill" is also a choice."""
+    """Add the queries of a file, whose skill is `owner`, as cases."""
     of_all = owner is None and any(isinstance(_first(row, _CALLED), str) for row in rows)
     stem = PurePosixPath(path).stem
     start = _case_id({"id": owner}, stem)
@@ -403,7 +388,10 @@ def _add_queries(
 
 
 def _calls_for(row: Row, owner: str | None, skill_of_name: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
-    """Build the check for the skill that a query requires; raise ValueError if the query names no skill."""
+    """Return the arguments of a `json` check for the skill that a query requires.
+
+    With `of_all`, a query that triggers no skill requires null. Raise ValueError if the query names no skill.
+    """
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
         if skill not in skill_of_name:

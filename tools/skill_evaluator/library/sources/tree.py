@@ -1,6 +1,6 @@
-"""The interface of source formats: the files of a folder or commit, and the components read from them.
+"""The interface of source formats, and the evaluator's own format: a folder with prompt.md per component.
 
-A source reads a `FileTree` and returns a `SourceComponent` for each component; it copies nothing.
+A source reads a `FileTree`, the files of a folder or commit, and returns a `SourceComponent` for each component.
 """
 
 import os
@@ -21,7 +21,7 @@ from skill_evaluator.files import decoded, parse_json, read_text
 from skill_evaluator.identifiers import MAX_VERSION
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.programs import ProgramUnderTest
-from skill_evaluator.library.prompts import TURNS, Prompt
+from skill_evaluator.library.prompts import TURNS, FrontMatter, Prompt, parse_prompt
 from skill_evaluator.library.reading import ConfinedFolder, parse_yaml
 from skill_evaluator.library.tables import Row
 from skill_evaluator.parsing import Output
@@ -36,7 +36,7 @@ _MAX_FILES, _MAX_INPUTS = 500_000, 200
 class FileTree:
     """The files of a folder, or of a folder at a commit: sorted `paths` with `/`, relative to `where`.
 
-    `read` returns the text of a file or raises ComponentError.
+    `read` takes a path and returns the text of the file, or raises ComponentError.
     """
 
     where: Path
@@ -58,7 +58,7 @@ class FileTree:
             yield self.paths[index]
 
     def beside(self, path: str, name: str) -> str:
-        """Return the path of a file named in another file; raise ComponentError if it is missing or outside."""
+        """Return the path of the file `name`, as written in the file at `path`; raise ComponentError if missing."""
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
         if not self.has(target):
             raise ComponentError(f"{self.where / path} names '{name[:200]}', which is not a file below {self.where}")
@@ -74,10 +74,7 @@ class FileTree:
 
 
 def folder_tree(root: Path, limits: SafetyLimits) -> FileTree:
-    """Return the files of a folder; links out of it cannot be read.
-
-    Raise ComponentError if the folder does not exist.
-    """
+    """Return the files of a folder; raise ComponentError if it does not exist or has too many."""
     if not root.is_dir():
         raise ComponentError(f"{root} is not a folder; see sources in settings.yaml")
     paths: list[str] = []
@@ -122,11 +119,7 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
 
 
 class SourcePlace(NamedTuple):
-    """The location of a component: the key that `read` takes, and the parts of its name, most specific last.
-
-    >>> SourcePlace("plugins/a/skills/pdf/SKILL.md", ("plugins", "a", "pdf")).parts[-1]
-    'pdf'
-    """
+    """The location of a component: the key that `Source.read` takes, and the parts of its name, the folder last."""
 
     key: str
     parts: tuple[str, ...]
@@ -146,13 +139,13 @@ class SkippedItem:
 
 
 class SkipCollector(defaultdict[tuple[str, str], list[str]]):
-    """Collects skipped parts: (what, reason) → the names of each, with empty texts for unnamed ones."""
+    """Collects the skipped parts: the names of the parts by (kind, reason), with an empty text for an unnamed part."""
 
     def __init__(self) -> None:
         super().__init__(list)
 
     def left_out(self) -> Iterator[SkippedItem]:
-        """Yield the collected parts with the first names after the reason; `#3` is a name, not a count."""
+        """Yield one item per kind and reason, with the first names in brackets; `#3` is a name, not a count."""
         for (element, reason), names in self.items():
             examples = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])
             if names:
@@ -166,9 +159,9 @@ class SourceComponent:
     """A component as read from a file of any format.
 
     `path` is the file that people edit, and `files` are all files of the prompt. `version` is semver, or None if the
-    format has no versions. `rows` are its cases, each with id, line and values as in cases.jsonl: `inputs`, `turns`,
-    `ground_truth`, `checks`. They are in `rows_path`, by default `path`; `rows_name` is the format's name for them.
-    `hints` has the intended `model` and its parameters, by the evaluator's names.
+    format has no versions. `rows` are the (id, line, values) of its cases, with values as in cases.jsonl. They are in
+    `rows_path`, by default `path`; `rows_name` is the format's name for them, such as evals. `hints` has the intended
+    `model` and its parameters by name.
     """
 
     path: str
@@ -200,7 +193,7 @@ def semver_of(text: str) -> str | None:
 
 
 def faultless(prompt: Prompt, path: Path) -> Prompt:
-    """Return the prompt; raise ComponentError for its first fault."""
+    """Return the prompt unchanged; raise ComponentError for its first fault."""
     if TURNS in prompt.inputs:
         raise ComponentError(f"{path}: the name '{TURNS}' is reserved for earlier turns; rename the variable")
     if len(prompt.inputs) > _MAX_INPUTS:
@@ -214,10 +207,41 @@ def faultless(prompt: Prompt, path: Path) -> Prompt:
 class Source:
     """A source format: its file patterns, and the functions that find and read components.
 
-    `read` raises ComponentError for an invalid component. `lost` yields files that belong to no component.
+    `read` takes the key of a place and raises ComponentError for an invalid component. `lost` yields the files that
+    belong to no component.
     """
 
     looks_for: str
     find: Callable[[FileTree], list[SourcePlace]]
     read: Callable[[FileTree, str], SourceComponent]
     lost: Callable[[FileTree], Iterator[SkippedItem]] = lambda tree: iter(())
+
+
+def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = None) -> SourceComponent:
+    """Build the source component of a prompt.md, whose path is relative to the source."""
+    return SourceComponent(
+        path=path,
+        files=(path,),
+        version=front.version,
+        prompt=prompt,
+        output="json" if front.output == "tool_call" else front.output,
+        schema=schema,
+        program=front.program,
+        formerly=front.formerly,
+    )
+
+
+def _find_own(tree: FileTree) -> list[SourcePlace]:
+    folders = (posixpath.split(path) for path in tree.paths if path.count("/") == 1)
+    return [SourcePlace(f"{folder}/prompt.md", (folder,)) for folder, name in folders if name == "prompt.md"]
+
+
+def _read_own(tree: FileTree, key: str) -> SourceComponent:
+    front, prompt = parse_prompt(tree.read(key), tree.where / key, depth=tree.limits.yaml_depth)
+    if front.program is not None:  # programs run and watch files in their component's folder
+        raise ComponentError(f"{tree.where / key}: a source cannot run a program; use --components {tree.where}")
+    schema = posixpath.join(posixpath.dirname(key), "schema.json")
+    return written_own(front, prompt, key, tree.json(schema) if tree.has(schema) else None)
+
+
+OWN = Source(looks_for="<name>/prompt.md with a version", find=_find_own, read=_read_own)

@@ -18,7 +18,7 @@ def checks(comparison: Comparison) -> float | None:
 
 
 def share_passed(checks: Iterable[tuple[float, float | None]]) -> float | None:
-    """Return the weighted mean of (weight, score) pairs. Return None without checks or if a score is None."""
+    """Return the weighted mean of (weight, score) pairs. Return None if there are no checks or a score is None."""
     total, passed = 0.0, 0.0
     for weight, score in checks:
         if score is None:

@@ -12,9 +12,9 @@ def tree_similarity(comparison: Comparison) -> float | None:
     matter; the order of array items does. Null members are absent, null items are nodes, a null root has no node.
 
     Range 0 to 1, 1 is best; both null → 1. Two trees of equal size with nothing in common score about 0.5, since every
-    node is relabelled. Undefined without truth, and if the exact distance would take longer than about 10 s: for trees
-    of more than 10,000 nodes each unless they differ in a single place, and for smaller trees, from about 1,000 nodes,
-    only if they are nested at random and very different. Zhang and Shasha 1989, https://doi.org/10.1137/0218082.
+    node is relabelled. Undefined without truth, and if the exact distance would take longer than about 10 s: for
+    different trees of more than 10,000 nodes each, and for smaller trees, from about 1,000 nodes, only if they are
+    nested at random and very different. Zhang and Shasha 1989, https://doi.org/10.1137/0218082.
 
     >>> tree_similarity(Comparison({"a": 1, "b": 2}, {"b": 3, "a": 1.0}))  # 1 − 1 ÷ (3 + 3)
     0.8333333333333334

@@ -1,10 +1,7 @@
-"""Select the unchanged cases and checks of two records, and pair the scores of their measures.
-
-Checks with different digests are not compared: the baseline was not scored by a changed check.
-"""
+"""Select the unchanged cases and checks of two records, and pair the scores of their measures."""
 
 import json
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
@@ -30,7 +27,7 @@ from skill_evaluator.records.record import (
     strict_by_replicate,
 )
 from skill_evaluator.records.summaries import AMOUNTS, CaseAmount
-from skill_evaluator.stats import mean_or_none
+from skill_evaluator.stats import by_key, mean_or_none
 from skill_evaluator.text import counted, differences, listed
 
 Kind = Literal["accuracy", "reproducibility", "field", "amount"]
@@ -46,11 +43,12 @@ AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 class Pair:
     """The records of one model to compare; `absent` is the reason why there is no baseline.
 
-    `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first:
-    runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one.
-    `passed_over` names recorded runs and cases that do not count, and `unstable` the cases without effect, by id.
-    `side_by_side`: the two are treated as interleaved, though no record declares it. `any_served`: a change of the
-    served model is no barrier. `unproved_judge` is the uncalibrated judge of checks of the candidate.
+    `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first;
+    the runs of a version are pooled. `anchor` is the record of the last accepted version, or the oldest comparable
+    record. `passed_over` describes recorded runs and cases that do not count, and `unstable` has the scores and the
+    reason of each unstable case, as text, by case id. `side_by_side`: the two are treated as interleaved although no
+    record says so. `any_served`: a change of the served model does not prevent the comparison. `unproved_judge` is the
+    uncalibrated judge of the candidate's checks.
     """
 
     baseline: Record | None
@@ -73,27 +71,21 @@ class Pair:
 
     @property
     def is_judged_alike(self) -> bool:
-        """Whether one judge with one prompt and the same settings decided the checks of both."""
+        """Whether the same judge, prompt and settings decided the checks of both."""
         before, after = (run.judged if run else None for run in self.runs)
         return bool(before and after and (before.model_id, before.digests) == (after.model_id, after.digests))
 
     @property
     def is_beside(self) -> bool:
-        """Whether the two runs have no day effect between them: they are interleaved, or treated as interleaved."""
+        """Whether the two runs are interleaved, or are treated as interleaved."""
         return self.side_by_side or (self.baseline is not None and self.candidate.beside == self.baseline.run_id)
 
 
 class ReadOutputs(NamedTuple):
-    """The number of outputs of one version that could be read, and the number that was planned."""
+    """The number of outputs of one version that could be read, and the number of its planned outputs."""
 
     read: int
     planned: int
-
-    @classmethod
-    def of(cls, cases: Iterable[CaseRecord]) -> "ReadOutputs":
-        """Count the outputs of some cases."""
-        outcomes = [outcome for case in cases for outcome in case.outcomes]
-        return cls(read=outcomes.count(SCORED), planned=len(outcomes))
 
     @property
     def suffices(self) -> bool:
@@ -103,11 +95,10 @@ class ReadOutputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedCases:
-    """The part of two records that is comparable.
+    """The comparable part of two records: the unchanged `cases`, each from the baseline and from the candidate.
 
-    `cases` are unchanged; `left_out` has the reasons why other cases are skipped, by id. `barriers` are the reasons why
-    nothing is comparable. `remarks`: differences that do not prevent a comparison. `read` counts the outputs of
-    baseline and candidate.
+    `left_out` has the reason of each other case by id. `barriers` are the reasons why nothing is comparable, and
+    `remarks` the differences that do not prevent a comparison. `read` counts the outputs of baseline and candidate.
     """
 
     cases: tuple[tuple[CaseRecord, CaseRecord], ...]
@@ -118,7 +109,7 @@ class SharedCases:
 
 
 def mark_concurrent(pair: Pair) -> Pair:
-    """Mark a pair as interleaved if its runs are of the same invocations, or are results of another tool."""
+    """Set `side_by_side` of a pair if its runs have the same invocations, or if all are results of another tool."""
     if pair.baseline is None:
         return pair
     sides = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
@@ -128,10 +119,7 @@ def mark_concurrent(pair: Pair) -> Pair:
 
 
 def common_part(baseline: Record, candidate: Record, *, any_served: bool = False) -> SharedCases:
-    """Return the comparable part of two records of one component.
-
-    If `any_served` is true, a change of the served model is no barrier.
-    """
+    """Return the comparable part of two records. With `any_served`, the served model may differ."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     shared = [case_id for case_id in before if case_id in after]
@@ -148,15 +136,20 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
         left_out=dict(sorted(left_out.items())),
         barriers=tuple(_barriers(baseline, candidate, any_served=any_served)),
         remarks=tuple(_remarks(baseline, candidate, any_served=any_served)),
-        read=(ReadOutputs.of(old for old, _ in cases), ReadOutputs.of(new for _, new in cases)),
+        read=(_read_outputs(old for old, _ in cases), _read_outputs(new for _, new in cases)),
     )
 
 
-def served_change(baseline: Record, candidate: Record) -> Change | None:
-    """Return whether the model or its release differs between two runs. Return None if neither differs.
+def _read_outputs(cases: Iterable[CaseRecord]) -> ReadOutputs:
+    outcomes = [outcome for case in cases for outcome in case.outcomes]
+    return ReadOutputs(read=outcomes.count(SCORED), planned=len(outcomes))
 
-    Runs of two different models count as changed only if one of them was served by several models. The models that a
-    program calls are part of the program.
+
+def served_change(baseline: Record, candidate: Record) -> Change | None:
+    """Return "model" if another model was served, "date" if only another release. Return None otherwise.
+
+    If two models are compared, the served model counts as changed only if one of the runs was served by several models.
+    A program chooses its own models, so they are not compared.
     """
     if candidate.provider == "program":
         return None
@@ -191,7 +184,7 @@ def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Itera
 
 
 def _otherwise(baseline: Record, candidate: Record) -> str:
-    """Name the fields with a changed comparator, and the declaration that restores the earlier comparators."""
+    """Describe the fields with changed comparators, and the declaration that restores the earlier comparators."""
     before, after = ({path: field.compare for path, field in run.per_field.items()} for run in (baseline, candidate))
     changed = [path for path in before if after.get(path, before[path]) != before[path]]
     descriptions = listed([f"'{path}' as {before[path]}, then {after[path]}" for path in changed])
@@ -201,9 +194,9 @@ def _otherwise(baseline: Record, candidate: Record) -> str:
 
 
 def _setting_changes(baseline: Record, candidate: Record) -> tuple[str, str]:
-    """Return the setting changes of one model that prevent a comparison, and the harmless ones; "" if there are none.
+    """Return the changes of a model's settings that prevent a comparison, and the harmless changes, each "" if none.
 
-    If only the endpoint changed, and the served model is the same, the runs are comparable.
+    Changes of the endpoint alone are harmless if the served model is the same.
     """
     if baseline.model_id != candidate.model_id or baseline.digests.get("settings") == candidate.digests.get("settings"):
         return "", ""
@@ -212,9 +205,7 @@ def _setting_changes(baseline: Record, candidate: Record) -> tuple[str, str]:
         for record in (baseline, candidate)
     )
     changes = differences(before, after)
-    descriptions = listed(
-        [f"{change.path} {' → '.join(value_pair(change.before, change.after))}" for change in changes]
-    )
+    descriptions = listed([f"{one.path} {' → '.join(value_pair(one.before, one.after))}" for one in changes])
     target_keys = ("base_url", "place", "region", *(("params.file",) if candidate.provider == "replay" else ()))
     is_elsewhere = bool(changes) and all(change.path in target_keys for change in changes)
     if is_elsewhere and baseline.served_model == candidate.served_model:
@@ -251,7 +242,7 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
 
 
 def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
-    """Yield the changes other than the prompt that may have changed the outputs between two runs."""
+    """Yield the differences of two runs that may have changed the outputs, other than the prompt."""
     before, after = baseline.moment, candidate.moment
     if before is not None and after is not None and (after - before).days > STALE_DAYS:
         yield f"the baseline is {(after - before).days} days older"
@@ -271,10 +262,10 @@ def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterato
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedScores:
-    """One metric or field of baseline and candidate, in the cases in which both have it.
+    """The scores of one metric or field by case, in the baseline (`before`) and in the candidate (`after`).
 
-    `before` and `after` hold the scores of each case's replicates. Agreement between replicates has one score per case.
-    `tier` is the tier that a check declares. `judged`: a judge decided some of the scores.
+    A case has one score per replicate; agreement between replicates has one score per case. `tier` is the tier that a
+    check declares. `judged`: a judge decided some of the scores.
     """
 
     name: str
@@ -287,7 +278,7 @@ class PairedScores:
 
 
 def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[PairedScores]:
-    """Yield every measure that both records have in at least one case: metrics first, then agreement, then fields."""
+    """Yield the scores of each metric, agreement and field that both versions have in at least one case."""
     for name in metrics:
         yield from _measure(name, "accuracy", cases)
     for name in AGREEMENT:
@@ -298,7 +289,7 @@ def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[PairedScores]
 
 
 def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[PairedScores]:
-    read = _READERS[kind]
+    read = {"accuracy": strict_scores, "reproducibility": _agreement, "field": field_scores}[kind]
     scores = [(before.case_id, read(before, name), read(after, name)) for before, after in cases]
     measured = [(case_id, before, after) for case_id, before, after in scores if before and after]
     if measured:
@@ -314,7 +305,7 @@ def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[PairedScores]:
 
 
 def strict_scores(case: CaseRecord, name: str) -> Scores:
-    """Return the strict scores of a case's replicates that have an output; empty if the metric has none."""
+    """Return the scores of a case's replicates by a metric, without replicates that have no score."""
     return tuple([value for value in strict_by_replicate(case, name) if value is not None])
 
 
@@ -324,10 +315,10 @@ def _agreement(case: CaseRecord, name: str) -> Scores:
 
 
 def field_scores(case: CaseRecord, name: str) -> Scores:
-    """Return one score per output, 1 for right and 0 for wrong, missing or extra; their mean is right ÷ n.
+    """Return one score per output for a field: 1 for right, 0 for wrong, missing, extra or unreadable.
 
-    The items of an array in one output count together. An unreadable output is wrong in every field, but a check scores
-    it as any other output.
+    Their mean is right ÷ n, where the items of an array in one output count together. For the path of a check, return
+    the scores of the check.
     """
     if (check := check_of(case, name)) is not None:
         return tuple(score for score in check.scores if score is not None)
@@ -341,28 +332,21 @@ def field_scores(case: CaseRecord, name: str) -> Scores:
     return (1.0,) * whole + part + (0.0,) * (answers - whole - len(part) + unread)
 
 
-_READERS: Mapping[Kind, Callable[[CaseRecord, str], Scores]] = {
-    "accuracy": strict_scores,
-    "reproducibility": _agreement,
-    "field": field_scores,
-}
-
-
 def check_of(case: CaseRecord, path: str) -> CheckRecord | None:
-    """Return the check with this path among the fields. Return None if there is none."""
+    """Return the check of a case that has this path. Return None if the path is that of a field."""
     prefix = check_path("") if case.checks else ""
     return case.checks.get(path.removeprefix(prefix)) if prefix and path.startswith(prefix) else None
 
 
 def cut_to(record: Record, case_ids: Container[str]) -> Record:
-    """Return a copy of a record with these cases only."""
+    """Return a copy of a record with only these cases."""
     cases = [case for case in record.per_case if case.case_id in case_ids]
     outcomes = [outcome in ANSWERED for case in cases for outcome in case.outcomes]
     return record.model_copy(update={"per_case": cases, "coverage": mean_or_none(outcomes) or 0.0})
 
 
 def cut_pair(pair: Pair, case_ids: Container[str]) -> Pair:
-    """Return a pair whose records have these cases only."""
+    """Return a copy of a pair whose records have only these cases."""
 
     def cut(runs: Iterable[Record]) -> tuple[Record, ...]:
         return tuple(cut_to(run, case_ids) for run in runs)
@@ -379,7 +363,10 @@ def cut_pair(pair: Pair, case_ids: Container[str]) -> Pair:
 
 
 def without_unstable(pair: Pair, unstable: Mapping[str, str], metric: str) -> Pair:
-    """Remove the unstable cases from a pair and name them, with their scores by a metric and the reason."""
+    """Remove the unstable cases from a pair, and describe them in its field `unstable`.
+
+    The parameter `unstable` has the reason of each case by id; the description adds its scores by `metric`.
+    """
     runs = [run for run in pair.runs if run is not None]
     by_run = [{case.case_id: mean_or_none(strict_scores(case, metric)) for case in run.per_case} for run in runs]
     every = {case_id for scores in by_run for case_id in scores}
@@ -392,20 +379,22 @@ def without_unstable(pair: Pair, unstable: Mapping[str, str], metric: str) -> Pa
 
 
 def pooled(record: Record, again: Sequence[Record]) -> Record:
-    """Pool a record with the outputs of further runs of its version; the cases are those of `record`."""
+    """Return a copy of a record whose cases also have the outputs of further runs (`again`) of its version."""
     if not again:
         return record
-    others = [{case.question: case for case in run.per_case} for run in again]
-    cases = [
-        _pooled_case([case, *(run[case.question] for run in others if case.question in run)])
-        for case in record.per_case
-    ]
+    others = by_key((case.question, case) for run in again for case in run.per_case)
+    cases = [_pooled_case([case, *others.get(case.question, [])]) for case in record.per_case]
     coverage = sum(run.coverage for run in (record, *again)) / (1 + len(again))
     return record.model_copy(update={"per_case": cases, "coverage": coverage})
 
 
 def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
     newest, counts, shares = runs[0], [run.fields for run in runs], [run.reproducibility for run in runs]
+    amounts = {}
+    for name in AMOUNTS:
+        parts = [run.amounts[name] for run in runs if name in run.amounts]
+        if n := sum(part.n for part in parts):
+            amounts[name] = CaseAmount(mean=sum(part.mean * part.n for part in parts) / n, n=n)
     return newest.model_copy(
         update={
             "outcomes": [outcome for run in runs for outcome in run.outcomes],
@@ -431,37 +420,35 @@ def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
                 for check_id, check in newest.checks.items()
                 if all(check_id in run.checks for run in runs)
             },
-            "amounts": {
-                name: _pooled_amount(amounts)
-                for name in AMOUNTS
-                if (amounts := [run.amounts[name] for run in runs if name in run.amounts])
-            },
+            "amounts": amounts,
         }
     )
-
-
-def _pooled_amount(amounts: Sequence[CaseAmount]) -> CaseAmount:
-    n = sum(amount.n for amount in amounts)
-    return CaseAmount(mean=sum(amount.mean * amount.n for amount in amounts) / n, n=n)
 
 
 APART = "the two runs have different checks"
 
 
 def with_same_checks(pair: Pair) -> Pair:
-    """Return a pair with the checks that baseline and candidate share, weighted as in the candidate.
+    """Return a pair with only the checks that are equal in baseline and candidate, weighted as in the candidate.
 
-    Further runs without these checks are dropped. Checks of an uncalibrated judge get no weight unless all are judged.
+    Further runs without these checks are dropped. The checks of an uncalibrated judge get no weight, unless all checks
+    are judged.
     """
     if pair.baseline is None:
         return pair
     before, after = ({case.case_id: case.checks for case in run.per_case} for run in (pair.baseline, pair.candidate))
     alike = {case_id: _alike(before.get(case_id, {}), checks) for case_id, checks in after.items()}
     if pair.unproved_judge and not all(check.judged for checks in alike.values() for check in checks.values()):
-        alike = {case_id: _without_judged_weight(checks) for case_id, checks in alike.items()}
+        for checks in alike.values():
+            checks |= {name: one.model_copy(update={"weight": 0.0}) for name, one in checks.items() if one.judged}
 
     def cut(runs: Sequence[Record]) -> tuple[Record, ...]:
-        return tuple(_cut(run, alike) for run in runs if _has_checks(run, alike))
+        checked = [[(case, alike.get(case.case_id, {})) for case in run.per_case] for run in runs]
+        return tuple(
+            run.model_copy(update={"per_case": [_cut_case(case, checks) for case, checks in cases]})
+            for run, cases in zip(runs, checked, strict=True)
+            if all(_alike(case.checks, checks) == checks for case, checks in cases)
+        )
 
     (baseline,), (candidate,) = cut((pair.baseline,)), cut((pair.candidate,))
     return replace(
@@ -473,28 +460,13 @@ def with_same_checks(pair: Pair) -> Pair:
     )
 
 
-def _without_judged_weight(checks: Mapping[str, CheckRecord]) -> dict[str, CheckRecord]:
-    return {name: one.model_copy(update={"weight": 0.0}) if one.judged else one for name, one in checks.items()}
-
-
 def _alike(before: Mapping[str, CheckRecord], after: Mapping[str, CheckRecord]) -> dict[str, CheckRecord]:
-    """Return the later checks that have the same digest as an earlier one."""
     digests = {check_id: check.digest for check_id, check in before.items()}
     return {check_id: check for check_id, check in after.items() if digests.get(check_id) == check.digest}
 
 
-def _has_checks(run: Record, wanted: Mapping[str, dict[str, CheckRecord]]) -> bool:
-    of_cases = ((case.checks, wanted.get(case.case_id, {})) for case in run.per_case)
-    return all(_alike(checks, of_case) == of_case for checks, of_case in of_cases)
-
-
-def _cut(run: Record, wanted: Mapping[str, dict[str, CheckRecord]]) -> Record:
-    """Restrict a run to these checks, and compute its metric `checks` from them."""
-    cases = [_cut_case(case, wanted.get(case.case_id, {})) for case in run.per_case]
-    return run if cases == run.per_case else run.model_copy(update={"per_case": cases})
-
-
 def _cut_case(case: CaseRecord, wanted: Mapping[str, CheckRecord]) -> CaseRecord:
+    """Return a copy of a case with only these checks, and its metric `checks` computed from them."""
     kept_checks = {
         check_id: case.checks[check_id].model_copy(update={"weight": check.weight, "tier": check.tier})
         for check_id, check in wanted.items()
@@ -516,7 +488,7 @@ def _cut_case(case: CaseRecord, wanted: Mapping[str, CheckRecord]) -> CaseRecord
 
 
 def check_changes(baseline: Record, candidate: Record) -> Iterator[str]:
-    """Describe the new, changed and deleted checks of the shared cases; yield nothing if there are none."""
+    """Yield a remark on the new, changed and deleted checks of the shared cases, or nothing if there are none."""
     before = {case.case_id: case for case in baseline.per_case}
     changes: dict[str, list[str]] = {}
     for case in candidate.per_case:

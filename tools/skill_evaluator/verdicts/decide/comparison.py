@@ -14,7 +14,6 @@ from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.stats import ALPHA, ROUNDING, benjamini_hochberg, by_key, rounded, t_cdf, t_quantile
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.amounts import amount_reasons, amount_results, with_amounts
 from skill_evaluator.verdicts.decide.comparability import (
     Pair,
     PairedScores,
@@ -51,6 +50,8 @@ from skill_evaluator.verdicts.decide.rules import (
     MOSTLY,
     Losses,
     VerdictRules,
+    amount_reasons,
+    amount_results,
     component_verdict,
     has_collapsed,
     is_harmed_everywhere,
@@ -59,8 +60,10 @@ from skill_evaluator.verdicts.decide.rules import (
     model_verdict,
     verdict_on,
     verdict_with_losses,
+    with_amounts,
 )
 
+Results = Sequence[MeasureResult]
 FALSE_NAMES = 0.1  # the share of named cases that may have moved by chance
 _HEAVY_TAILS = 5.0  # degrees of freedom of the distribution of case differences
 _KEPT_TO_VARIANCE = 2.71  # ratio of a normal variance to the mean square of its smallest three quarters
@@ -69,13 +72,10 @@ _MIN_FIELDS = 3
 
 
 def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: VerdictRules) -> Cases:
-    """Return the cases whose primary metric fell or rose significantly and beyond the tolerance.
-
-    The largest change comes first.
-    """
+    """Return the cases whose primary metric moved significantly and beyond the tolerance, the largest change first."""
     turned, unreliable = _turns(common, rules.primary_metric)
     if primary is None:
-        return Cases(broke=[], fixed=[], left_out=common.left_out, turned=turned, unreliable=unreliable)
+        return Cases(left_out=common.left_out, turned=turned, unreliable=unreliable)
     measure, tolerance = primary.measure, rules.tolerance(primary.measure)
     pairs = {before.case_id: (before, after) for before, after in common.cases}
     scores = (score for arm in (measure.before, measure.after) for case in arm for score in case)
@@ -105,9 +105,9 @@ def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: Verd
 
 
 def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], list[CaseTurn]]:
-    """Return the cases whose pass status changed, and those that were flaky before, the largest drop first.
+    """Return the cases whose pass status changed, the largest drop first, and the cases that were flaky before.
 
-    Return two empty lists if no case has a check.
+    Both lists are empty if no case has a check.
     """
     turns = []
     for before, after in common.cases if any(case.checks for _, case in common.cases) else ():
@@ -120,10 +120,10 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 
 
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
-    """Return whether nearly all of a case was right and hardly anything is, or the reverse.
+    """Return whether a case changed from nearly all right to nearly all wrong, or the reverse.
 
-    Several fields are counted together. A case with fewer fields is judged by its scores, but only if some are between
-    0 and 1, because a single right or wrong value turns by chance.
+    `means` are its scores before and after, which count only if it has few fields. A single value that is right or
+    wrong (not `is_graded`) may turn by chance.
     """
     if len(before.fields) >= _MIN_FIELDS:
         sides = [[score for path in before.fields for score in field_scores(case, path)] for case in (before, after)]
@@ -134,7 +134,7 @@ def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float]
 
 
 def changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
-    """Return `right/n → right/n` for each field whose share of right outputs changed, the largest change first."""
+    """Return the counts `right/n → right/n` by path of each field whose share changed, the largest change first."""
     changes = []
     for path in sorted(before.fields.keys() | after.fields.keys()):
         counts = (before.fields.get(path), after.fields.get(path))
@@ -147,16 +147,16 @@ def changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
 
 
 def profile_of(record: Record, path: str) -> dict[str, int]:
-    """Return the number of cases in which a field is stable-right, stable-wrong, flaky, …"""
-    standings = Counter(case.profile.get(path, "unscored") for case in record.per_case if path in case.fields)
-    return dict(sorted(standings.items()))
+    """Return the number of cases by the stability of a field: stable-right, stable-wrong, flaky or unscored."""
+    counts = Counter(case.profile.get(path, "unscored") for case in record.per_case if path in case.fields)
+    return dict(sorted(counts.items()))
 
 
 def p_values_of_cases(differences: Floats) -> list[float]:
-    """Return the two-sided p-value of each case's difference; the outputs of a case count as one draw.
+    """Return the two-sided p-value of each case's difference, with heavy tails.
 
-    The variance is estimated from the smaller three quarters of the non-zero differences, with heavy tails. Every p is
-    1 if fewer than three cases moved. Differences of equal size, as from right to wrong, are never significant.
+    The variance is estimated from the smaller three quarters of the non-zero differences. Every p is 1 if fewer than
+    three cases moved. Differences of equal size, as from right to wrong, are never significant.
     """
     sizes = np.sort(np.abs(differences[np.abs(differences) > ROUNDING]))
     if len(sizes) < _MIN_MOVED:
@@ -171,7 +171,10 @@ _MISSING = "the missing outputs would decide it"
 
 
 def open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return the reason why a measure is inconclusive, and its remedy. Return None if chance is not the cause."""
+    """Return the reason why a measure is inconclusive, and what would decide it.
+
+    Return None if the measure is not inconclusive, or if only a calibrated judge would decide it.
+    """
     effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
     if effect is None or measured.q is None:
         return None
@@ -191,7 +194,7 @@ def open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> t
 
 
 def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: VerdictRules) -> str:
-    """Return the remedies for an inconclusive measure, if the difference D persists.
+    """Return the remedies for an inconclusive measure (such as more cases), if its difference D persists.
 
     With the t quantile t, a drop is excluded if the standard error is at most (D + tolerance) ÷ t, and significant if
     it is at most −D ÷ t. The part of the error between cases falls with the square root of their number; the variance
@@ -219,18 +222,17 @@ def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: Verdict
     if sampled is not None and differ and candidate.settings is not None and is_called:
         q = min(1.0, sampled.p * family)
         if measure_verdict(sampled, q, tolerance, levels) != "inconclusive":
-            ways.append(
-                f"`profile: sampled` of {candidate.model_id} in models.yaml, if each output is an independent sample,"
-            )
+            profile = f"`profile: sampled` of {candidate.model_id} in models.yaml"
+            ways.append(f"{profile}, if each output is an independent sample,")
     if not ways:
         return f"more than {_MAX_TIMES} times the cases would be needed, if the difference stays"
     return f"{', or '.join(ways)} would decide it, if the difference stays"
 
 
 def reasons_of(
-    compared: Compared, results: Sequence[MeasureResult], losses: Losses, coverage: float, rules: VerdictRules
+    compared: Compared, results: Results, losses: Losses, coverage: float, rules: VerdictRules
 ) -> Iterator[str]:
-    """Yield the reasons for the verdict on a model, the most important first. Advisory fields give none."""
+    """Yield the reasons for the verdict on a model, the most important first, without those of advisory fields."""
     common = compared.common
     if common is None:
         yield compared.pair.absent
@@ -266,8 +268,8 @@ def reasons_of(
         yield f"{counted(len(left_out), 'case')} left out: {listed(left_out)}"
 
 
-def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: float, rules: VerdictRules) -> str | None:
-    """Return the remedy for an inconclusive verdict. Return None if only inspecting the cases would decide it."""
+def remedy_of(compared: Compared, results: Results, coverage: float, rules: VerdictRules) -> str | None:
+    """Return the remedy for an inconclusive verdict, such as more cases. Return None if only people can decide it."""
     if coverage < rules.required_coverage:
         return _MISSING
     if _is_of_one_case(results):
@@ -280,10 +282,8 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
     return None if compared.judge is None else calibration_words(compared.judge)
 
 
-def _unsupported(
-    common: SharedCases, results: Sequence[MeasureResult], rules: VerdictRules
-) -> Iterator[tuple[str, str]]:
-    """Yield the reasons why the outputs support no verdict, with remedies: unreadable outputs, or no room to fall."""
+def _unsupported(common: SharedCases, results: Results, rules: VerdictRules) -> Iterator[tuple[str, str]]:
+    """Yield the reason and the remedy if too many outputs are unreadable, and of each score that is too low to fall."""
     for side, outputs in zip(("baseline", "candidate"), common.read, strict=True):
         if not outputs.suffices:
             reason = f"{outputs.read} of {outputs.planned} outputs of the {side} could be read, fewer than half"
@@ -297,17 +297,14 @@ def _unsupported(
             yield reason, f"{more_room}, would decide it"
 
 
-def _open_measures(
-    compared: Compared, results: Sequence[MeasureResult], rules: VerdictRules
-) -> Iterator[tuple[str, str]]:
+def _open_measures(compared: Compared, results: Results, rules: VerdictRules) -> Iterator[tuple[str, str]]:
     """Yield the reason and the remedy of each inconclusive critical measure."""
     for measured, result in zip(compared.measured, results, strict=True):
         if result.tier == "critical" and result.verdict == "inconclusive":
             yield from filter(None, [open_measure(measured, compared.pair, rules)])
 
 
-def _lift(pair: Pair, results: Sequence[MeasureResult]) -> Iterator[str]:
-    """Yield the critical scores with and without the prompt, if the baseline was run with the schema alone."""
+def _lift(pair: Pair, results: Results) -> Iterator[str]:
     if pair.baseline is not None and pair.baseline.scenario == SCHEMA_ALONE:
         for result in results:
             if result.tier == "critical":
@@ -315,15 +312,14 @@ def _lift(pair: Pair, results: Sequence[MeasureResult]) -> Iterator[str]:
                 yield f"{result.metric}: {with_prompt}, without {result.baseline:.3f}"
 
 
-def falls_of(losses: Losses, results: Sequence[MeasureResult]) -> list[Fall]:
-    """Return each lost field with its means before and after, the largest drop first."""
+def falls_of(losses: Losses, results: Results) -> list[Fall]:
+    """Return the path of each lost field and its means before and after as text, the largest drop first."""
     lost = [result for result in results if result.kind == "field" and result.metric in losses.fields]
     lost.sort(key=lambda result: result.difference or 0.0)
     return [(one.metric, f"{one.baseline:.3f} → {one.candidate:.3f}") for one in lost]
 
 
-def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[str]:
-    """Yield the losses that the means may hide: of fields, of cases, and since the accepted version."""
+def _reasons_of_losses(losses: Losses, results: Results, rules: VerdictRules) -> Iterator[str]:
     if falls := falls_of(losses, results):
         fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
         yield f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}"
@@ -341,7 +337,7 @@ def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: 
         yield f"run {losses.earlier_run} of this version regressed, and the runs since do not exclude that drop"
 
 
-def _reasons_of_measures(results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[str]:
+def _reasons_of_measures(results: Results, rules: VerdictRules) -> Iterator[str]:
     for result in results:
         if result.verdict == "regressed":
             yield _moved(result, "fell")
@@ -354,15 +350,16 @@ def _reasons_of_measures(results: Sequence[MeasureResult], rules: VerdictRules) 
         yield f"{listed(names)} fell, but not significantly among all measures"
     critical = [result for result in results if result.tier == "critical"]
     yield from (_moved(result, "rose") for result in critical if result.verdict == "improved")
+    rose = [one for one in critical if one.verdict == "unchanged" and (one.difference or 0.0) > one.tolerance]
+    yield from (f"{_moved(result, 'rose')}, but not significantly" for result in rose)
 
 
-def _is_of_one_case(results: Sequence[MeasureResult]) -> bool:
+def _is_of_one_case(results: Results) -> bool:
     accuracy = [result for result in results if result.kind == "accuracy"]
     return bool(accuracy) and all(result.p is None for result in accuracy)
 
 
 def _more_than_one_case(pair: Pair) -> str:
-    """Return the remedy for a verdict on a single case."""
     more, candidate = "more cases would decide it", pair.candidate
     if candidate.settings is None or candidate.provider == "replay" or samples(candidate):
         return more
@@ -371,7 +368,7 @@ def _more_than_one_case(pair: Pair) -> str:
 
 
 def _premise(pair: Pair) -> Iterator[str]:
-    """Yield the assumption behind a verdict on recorded runs, and the command that removes it."""
+    """Yield the assumption behind a verdict on runs that are not interleaved, and the command that removes it."""
     before, after = pair.baseline, pair.candidate
     if before is None or pair.is_beside or before.model_id != after.model_id or after.provider == "replay":
         return
@@ -405,24 +402,20 @@ def compare_records(
     wanted: Callable[[PairedScores], bool] = lambda measure: True,
     rest: Sequence[Pair] = (),
 ) -> ComparisonResult:
-    """Return the verdict on a component from the records of its models, by the measures that `wanted` selects.
+    """Return the verdict on a component from one pair of records per model, by the measures that `wanted` selects.
 
-    `left_out` holds the models that have no records, with the reason; they are only shown. `rest` holds pairs of
-    further models, which count in the families of tests and get no verdict.
+    `left_out` has the reason of each model without records by model id, for reports. `rest` has pairs of further
+    models, which count in the families of tests and get no verdict.
     """
-    any_served, judge = rules.policy.served == "any", rules.uncalibrated_judge
-    decisive = [without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in (*pairs, *rest)]
-    family = [
-        replace(pair, any_served=pair.any_served or any_served, unproved_judge=judge(pair.candidate))
-        for pair in decisive
-    ]
+    family = []
+    for pair in (*pairs, *rest):
+        pair = without_unstable(pair, rules.unstable_cases, rules.primary_metric)
+        any_served = pair.any_served or rules.policy.served == "any"
+        family.append(replace(pair, any_served=any_served, unproved_judge=rules.uncalibrated_judge(pair.candidate)))
     comparable = sum(pair.baseline is not None for pair in family)
-    compared = _with_q(list(map(with_amounts, measure_all(family, wanted))), rules)
-    since_accepted = changes_since_accepted(family, rules)
-    models = [
-        _model(model, change, rules, comparable)
-        for model, change, _ in zip(compared, since_accepted, pairs, strict=False)
-    ]
+    compared = _with_q(list(map(with_amounts, measure_all(family, wanted))), rules)[: len(pairs)]
+    changes = changes_since_accepted(family, rules)[: len(pairs)]
+    models = [_model(*changed, rules, comparable) for changed in zip(compared, changes, strict=True)]
     return ComparisonResult(
         skill=skill,
         verdict=component_verdict(model.verdict for model in models),
@@ -434,61 +427,55 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Adjust p over the measures of equal tier of all models. The agreement of replicates is not tested.
+    """Adjust p over the measures of each family, which has the measures of one tier of all models.
 
-    Amounts without a policy are a family of their own, so they do not weaken the tests of other measures.
+    Amounts without a policy are a family of their own, so that they do not weaken the tests of other measures. The
+    agreement of replicates is not tested.
     """
     tested = [
-        (own.measure, own.effect.p)
+        own
         for model in compared
         for own in (*model.measured, *model.amounts.values())
         if isinstance(own, MeasureEffects) and own.effect is not None and own.measure.kind != "reproducibility"
     ]
-
-    def family_of(measure: PairedScores) -> tuple[str, bool]:
-        tier = rules.tier(measure)
-        return tier, tier == "advisory" and measure.kind == "amount"
-
     q_of: dict[int, tuple[float, int]] = {}
-    for family in by_key((family_of(measure), (measure, p)) for measure, p in tested).values():
-        for (measure, _), q in zip(family, benjamini_hochberg([p for _, p in family]), strict=True):
-            q_of[id(measure)] = q, len(family)
+    for family in by_key((_family_of(own.measure, rules), own) for own in tested).values():
+        q_values = benjamini_hochberg([own.effect.p for own in family if own.effect])
+        q_of |= {id(own): (q, len(family)) for own, q in zip(family, q_values, strict=True)}
 
-    def adjust(measured: MeasureEffects) -> MeasureEffects:
-        q, family = q_of.get(id(measured.measure), (None, 1))
-        return replace(measured, q=q, family=family)
-
-    def adjust_amounts(amounts: Mapping[str, MeasureEffects | str]) -> dict[str, MeasureEffects | str]:
-        return {name: one if isinstance(one, str) else adjust(one) for name, one in amounts.items()}
+    def adjust(own: MeasureEffects) -> MeasureEffects:
+        q, family = q_of.get(id(own), (None, 1))
+        return replace(own, q=q, family=family)
 
     return [
-        replace(model, measured=tuple(map(adjust, model.measured)), amounts=adjust_amounts(model.amounts))
+        replace(
+            model,
+            measured=tuple(map(adjust, model.measured)),
+            amounts={name: own if isinstance(own, str) else adjust(own) for name, own in model.amounts.items()},
+        )
         for model in compared
     ]
+
+
+def _family_of(measure: PairedScores, rules: VerdictRules) -> tuple[str, bool]:
+    tier = rules.tier(measure)
+    return tier, tier == "advisory" and measure.kind == "amount"
 
 
 def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
     """Return the largest drop of a critical measure since the accepted version, for each pair.
 
-    The change is None if there is no accepted version, if it is the baseline itself, or if the two are not comparable.
+    It is None if there is no accepted version, if it is the baseline, or if the two versions are not comparable.
     """
-    since = {
-        index: replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again)
-        for index, pair in enumerate(pairs)
-        if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id)
-    }
-    tested = [
-        (index, compared, measured, measured.effect)
-        for index, compared in zip(since, measure_all(list(since.values()), rules.is_critical), strict=True)
-        for measured in compared.measured
-        if measured.effect is not None
-    ]
+    tested = []
+    for index, pair in enumerate(pairs):
+        if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id):
+            since = replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again)
+            (compared,) = measure_all([since], rules.is_critical)
+            tested += [(index, pair.anchor, compared, one, one.effect) for one in compared.measured if one.effect]
     changes = dict[int, SinceAccepted]()
-    for (index, compared, measured, effect), q in zip(
-        tested, benjamini_hochberg([effect.p for *_, effect in tested]), strict=True
-    ):
-        accepted = pairs[index].anchor
-        assert accepted is not None  # noqa: S101  (only pairs with an accepted version are tested)
+    q_values = benjamini_hochberg([effect.p for *_, effect in tested])
+    for (index, accepted, compared, measured, effect), q in zip(tested, q_values, strict=True):
         levels = rules.levels(measured.measure, is_accepted=True)
         change = SinceAccepted(
             version=accepted.skill_version,
@@ -505,10 +492,9 @@ def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[S
 
 
 def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
-    """Return the id of an earlier run of the candidate's version that was a regression, pooled with the runs before.
+    """Return the id of the first earlier run of the candidate's version that regressed. Return None if none did.
 
-    Return None if there is none. A version that fell significantly once needs runs that exclude the drop, a new
-    version, or an acceptance. Only critical measures count, at a level shared by all `models`.
+    Each run is pooled with the runs before it. Only critical measures count, with p multiplied by the number of models.
     """
     runs = (*pair.candidate_again, pair.candidate)
     for count, run in enumerate(runs[:-1]):
@@ -527,7 +513,7 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
     results = [_result(measured, compared, rules, models if covered else None) for measured in compared.measured]
     amounts = amount_results(compared, rules, covered=covered)
     verdict: VerdictName = "incomparable"
-    cases = Cases(broke=[], fixed=[], left_out={})
+    cases = Cases()
     losses = Losses(since_accepted=since_accepted)
     if common is not None and not common.barriers:
         cases = named_cases(common, compared.primary(rules.primary_metric), rules)
@@ -571,8 +557,8 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
     )
 
 
-def _deciding_judge(compared: Compared, results: Sequence[MeasureResult], verdict: VerdictName) -> str | None:
-    """Return the uncalibrated judge that the verdict depends on. Return None if other drops decide."""
+def _deciding_judge(compared: Compared, results: Results, verdict: VerdictName) -> str | None:
+    """Return the uncalibrated judge that the verdict depends on. Return None if it depends on none."""
     judged = {(own.measure.name, own.measure.kind) for own in compared.measured if own.measure.judged}
     others = (one for one in results if (one.metric, one.kind) not in judged)
     suffices = any(one.harmed or (one.tier != "advisory" and one.verdict == "regressed") for one in others)
@@ -580,10 +566,7 @@ def _deciding_judge(compared: Compared, results: Sequence[MeasureResult], verdic
 
 
 def _coverage(compared: Compared) -> float:
-    """Return the lowest of both runs' completion and the share of the baseline's cases that the candidate has.
-
-    A case that is not applicable to the candidate's model is not missing.
-    """
+    """Return the lowest of both completions and the share of the baseline's applicable cases that are comparable."""
     pair, common = compared.pair, compared.common
     if pair.baseline is None or common is None:
         return pair.candidate.coverage
@@ -593,7 +576,7 @@ def _coverage(compared: Compared) -> float:
 
 
 def _result(measured: MeasureEffects, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
-    """Build the result of a measure; `models` is the number of models, or None if too few outputs were scored."""
+    """Build the result of a measure. `models` is the number of models, or None if too few outputs were scored."""
     measure, effect, pair, q = measured.measure, measured.effect, compared.pair, measured.q
     levels, tolerance, harm = rules.levels(measure), rules.tolerance(measure), rules.policy.harm
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"

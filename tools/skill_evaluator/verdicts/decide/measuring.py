@@ -34,7 +34,7 @@ Interval = tuple[float, float]
 
 MAX_MISSED = 0.03  # accepted share of drops of the tolerated size that are called excluded
 _SLACK = 1e-9  # a smaller spread is rounding
-_MIN_EQUAL = 3  # with this many equal outputs of both versions, a model counts as deterministic
+_MIN_EQUAL = 3  # this many equal outputs of both versions: the model counts as deterministic
 _MAX_LIMITS = 16  # number of clipping limits
 _FEW = 5  # up to this number of differences, the test of a rise clips few
 _SPARING = 0.25  # share of the differences that may be clipped if false alarms must be rare
@@ -43,7 +43,7 @@ _STRICT = 0.01  # p below this requires that few differences are clipped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """The difference candidate minus baseline, from a sample of `n` cases or outputs.
+    """The difference candidate minus baseline, from `n` cases or outputs, with standard error and degrees of freedom.
 
     `p` is one-sided, in the direction of the difference. The difference is above `lowest` with 97 % confidence.
     `unseen` bounds the share of cases that may fail although none did; it is 0 if scores varied or had replicates.
@@ -69,10 +69,7 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArmStatistics:
-    """The scores of one version by case: number (`counts`), mean, and the variance of a single score.
-
-    A case with one score takes the mean variance of the others.
-    """
+    """The scores of one version by case: number, mean and variance. A single score has the others' mean variance."""
 
     counts: Floats
     means: Floats
@@ -80,7 +77,7 @@ class ArmStatistics:
 
     @classmethod
     def of(cls, arm: Arm) -> "ArmStatistics":
-        """Summarise the scores of a version."""
+        """Summarise the scores of a version; `arm` has the scores of each case."""
         sizes = np.fromiter(map(len, arm), int, len(arm))
         scores = np.fromiter(chain.from_iterable(arm), float, int(sizes.sum()))
         starts = np.cumsum(sizes) - sizes
@@ -100,10 +97,10 @@ class ArmStatistics:
 
     @cached_property
     def slope(self) -> float:
-        """The change of the mean per unit of log-odds that all outputs shift: the mean of s(1 − s) over the cases.
+        """The change of the mean if the log-odds of all outputs shift by 1: the mean of s(1 − s) over the cases.
 
-        Each score s is shrunk towards the mean of all by the weight of one output. Scores with little variation move no
-        more than they vary.
+        Each score s is shrunk towards the mean of all scores, with the weight of one output. With replicates, the
+        result is at most the mean standard deviation of a case.
         """
         scores = (self.counts * self.means + self.mean) / (self.counts + 1)
         moved = float((scores * (1 - scores)).mean())
@@ -177,7 +174,7 @@ class _ClippedTests:
 
     @property
     def p(self) -> float:
-        """The smallest p. Below 1 % few differences may be clipped, since a few small drops look alike."""
+        """The smallest p of all rows. A p below 1 % requires that few differences are clipped."""
         with np.errstate(divide="ignore", invalid="ignore"):
             p_values = np.where(self.errors > 0.0, t_cdf(self.degrees, self.means / self.errors), 0.5)
         return max(float(p_values.min()), min(_STRICT, float(p_values[self.is_sparing].min())))
@@ -259,7 +256,7 @@ def samples(record: Record) -> bool:
 
 
 def run_variance(pair: Pair, before: ArmStatistics) -> float:
-    """Return the variance that two different days add to the difference."""
+    """Return the variance that two different days add to the difference; 0 if the runs are interleaved."""
     if pair.is_beside:
         return 0.0
     runs = 1 / (1 + len(pair.baseline_again)) + 1 / (1 + len(pair.candidate_again))
@@ -268,10 +265,10 @@ def run_variance(pair: Pair, before: ArmStatistics) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureEffects:
-    """A measure with its effect. The effect is None for a single case without independent replicates.
+    """A measure with its effect, which is None for a single case without independent replicates.
 
-    `of_runs` is the variance that two runs on different days add. `is_sampled`: the replicates are independent draws.
-    `q` is p adjusted over a `family` of this many measures, or None if the measure is not tested.
+    `of_runs` is the variance that two different days add. `is_sampled`: the replicates are independent draws. `q` is p
+    adjusted over `family` measures; it is None if the measure is not tested.
     """
 
     measure: PairedScores
@@ -286,7 +283,7 @@ class MeasureEffects:
 
     @classmethod
     def of(cls, measure: PairedScores, pair: Pair, common: SharedCases) -> "MeasureEffects":
-        """Measure the difference between two versions."""
+        """Measure the difference between the versions of a pair; `common` has their shared cases."""
         before, after = ArmStatistics.of(measure.before), ArmStatistics.of(measure.after)
         has_replicates = measure.kind != "reproducibility"  # agreement is one value per case
         arrays = cls(
@@ -300,7 +297,7 @@ class MeasureEffects:
         return replace(arrays, effect=arrays.effect_if(is_sampled=arrays.is_sampled))
 
     def effect_if(self, *, is_sampled: bool) -> Effect | None:
-        """Return the effect if replicates are independent draws (`is_sampled`), or if only cases are."""
+        """Return the effect with the replicates (`is_sampled`) or with only the cases as independent draws."""
         sampled = replicate_effect(self.before, self.after, self.of_runs) if is_sampled else None
         return sampled or paired_effect(self.before, self.after, self.of_runs)
 
@@ -309,7 +306,7 @@ class MeasureEffects:
 class Compared:
     """A pair with its comparable part and its measures. `common` is None if there is no baseline.
 
-    `amounts` has output tokens, cost and latency by name, each measured or the reason why it is not.
+    `amounts` has output tokens, cost and latency by name; a text is the reason why an amount is not measured.
     """
 
     pair: Pair
@@ -319,16 +316,16 @@ class Compared:
 
     @property
     def judge(self) -> str | None:
-        """The uncalibrated judge that decided any of the measures, or None."""
+        """The uncalibrated judge that decided some of the measures. None if no such judge did."""
         return self.pair.unproved_judge if any(own.measure.judged for own in self.measured) else None
 
     def primary(self, metric: str) -> MeasureEffects | None:
-        """Return the measured primary metric of the component, if both records have it."""
+        """Return the measure named `metric`. Return None if one of the records does not have it."""
         return next((measured for measured in self.measured if measured.measure.name == metric), None)
 
 
 def measure_all(pairs: Sequence[Pair], wanted: Callable[[PairedScores], bool] = lambda measure: True) -> list[Compared]:
-    """Measure the comparable part of each pair, in the measures that `wanted` selects."""
+    """Measure each pair by the measures that `wanted` selects, in its comparable part."""
     return [Compared(pair=pair) if pair.baseline is None else _measure(pair, pair.baseline, wanted) for pair in pairs]
 
 
@@ -347,13 +344,12 @@ def _measure(pair: Pair, baseline: Record, wanted: Callable[[PairedScores], bool
         return Compared(pair=pair, common=common)
     shared = [name for name in pair.candidate.accuracy if name in baseline.accuracy]
     figures = filter(wanted, measures(common.cases, shared))
-    return Compared(
-        pair=pair, common=common, measured=tuple(MeasureEffects.of(figure, like, common) for figure in figures)
-    )
+    measured = tuple(MeasureEffects.of(figure, like, common) for figure in figures)
+    return Compared(pair=pair, common=common, measured=measured)
 
 
 def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:
-    """Yield the drift of the model after the baseline's run, which would be mistaken for an effect of the prompt."""
+    """Yield a reason if the model drifted after the baseline's run: it would look like an effect of the prompt."""
     version = baseline.skill_version
     if pair.any_served or pair.is_beside or version == pair.candidate.skill_version:
         return

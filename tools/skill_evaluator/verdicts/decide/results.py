@@ -1,14 +1,9 @@
-"""The result of a comparison, for reports and other programs; its JSON Schema is generated.
-
-The bounds assume nothing about missing outputs. In the worst case those of the candidate score 0 and those of the
-baseline 1; in the best case the reverse (Horowitz and Manski 2000, J. Am. Stat. Assoc. 95:77).
-"""
+"""The result of a comparison, for reports and other programs; its JSON Schema is generated."""
 
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 
 from pydantic import Field
@@ -40,11 +35,11 @@ _NO_TRUTH = "no ground truth"
 
 
 class Missing(FrozenModel):
-    """The missing values of a measure, and the bounds of the difference: all worst and all best for the candidate.
+    """The missing values of a measure, and the bounds of its difference: the worst and the best for the candidate.
 
-    `lost` names the missing outputs of each version by case, the widest bound first; `baseline_lost` and
-    `candidate_lost` are the totals. `undefined` has the reasons why the metric has no value, by case. `rests_on` is the
-    share of cases with a ground truth in which the metric has a value.
+    `lost` describes the missing outputs by case id, the widest bound first; `baseline_lost` and `candidate_lost` count
+    them. `undefined` has the reason why the metric has no value, by case id. `rests_on` is the share of cases with a
+    ground truth in which the metric has a value.
     """
 
     worst: float
@@ -57,60 +52,39 @@ class Missing(FrozenModel):
     rests_on: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Range:
-    """One version's outputs of a case: the sum of their scores, their number, and the missing outputs by kind."""
-
-    total: float
-    count: int
-    planned: int
-    lost: Counter[str]
-
-    @property
-    def low(self) -> float:
-        return self.total / self.count
-
-    @property
-    def high(self) -> float:
-        return (self.total + self.lost.total()) / self.count
-
-    def words(self, name: str) -> str:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.lost.items()))
-        return f"{name} {self.lost.total()} of {self.planned} ({kinds})"
-
-
 def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing | None:
-    """Return the bounds of a measure over all cases that two records share. Return None if nothing is missing.
+    """Return the bounds of a measure's difference over all shared cases. Return None if nothing is missing.
 
-    A metric is undefined in a case if neither an output nor the ground truth has a value, and the bounds exclude the
-    case. If the ground truth has a value, or the record does not say, the values are lost.
+    In the worst case the missing outputs of the candidate score 0 and those of the baseline 1; in the best case the
+    reverse (Horowitz and Manski 2000, J. Am. Stat. Assoc. 95:77). A case is excluded if neither its outputs nor its
+    ground truth have a value of the metric.
     """
     if kind == "reproducibility" or all(_is_complete(case, name, kind) for case in chain.from_iterable(cases)):
         return None
     undefined = _undefined_cases(cases, name) if kind == "accuracy" else {}
-    read = ((old.case_id, _range_of(old, name, kind), _range_of(new, name, kind)) for old, new in cases)
-    sides = {case_id: (old, new) for case_id, old, new in read if case_id not in undefined and old and new}
-    lost = {case_id: old.high - old.low + new.high - new.low for case_id, (old, new) in sides.items()}
+    outputs = {old.case_id: (_outputs_of(old, name, kind), _outputs_of(new, name, kind)) for old, new in cases}
+    outputs = {case_id: both for case_id, both in outputs.items() if case_id not in undefined and all(both)}
+    lost = {case_id: sum(len(_reasons(one)) / len(one) for one in both) for case_id, both in outputs.items()}
     lossy = sorted((case_id for case_id in lost if lost[case_id] > 0.0), key=lambda case_id: (-lost[case_id], case_id))
-    if not sides or not (lossy or undefined):
+    if not outputs or not (lossy or undefined):
         return None
-    worst = sum(new.low - old.high for old, new in sides.values()) / len(sides)
-    best = sum(new.high - old.low for old, new in sides.values()) / len(sides)
+    worst = sum(_mean(new, 0.0) - _mean(old, 1.0) for old, new in outputs.values()) / len(outputs)
+    best = sum(_mean(new, 1.0) - _mean(old, 0.0) for old, new in outputs.values()) / len(outputs)
     labelled = sum(reason != _NO_TRUTH for reason in undefined.values())
+    planned = {old.case_id: (len(old.outcomes), len(new.outcomes)) for old, new in cases}
     return Missing(  # bounds are rounded outward, so a mean summed in any order lies within them
         worst=max(-1.0, round(math.floor((worst - _SLACK) / _DIGIT) * _DIGIT, 6)),
         best=min(1.0, round(math.ceil((best + _SLACK) / _DIGIT) * _DIGIT, 6)),
-        n_cases=len(sides),
-        lost={case_id: _lost_words(*sides[case_id]) for case_id in lossy},
-        baseline_lost=sum(old.lost.total() for old, _ in sides.values()),
-        candidate_lost=sum(new.lost.total() for _, new in sides.values()),
+        n_cases=len(outputs),
+        lost={case_id: _lost_words(outputs[case_id], planned[case_id]) for case_id in lossy},
+        baseline_lost=sum(len(_reasons(old)) for old, _ in outputs.values()),
+        candidate_lost=sum(len(_reasons(new)) for _, new in outputs.values()),
         undefined=undefined,
-        rests_on=round(len(sides) / (len(sides) + labelled), 6),
+        rests_on=round(len(outputs) / (len(outputs) + labelled), 6),
     )
 
 
 def _is_complete(case: CaseRecord, name: str, kind: Kind) -> bool:
-    """Return whether every planned output of a case has a value."""
     if kind == "field":
         return all(outcome in ANSWERED for outcome in case.outcomes)
     values = case.replicates.get(name, ())
@@ -118,10 +92,7 @@ def _is_complete(case: CaseRecord, name: str, kind: Kind) -> bool:
 
 
 def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:
-    """Return the reasons why a metric cannot have a value in some cases, by case id.
-
-    A record lists the metrics with a value in the ground truth for each case. Return {} if no list has the metric.
-    """
+    # a record lists, for each case, the metrics that have a value for its ground truth
     if not any(metric in case.accuracy for pair in cases for case in pair):
         return {}
     return {
@@ -131,28 +102,36 @@ def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:
     }
 
 
-def _range_of(case: CaseRecord, name: str, kind: Kind) -> _Range | None:
-    """Return the range of one version in a case. Return None for a field without outputs and ground truth."""
+def _outputs_of(case: CaseRecord, name: str, kind: Kind) -> list[float | str]:
+    """Return the score of each output of a case, or the reason why it is missing. Return [] if a field has none."""
     if kind == "field":
         scores = field_scores(case, name)
-        lost = Counter(outcome for outcome in case.outcomes if outcome not in ANSWERED)
-        if not scores and SCORED in case.outcomes:
-            return None
-        total, count = sum(scores), len(scores) + lost.total()
-    else:
-        planned = list(zip_longest(case.outcomes, case.replicates.get(name, [])[: len(case.outcomes)]))
-        strict = [(outcome, strict_score(outcome, value)) for outcome, value in planned]
-        lost = Counter("undefined" if outcome == SCORED else outcome for outcome, score in strict if score is None)
-        total, count = sum(score for _, score in strict if score is not None), len(strict)
-    return _Range(total=total, count=count, planned=len(case.outcomes), lost=lost) if count else None
+        lost = [outcome for outcome in case.outcomes if outcome not in ANSWERED]
+        return [] if not scores and SCORED in case.outcomes else [*scores, *lost]
+    planned = zip_longest(case.outcomes, case.replicates.get(name, [])[: len(case.outcomes)])
+    strict = [(outcome, strict_score(outcome, value)) for outcome, value in planned]
+    return [("undefined" if outcome == SCORED else outcome) if score is None else score for outcome, score in strict]
 
 
-def _lost_words(before: _Range, after: _Range) -> str:
-    return "; ".join(side.words(name) for name, side in (("baseline", before), ("candidate", after)) if side.lost)
+def _reasons(outputs: Sequence[float | str]) -> list[str]:
+    return [output for output in outputs if isinstance(output, str)]
+
+
+def _mean(outputs: Sequence[float | str], missing: float) -> float:
+    return sum(missing if isinstance(output, str) else output for output in outputs) / len(outputs)
+
+
+def _lost_words(outputs: Sequence[Sequence[float | str]], planned: Sequence[int]) -> str:
+    """Format the missing outputs of a case, by version and reason."""
+    words = []
+    for version, reasons, total in zip(("baseline", "candidate"), map(_reasons, outputs), planned, strict=True):
+        kinds = ", ".join(f"{number} {reason}" for reason, number in sorted(Counter(reasons).items()))
+        words += [f"{version} {len(reasons)} of {total} ({kinds})"] if reasons else []
+    return "; ".join(words)
 
 
 def missing_reasons(metric: str, missing: Missing, tolerance: float, required_coverage: float) -> Iterator[str]:
-    """Yield the number and cases of a measure's missing values, and the bounds of the difference."""
+    """Yield the reasons that missing outputs and undefined cases of a measure give, with the difference's bounds."""
     if missing.lost:
         crossing = f": a drop beyond {tolerance:g} is not ruled out" if crosses(missing, tolerance) else ""
         yield (
@@ -180,17 +159,16 @@ def _named(cases: Mapping[str, str]) -> str:
     return " · ".join(named) + (f" · and {more} more" if more > 0 else "")
 
 
-Fall = tuple[str, str]
-"""A lost field, whose path may contain text of an output, and its drop as text."""
+Fall = tuple[str, str]  # the path of a lost field, which may contain text of an output, and its drop as text
 
 
 class MeasureResult(FrozenModel):
     """One metric or field, candidate minus baseline.
 
     `p` is one-sided, in the direction of the difference, and `q` is adjusted over the family. `ci95` excludes 0 if p ≤
-    0.025. `n` counts cases, or outputs if each is an independent draw. A drop of `detectable_drop` in this measure
-    alone would have been significant with 80 % power; None if no drop would. `harmed`: the field lost more than
-    `policy.harm`, significantly. The agreement of replicates is not tested: it has no q, and its verdict is None.
+    0.025. `n` counts cases, or outputs if each is an independent draw. A drop of `detectable_drop` would have been
+    significant with 80 % power; it is None if no drop would. `harmed`: the field lost significantly more than
+    `policy.harm`. The agreement of replicates is not tested: its q and its verdict are None.
     """
 
     metric: str
@@ -219,9 +197,9 @@ AMOUNT_NAMES = {"output_tokens": "output tokens", "cost_usd": "cost", "latency_s
 class AmountResult(FrozenModel):
     """Output tokens, USD or seconds per output: the means over the cases of baseline and candidate.
 
-    `change` is the relative increase by the geometric mean over cases, with its `ci95`: 1.5 is 2.5 times as much. It
-    `moved` if it changed significantly and by more than the tolerance. `rose_most` is the case with the largest
-    increase. The verdict is None without a policy for it. `unmeasured` is the reason why there are no figures.
+    `change` is the relative increase by the geometric mean over cases: 1.5 is 2.5 times as much. `moved`: the change is
+    significant and larger than the tolerance. `rose_most` is the case with the largest increase. The verdict is None if
+    no policy names the amount. `unmeasured` is the reason why there are no figures.
     """
 
     amount: str
@@ -239,7 +217,7 @@ class AmountResult(FrozenModel):
     unmeasured: str = ""
 
     def words(self, calls: int = 1) -> str:
-        """Format the amounts before and after and their ratio; the cost is that of a run of `calls` calls."""
+        """Format both means and their ratio, per call; a cost is formatted per run of `calls` calls."""
         before, after = self.baseline or 0.0, self.candidate or 0.0
         ratio = times(after / before) if before else "–"
         if self.amount == "output_tokens":
@@ -267,16 +245,17 @@ class CaseTurn(FrozenModel):
 
 
 class Cases(FrozenModel):
-    """The cases that broke or were fixed significantly, the largest change first, and the skipped cases with reasons.
+    """The cases that fell (`broke`) or rose (`fixed`) significantly, the largest change first, and skipped cases.
 
-    `within_noise` counts the other cases that moved beyond the tolerance. `every_answer_worse` names the cases among
-    them in which every output scored less than any before. If there are checks, `turned` has the cases with a changed
-    pass status, the largest drop first, and `unreliable` the cases that were flaky.
+    `left_out` has the reason of each skipped case by id. `within_noise` counts the other cases that moved beyond the
+    tolerance. `every_answer_worse` names the cases among them in which every output scored less than any before. If
+    there are checks, `turned` has the cases with a changed pass status, the largest drop first, and `unreliable` the
+    cases that were flaky before.
     """
 
-    broke: list[CaseChange]
-    fixed: list[CaseChange]
-    left_out: dict[str, str]
+    broke: list[CaseChange] = []
+    fixed: list[CaseChange] = []
+    left_out: dict[str, str] = {}
     within_noise: int = 0
     every_answer_worse: list[str] = []
     turned: list[CaseTurn] = Field(default=[], exclude_if=lambda turned: not turned)
@@ -284,12 +263,12 @@ class Cases(FrozenModel):
 
     @property
     def worse(self) -> list[str]:
-        """The cases that broke; if none did, those in which every output is worse than any output of the baseline."""
+        """The ids of the cases that broke; if none did, of those in which every output is worse than any before."""
         return [case.case_id for case in self.broke] or self.every_answer_worse
 
 
 class SinceAccepted(FrozenModel):
-    """The change since the accepted version of the critical measure that fell most (`metric`)."""
+    """The change of the critical measure that fell most since the accepted version; `run_id` is that version's run."""
 
     version: str
     run_id: str
@@ -301,7 +280,7 @@ class SinceAccepted(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """The outputs, failures, tokens, cost and latency of a run. `model_id` is set for two different models."""
+    """The outputs, failures, tokens, cost and latency of a run. `model_id` is None unless two models are compared."""
 
     run_id: str
     skill_version: str
@@ -324,7 +303,7 @@ class RunSummary(FrozenModel):
 
     @classmethod
     def of(cls, record: Record, beside: Record | None = None) -> "RunSummary":
-        """Return the summary of a recorded run."""
+        """Summarise a recorded run; `beside` is the run that it is compared with."""
         return cls.view(
             record,
             input_tokens=record.tokens.input,
@@ -338,7 +317,7 @@ class RunSummary(FrozenModel):
 
     @property
     def title(self) -> str:
-        """The version of the run, and the marks that distinguish it from the compared run."""
+        """The version of the run, with draft, scenario and model in brackets if it has them."""
         marks = [mark for mark in ("draft" * self.draft, self.scenario, self.model_id) if mark]
         return f"{self.skill_version} ({', '.join(marks)})" if marks else self.skill_version
 
@@ -354,17 +333,14 @@ def calibration_words(judge: str) -> str:
 
 
 def less_repeatable(results: Iterable[MeasureResult]) -> str:
-    """Name the agreement of replicates that fell, or return "" if none has a confidence interval below 0."""
+    """Describe the agreement of replicates that fell significantly. Return "" if none did."""
     fell = (one for one in results if one.kind == "reproducibility" and one.ci95 is not None and one.ci95[1] < 0.0)
     return next((f"less repeatable: {one.metric} {one.baseline:.3f} → {one.candidate:.3f}" for one in fell), "")
 
 
 def new_cases_words(cases: int) -> str:
-    """Return the text on the number of 100 new cases that may get worse although none of these did (95 % confidence).
-
-    Return "" if `cases` is 0.
-    """
-    return f"up to {round(100 * unseen_share(cases))} of 100 new cases may get worse" if cases else ""
+    """Format the share of new cases that may get worse although none of `cases` did (95 % confidence). "" for 0."""
+    return f"of 100 new cases, up to {round(100 * unseen_share(cases))} may still be worse" if cases else ""
 
 
 def per_1000(amount: float | None, n: int) -> float | None:
@@ -373,16 +349,16 @@ def per_1000(amount: float | None, n: int) -> float | None:
 
 
 def joined_falls(falls: list[Fall]) -> str:
-    """Join the lost fields for a reason."""
+    """Format the lost fields as one text."""
     return listed([f"{path or WHOLE} {words}" for path, words in falls])
 
 
 class ModelVerdict(FrozenModel):
     """The verdict on one model and its reasons.
 
-    `lost_fields` and `lost_cases` fell by more than `policy.harm`. `remedy` would decide an inconclusive verdict; it is
-    None if only inspecting the cases would. `served` describes a change of the served model. `unproved_judge` is the
-    uncalibrated judge of checks that decide the verdict. `amounts` has tokens, cost and latency per output.
+    `lost_fields` and `lost_cases` fell by more than `policy.harm`; `falls` has the drop of each lost field. `remedy`
+    says what would decide an inconclusive verdict; it is None if only people can. `served` tells whether the served
+    model or its release changed. `unproved_judge` is the uncalibrated judge of the checks that decide the verdict.
     """
 
     model_id: str
@@ -407,13 +383,13 @@ class ModelVerdict(FrozenModel):
 
     @property
     def n_cases(self) -> int:
-        """The number of cases that the verdict is based on."""
+        """The largest number of cases of a critical metric, else of any metric; 0 without metrics."""
         critical = [one.n_cases for one in self.metrics if one.tier == "critical"]
         return max(critical or [one.n_cases for one in self.metrics], default=0)
 
     @property
     def fell_most(self) -> MeasureResult | None:
-        """The field whose mean fell the most beyond its tolerance. None if no field did."""
+        """The field whose mean fell most. None if no field fell by more than its tolerance."""
         fell = [one for one in self.fields if one.difference is not None and one.difference < -one.tolerance]
         return min(fell, key=lambda field: field.difference or 0.0, default=None)
 
@@ -429,22 +405,22 @@ class ModelVerdict(FrozenModel):
 
     @property
     def worse_cases(self) -> list[str]:
-        """The lost cases, then the cases that broke, then those in which every output is worse."""
+        """The ids of the lost cases, of the cases that broke, and of the cases in which every output is worse."""
         return [*self.lost_cases, *(case.case_id for case in self.cases.broke), *self.cases.every_answer_worse]
 
     @property
     def has_loss_to_see(self) -> bool:
-        """Whether outputs show a loss: the model regressed, or it is inconclusive and a case got worse."""
+        """Whether the model regressed, or is inconclusive and a case got worse."""
         return self.verdict == "regressed" or (self.verdict == "inconclusive" and bool(self.worse_cases))
 
     @property
     def amount_words(self) -> str:
-        """The output tokens, cost and latency that moved, before and after. Return "" if none did."""
+        """The output tokens, cost and latency that moved, before and after, as text; "" if none did."""
         return ", ".join(one.words(self.candidate.planned) for one in self.amounts if one.moved)
 
     @property
     def moved(self) -> list[str]:
-        """The critical and supporting measures that changed significantly, and the lost fields and cases."""
+        """The changes that decide the verdict, as texts: measures that moved, lost cases, another served model."""
         moved = [
             f"{one.metric} {one.baseline:.3f} → {one.candidate:.3f}"
             for one in (*self.metrics, *self.fields)
@@ -462,9 +438,9 @@ class ModelVerdict(FrozenModel):
 class ComparisonResult(FrozenModel):
     """The result of a component: its verdict is the verdict on its worst model.
 
-    `left_out` has the reasons why models have no run to compare. `asked_again`: only failed cases were run again, with
-    both versions. `unmeasured` is a note that the version on disk has no complete run; `ship` names the version and
-    model to ship; `accepted` is the highest accepted version.
+    `left_out` has the reason of each model without a run to compare, by model id. `asked_again`: only failed cases were
+    run again, with both versions. `unmeasured` notes that the version on disk has no complete run. `ship` names the
+    version and the model to ship, `accepted` the highest accepted version.
     """
 
     skill: str
@@ -480,17 +456,17 @@ class ComparisonResult(FrozenModel):
 
     @property
     def n_cases(self) -> int | None:
-        """The number of cases that the verdict is based on. None if it differs by model or is unknown."""
+        """The number of cases of every model. None if the models differ or have no cases."""
         counts = {model.n_cases for model in self.models} - {0}
         return counts.pop() if len(counts) == 1 else None
 
     def on_run(self, run_id: str | None) -> ModelVerdict | None:
-        """Return the verdict on a run. Return None if the run is not among the candidates."""
+        """Return the verdict on the model with this run. Return None if the run is not a candidate."""
         return next((model for model in self.models if model.candidate.run_id == run_id), None)
 
 
 class Comparisons(FrozenModel):
-    """The comparisons that the site shows: the newest versions, the newest first, and pairs of models."""
+    """The comparisons of the newest versions, by version from the highest, and of pairs of models."""
 
     versions: dict[str, ComparisonResult]
     models: list[ComparisonResult]

@@ -1,36 +1,48 @@
-"""The only rules that turn a measured effect into a verdict, and a verdict into an exit code.
+"""The rules that turn a measured effect into a verdict, and a verdict into an exit code.
 
-`measure_verdict` decides on a metric or field, `model_verdict` on a model, `component_verdict` on all models, and
-`exit_code` is that of the process.
+Output tokens, cost and latency per output are measures, too. The score of a case is −ln of its mean amount per output,
+so an increase counts as a drop.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import numpy as np
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import ComponentPolicy, MetricPolicy, Policy, Settings, VerdictName
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.summaries import MIN_LABELS
-from skill_evaluator.stats import ROUNDING
-from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores
-from skill_evaluator.verdicts.decide.measuring import Compared, Effect, MeasureEffects
-from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, Missing, SinceAccepted, crosses
+from skill_evaluator.records.summaries import AMOUNTS, MIN_LABELS
+from skill_evaluator.stats import ROUNDING, rounded
+from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair, PairedScores
+from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Compared, Effect, MeasureEffects, paired_effect
+from skill_evaluator.verdicts.decide.results import (
+    AMOUNT_NAMES,
+    AmountResult,
+    CaseChange,
+    ComparisonResult,
+    Missing,
+    SinceAccepted,
+    crosses,
+)
 
 MOSTLY = 0.9  # share of outputs that must be right before, and wrong after, for a lost measure
-_MAX_LEFT = 0.5  # of the outputs of a lost measure may still be right, with enough cases and replicates:
+_MAX_LEFT = 0.5  # share of the outputs of a lost measure that may still be right, with enough cases and replicates:
 _MIN_LOST_CASES, _MIN_LOST_REPLICATES = 3, 5
-CRITICAL_SHARE = 0.7  # of alpha, for the critical measures against the baseline
-ACCEPTED_SHARE = 0.2  # of alpha, for the critical measures against the accepted version
+CRITICAL_SHARE = 0.7  # share of alpha: critical measures against the baseline
+ACCEPTED_SHARE = 0.2  # share of alpha: critical measures against the accepted version
 AMOUNT_TOLERANCE = 0.2  # relative increase of output tokens, cost or latency per output
-OTHER_SHARE = 0.15  # of alpha, for the supporting measures, and again for the fields
+OTHER_SHARE = 0.15  # share of alpha: supporting measures, and again fields
 _NO_POLICY = ComponentPolicy()
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """The one-sided q at or below which a drop, and a rise, is significant."""
+    """The largest one-sided q at which a drop (`fall`) and a rise are significant."""
 
     fall: float
     rise: float
@@ -38,7 +50,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRules:
-    """The policy for one component."""
+    """The policy for one component, and its primary metric."""
 
     policy: Policy
     skill: str
@@ -51,28 +63,25 @@ class VerdictRules:
         return self.policy.alpha if self._component.alpha is None else self._component.alpha
 
     def tier(self, measure: PairedScores) -> Tier:
-        """Return the tier of a measure: declared by the policy, else by a check, else the default of its kind."""
+        """Return the tier that the policy declares for a measure, else that of its check, else that of its kind."""
         declared = next((policy.tier for policy in self._declared(measure) if policy.tier is not None), None)
         if measure.kind != "accuracy":
             return declared or measure.tier or "advisory"
         return declared or ("critical" if measure.name == self.primary_metric else "supporting")
 
     def is_critical(self, measure: PairedScores) -> bool:
-        """Return whether a measure decides the verdict alone."""
+        """Return whether the tier of a measure is critical."""
         return self.tier(measure) == "critical"
 
     def uncalibrated_judge(self, candidate: Record) -> str | None:
-        """Return the judge of a record's checks. Return None without a judge, or if it is calibrated or trusted."""
+        """Return the judge of a record's checks. Return None if it is calibrated or trusted, or if there is none."""
         judged = candidate.judged
         if judged is None or judged.labels >= MIN_LABELS or judged.model_id in self.policy.judge.trusted:
             return None
         return judged.model_id
 
     def tolerance(self, measure: PairedScores) -> float:
-        """Return the tolerated drop of a measure, or the tolerated relative increase of an amount.
-
-        A value declared for the measure precedes that of the component, which precedes that of all components.
-        """
+        """Return the tolerated drop of a measure, or the tolerated relative increase of an amount."""
         policies: list[MetricPolicy | ComponentPolicy | Policy] = [*self._declared(measure)]
         policies += [] if measure.kind == "amount" else [self._component, self.policy]
         return next((policy.tolerance for policy in policies if policy.tolerance is not None), AMOUNT_TOLERANCE)
@@ -83,12 +92,12 @@ class VerdictRules:
         return self.tolerance(PairedScores(name=self.primary_metric, kind="accuracy", case_ids=(), before=(), after=()))
 
     def levels(self, measure: PairedScores, *, is_accepted: bool = False) -> Levels:
-        """Return the levels of a measure against the baseline, or against the accepted version (`is_accepted`)."""
+        """Return the levels of a measure against the baseline, or against the accepted version if `is_accepted`."""
         share = CRITICAL_SHARE if self.is_critical(measure) else OTHER_SHARE
         return Levels(fall=self.alpha * (ACCEPTED_SHARE if is_accepted else share), rise=self.alpha / 2)
 
     def has_room(self, metric: str, tolerance: float, before: float | None) -> bool:
-        """Return whether a score could fall by more than its tolerance; always true except for the primary metric."""
+        """Return whether the primary metric could fall by more than its tolerance; true for any other metric."""
         return metric != self.primary_metric or before is None or before > tolerance + ROUNDING
 
     @property
@@ -98,7 +107,7 @@ class VerdictRules:
 
     @property
     def unstable_cases(self) -> dict[str, str]:
-        """The cases without effect on verdicts today, by id, with the last day and the reason."""
+        """The last day and the reason, as text, of each case that is unstable today, by case id."""
         cases = self._component.unstable_cases.items()
         return {name: f"unstable until {one.until}: {one.reason}" for name, one in cases if not one.is_over}
 
@@ -107,16 +116,13 @@ class VerdictRules:
         return self.policy.components.get(self.skill, _NO_POLICY)
 
     def _declared(self, measure: PairedScores) -> list[MetricPolicy]:
-        """Return the policies declared for a measure, the component's before the general one."""
-        component_rules, name = self._component, measure.name
-        declared = (
-            [component_rules.fields] if measure.kind == "field" else [component_rules.metrics, self.policy.metrics]
-        )
+        component, name = self._component, measure.name
+        declared = [component.fields] if measure.kind == "field" else [component.metrics, self.policy.metrics]
         return [policies[name] for policies in declared if name in policies]
 
 
 def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
-    """Return the rules for a candidate by the current settings."""
+    """Return the current rules for a candidate's component."""
     required = settings.policy.components.get(candidate.skill, _NO_POLICY).required_coverage
     return VerdictRules(
         policy=settings.policy,
@@ -127,9 +133,12 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 
 
 def verdict_on(
-    compared: "Compared", measured: "MeasureEffects", rules: VerdictRules, levels: Levels, *, collapsed: bool = False
+    compared: Compared, measured: MeasureEffects, rules: VerdictRules, levels: Levels, *, collapsed: bool = False
 ) -> VerdictName:
-    """Return the verdict on a measure by its effect, limited by its judge and by missing or unreadable outputs."""
+    """Return the verdict on a measure by its effect, its judge, and its missing or unreadable outputs.
+
+    A measure that `collapsed` regressed, whatever its effect.
+    """
     tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
     verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
     verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
@@ -137,7 +146,7 @@ def verdict_on(
     return supported_verdict(verdict, compared, measured, rules)
 
 
-def measure_verdict(effect: "Effect | None", q: float | None, tolerance: float, levels: Levels) -> VerdictName:
+def measure_verdict(effect: Effect | None, q: float | None, tolerance: float, levels: Levels) -> VerdictName:
     """Return the verdict on one measure: the verdict of the first line whose condition holds.
 
     1. inconclusive: nothing was measured.
@@ -160,27 +169,25 @@ def measure_verdict(effect: "Effect | None", q: float | None, tolerance: float, 
     return "regressed" if fell and q <= levels.fall else "inconclusive"
 
 
-def bounded_verdict(
-    verdict: VerdictName, missing: Missing | None, tolerance: float, required_coverage: float
-) -> VerdictName:
-    """Limit the verdict on a measure to what holds for any value of the missing outputs.
+def bounded_verdict(verdict: VerdictName, missing: Missing | None, tolerance: float, required: float) -> VerdictName:
+    """Return the verdict if it holds for any value of the missing outputs, else *inconclusive*.
 
-    A regression is inconclusive if the score did not fall in the best case. improved or unchanged is inconclusive if
-    the worst case is a drop beyond the tolerance, or if the metric lacks a value in too many cases with a ground truth.
+    A regression holds if the score fell in the best case. *improved* and *unchanged* hold if the worst case is no drop
+    beyond the tolerance, and if the metric has a value in the `required` share of cases with a ground truth.
     """
     if missing is None or verdict in ("inconclusive", "incomparable"):
         return verdict
     if verdict == "regressed":
         return "inconclusive" if missing.lost and missing.best >= -ROUNDING else verdict
-    too_few = missing.rests_on < required_coverage
+    too_few = missing.rests_on < required
     return "inconclusive" if too_few or crosses(missing, tolerance) else verdict
 
 
-def judged_verdict(verdict: VerdictName, measured: "MeasureEffects", pair: Pair, harm: float) -> VerdictName:
-    """Limit the verdict on a measure that an uncalibrated judge decided.
+def judged_verdict(verdict: VerdictName, measured: MeasureEffects, pair: Pair, harm: float) -> VerdictName:
+    """Return the verdict on a measure if an uncalibrated judge may decide it, else *inconclusive*.
 
-    An error that the judge makes on both versions alike cancels, so a regression by more than `harm` is kept. A smaller
-    drop, every gain, and every change between two judges are inconclusive.
+    An error that a judge makes on both versions cancels, so a regression by more than `harm` holds. A smaller drop,
+    every gain, and every change between two judges are inconclusive.
     """
     if pair.unproved_judge is None or not measured.measure.judged:
         return verdict
@@ -190,12 +197,12 @@ def judged_verdict(verdict: VerdictName, measured: "MeasureEffects", pair: Pair,
 
 
 def supported_verdict(
-    verdict: VerdictName, compared: "Compared", measured: "MeasureEffects", rules: VerdictRules
+    verdict: VerdictName, compared: Compared, measured: MeasureEffects, rules: VerdictRules
 ) -> VerdictName:
-    """Limit the verdict on a measure to what its readable outputs and its room to fall support.
+    """Return the verdict on a measure if enough outputs could be read, else *inconclusive*.
 
-    improved needs half of the candidate's planned outputs, and unchanged half of those of both versions and room to
-    fall. An unreadable output counts 0, so a regression is kept.
+    *improved* requires half of the candidate's planned outputs. *unchanged* requires half of both versions' outputs,
+    and a score that could fall by more than the tolerance. A regression always holds: an unreadable output counts 0.
     """
     if compared.common is None or verdict not in ("improved", "unchanged"):
         return verdict
@@ -220,9 +227,9 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """Losses that a good mean may hide.
+    """Losses that means may hide: the fields and cases that lost more than `policy.harm`.
 
-    `fields` and `cases` lost more than `policy.harm`; `earlier_run` is a run of the same version that regressed.
+    `earlier_run` is the id of a run of the same version that regressed.
     """
 
     fields: tuple[str, ...] = ()
@@ -237,11 +244,11 @@ class Losses:
         return [case for case in self.cases if case.case_id in self.critical_cases]
 
 
-def has_collapsed(measured: "MeasureEffects", models: int) -> bool:
-    """Return whether a measure was right in nearly all outputs and is now right in few.
+def has_collapsed(measured: MeasureEffects, models: int) -> bool:
+    """Return whether a measure was right in nearly all outputs and now is right in few of them.
 
-    This detects a loss in too few cases for a test: three, or two of a single model with several outputs a case. At
-    most half of the outputs may still be right with three cases and enough replicates, else a tenth.
+    This finds losses in too few cases for a test: in three, or in two if a single model has several outputs a case. At
+    most a tenth of the outputs may still be right, or half of them with three cases and enough replicates.
     """
     before, after = measured.before, measured.after
     cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())
@@ -254,20 +261,15 @@ def has_collapsed(measured: "MeasureEffects", models: int) -> bool:
     return bool((before.means - after.means > MOSTLY / 2).all())
 
 
-def is_harmed_everywhere(measured: "MeasureEffects", harm: float) -> bool:
-    """Return whether a measure lost more than `harm` in every case, and there are at least three cases.
-
-    With three cases a t-test finds drops of different size less significant than equal ones.
-    """
+def is_harmed_everywhere(measured: MeasureEffects, harm: float) -> bool:
+    """Return whether a measure lost more than `harm` in every case, and there are at least three cases."""
+    # with three cases a t-test finds drops of different size less significant than equal drops
     falls = measured.before.means - measured.after.means
     return len(falls) >= _MIN_LOST_CASES and bool((falls > harm + ROUNDING).all())
 
 
 def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
-    """Apply the losses that means hide to the verdict on a model.
-
-    If an earlier run of the same version regressed, an inconclusive later run is a regression, too.
-    """
+    """Lower the verdict on a model to *regressed* or *inconclusive* if it has losses that its means hide."""
     crept = losses.since_accepted is not None and losses.since_accepted.verdict == "regressed"
     fell_before = losses.earlier_run is not None and verdict == "inconclusive"
     if losses.fields or losses.lost_critical_cases or crept or fell_before:
@@ -276,12 +278,15 @@ def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
 
 
 def component_verdict(models: Iterable[VerdictName]) -> VerdictName:
-    """Return the verdict on a component: the worst of those on its models, or incomparable if it has none."""
+    """Return the worst verdict of a component's models; incomparable if there are none."""
     return min(models, key=WORST_FIRST.index, default="incomparable")
 
 
 def exit_code_of(results: Sequence[ComparisonResult], policy: Policy, fail_on: Iterable[str] = ()) -> int:
-    """Return the exit code of verdicts, 4 also if another model was served; `fail_on` overrides the policy."""
+    """Return the exit code of comparisons: that of the worst verdict, or 4 if another model was served.
+
+    `fail_on` has the verdicts with an exit code other than 0; the default is that of the policy.
+    """
     code = exit_code(component_verdict(result.verdict for result in results), fail_on or policy.fail_on)
     models = (model for result in results for model in result.models)
     unlike = policy.served == "same" and any((one.verdict, one.served) == ("incomparable", "model") for one in models)
@@ -293,3 +298,104 @@ def exit_code(verdict: VerdictName, fail_on: Iterable[str]) -> int:
     if verdict not in fail_on:
         return EXIT_OK
     return EXIT_REGRESSED if verdict == "regressed" else EXIT_INCOMPLETE
+
+
+_DOUBLED = math.log(2)  # an increase by more than this in every case needs no test
+_MAX_LOG = 50.0  # bounds the relative change that is shown
+_FREE = "it is 0 in both runs"
+
+
+def with_amounts(compared: Compared) -> Compared:
+    """Measure the amounts of a compared pair, unless it compares two models or two scenarios."""
+    pair, common, baseline = compared.pair, compared.common, compared.pair.baseline
+    if common is None or common.barriers or baseline is None:
+        return compared
+    if (baseline.model_id, baseline.scenario) != (pair.candidate.model_id, pair.candidate.scenario):
+        return compared
+    return replace(compared, amounts={name: _measured_amount(name, pair, baseline, common.cases) for name in AMOUNTS})
+
+
+def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> MeasureEffects | str:
+    """Measure an amount in the cases in which both versions have more than 0, or return why it cannot be measured.
+
+    The latency of runs that are not interleaved is not compared.
+    """
+    candidate = pair.candidate
+    if name == "latency_s" and (candidate.is_from_elsewhere or not pair.is_beside):
+        return f"the two runs were not interleaved, as those of `skill-evaluator evaluate {candidate.skill}` are"
+    for side, record in (("baseline", baseline), ("candidate", candidate)):
+        if not any(case.amounts for case in record.per_case):
+            return f"the record of the {side} has no amounts by case, which a new run has"
+    both = {old.case_id: [case.amounts[name].mean for case in (old, new) if name in case.amounts] for old, new in cases}
+    usable = {case_id: means for case_id, means in both.items() if len(means) == 2 and min(means) > 0.0}
+    if not usable and both and all(means == [0.0, 0.0] for means in both.values()):
+        return _FREE
+    if not usable:
+        price = f"; `price` of {candidate.model_id} in models.yaml gives it" if name == "cost_usd" else ""
+        return f"no case has a value above 0 in both runs{price}"
+    old, new = (tuple((-math.log(mean),) for mean in means) for means in zip(*usable.values(), strict=True))
+    before, after = ArmStatistics.of(old), ArmStatistics.of(new)
+    measure = PairedScores(name=name, kind="amount", case_ids=tuple(usable), before=old, after=new)
+    effect = paired_effect(before, after, limit=math.inf)
+    return MeasureEffects(measure=measure, before=before, after=after, effect=effect)
+
+
+def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
+    """Return the result of each amount; `covered` tells whether enough outputs were scored for a verdict."""
+    results = []
+    for name, amount in compared.amounts.items():
+        if not isinstance(amount, str):
+            results.append(_amount_result(amount, rules, covered=covered))
+            continue
+        measure = PairedScores(name=name, kind="amount", case_ids=(), before=(), after=())
+        tier, tolerance = rules.tier(measure), rules.tolerance(measure)
+        verdict: VerdictName | None = "unchanged" if amount == _FREE else "inconclusive"
+        verdict = None if tier == "advisory" else verdict
+        results.append(AmountResult(amount=name, tier=tier, tolerance=tolerance, verdict=verdict, unmeasured=amount))
+    return results
+
+
+def _amount_result(measured: MeasureEffects, rules: VerdictRules, *, covered: bool) -> AmountResult:
+    measure, effect, q = measured.measure, measured.effect, measured.q
+    tier, tolerance = rules.tier(measure), rules.tolerance(measure)
+    increases, limit = measured.before.means - measured.after.means, math.log1p(tolerance)
+    increase = float(increases.mean())
+    level = rules.alpha / 2 if tier == "advisory" else rules.levels(measure).fall
+    is_significant = is_harmed_everywhere(measured, max(_DOUBLED, limit)) or (q is not None and q <= level)
+    moved = covered and is_significant and abs(increase) > limit + ROUNDING
+    verdict: VerdictName = "regressed" if moved and increase > 0.0 else "inconclusive"
+    if covered and effect is not None and effect.lowest >= -limit - ROUNDING:
+        verdict = "unchanged"
+    before, after = (fmean(math.exp(-score) for (score,) in arm) for arm in (measure.before, measure.after))
+    return AmountResult(
+        amount=measure.name,
+        tier=tier,
+        tolerance=tolerance,
+        baseline=rounded(before, 9),
+        candidate=rounded(after, 9),
+        change=_relative(increase),
+        ci95=None if effect is None else (_relative(-effect.ci95[1]), _relative(-effect.ci95[0])),
+        q=rounded(q),
+        n_cases=len(measure.case_ids),
+        moved=moved,
+        rose_most=measure.case_ids[int(np.argmax(increases))],
+        verdict=None if tier == "advisory" else verdict,
+    )
+
+
+def _relative(log_ratio: float) -> float:
+    """Convert the logarithm of a ratio to a relative change: ln 1.5 to 0.5."""
+    return round(math.expm1(max(-_MAX_LOG, min(_MAX_LOG, log_ratio))), 6)
+
+
+def amount_reasons(amounts: Iterable[AmountResult], calls: int) -> Iterator[str]:
+    """Yield the reasons for a verdict from the amounts that a policy names; costs are per run of `calls` calls."""
+    for result in amounts:
+        name, tolerated = AMOUNT_NAMES[result.amount], f"{result.tolerance:.0%}"
+        if result.verdict == "regressed":
+            increase = f"more than the tolerated increase of {tolerated}, most in case {result.rose_most}"
+            yield f"{result.words(calls)}: {increase}"
+        elif result.verdict is not None and result.unmeasured:
+            yield f"{name} is not measured: {result.unmeasured}"
+        elif result.tier == "critical" and result.verdict == "inconclusive":
+            yield f"{name}: an increase of more than {tolerated} is not ruled out; more cases would decide it"

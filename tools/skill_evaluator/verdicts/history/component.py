@@ -31,40 +31,34 @@ from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.decide.comparability import Pair, common_part, cut_pair, mark_concurrent, served_change
 from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
-from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
+from skill_evaluator.verdicts.decide.rules import rules_for
 from skill_evaluator.verdicts.history.series import History, history_of, shipping_advice
-from skill_evaluator.verdicts.planning.advice import ModelRanking
-from skill_evaluator.verdicts.planning.ranking import rank_models
+from skill_evaluator.verdicts.planning.ranking import ModelRanking, rank_models
 
-_PROMPT = "prompt"
-_HALF = "its interleaved baseline is not complete, so it is compared with a recorded run"
-_SHARED = 0.5  # minimum share of the candidate's cases in an unaccepted version that becomes the anchor
+_MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable run has if it is the anchor
 
 
-def models_pair(
-    entries: Iterable[RecordedRun], names: tuple[str, str], archive: Archive, version: str | None = None
-) -> Pair | None:
-    """Pair the runs of two models of `version`, or of the highest version that both models have.
+def models_pair(names: tuple[str, str], archive: Archive, version: str | None = None) -> Pair | None:
+    """Pair the runs of two models of `version` (default: the highest that both have). Return None if there are none.
 
-    Return None if there is none. If only the newest two runs are interleaved, they are compared without older runs.
+    If only the newest two runs are interleaved, they are paired without older runs.
     """
-    versions = runs_of_versions(entries)
+    versions = runs_of_versions(archive.entries)
     runs_of_first, runs_of_second = (versions.get(name, {}) for name in names)
     both = [each for each in runs_of_first if each in runs_of_second and version in (None, each)]
     if not both:
         return None
     first, second = (archive.record(runs[both[-1]][-1]) for runs in (runs_of_first, runs_of_second))
-    pair = Pair(
-        baseline=first, candidate=second, baseline_again=_again(first, archive), candidate_again=_again(second, archive)
-    )
-    pooled, alone = mark_concurrent(pair), mark_concurrent(replace(pair, baseline_again=(), candidate_again=()))
+    alone = mark_concurrent(Pair(baseline=first, candidate=second))
+    again = _again(first, archive), _again(second, archive)
+    pooled = mark_concurrent(replace(alone, baseline_again=again[0], candidate_again=again[1]))
     return alone if alone.side_by_side and not pooled.side_by_side else pooled
 
 
 def prompt_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair the newest run with the schema alone and the newest run with the prompt; `record` is one of them.
+    """Pair a run with the schema alone and a run with the prompt, of one version and model; `record` is one of them.
 
-    Return None if the version has no run of the other kind with this model.
+    Return None if there is no run of the other kind.
     """
     scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
     runs = (run for run in archive.entries if run.complete and not run.edited and run.scenario == scenario)
@@ -77,18 +71,18 @@ def prompt_pair(record: Record, archive: Archive) -> Pair | None:
 
 
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run of a recorded version with the earlier runs of its series. Return None if it is the first.
+    """Pair a run with the earlier runs of its version, and of the versions that it patches, since the last drift.
 
-    Earlier runs of PATCH versions with the same prompt are included.
+    Return None if there is no earlier run.
     """
     older = _again(record, archive, patched=True)
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
 
 def rest_of_family(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
-    """Pair the runs of the versions' other models with their baselines (by default those that `compare` uses).
+    """Pair the runs of the other models of the candidates' versions: all models are one family of tests.
 
-    All models of a version are one family of tests, shown or not.
+    `baseline` is the version to compare with, by default the version that `compare` chooses.
     """
     usual, pairs = partial(default_baseline, archive=archive, policy=policy), []
     for record, lower in other_models([pair.candidate for pair in shown], archive, baseline, usual):
@@ -103,9 +97,9 @@ def other_models(
     baseline: str | None = None,
     usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
 ) -> Iterator[tuple[Record, RecordedRun | None]]:
-    """Yield the newest runs of all other models of the versions of `records`, each with its baseline.
+    """Yield the newest run of each model that `records` do not have, for each of their versions, and its baseline.
 
-    Drafts, edited prompts and runs under a scenario have no family.
+    Yield nothing for drafts, edited prompts and runs under a scenario. `baseline` and `usual` are those of `choose`.
     """
     models = {record.model_id for record in records}
     recorded = {entry.run_id for entry in archive.entries if entry.scenario is None and not entry.edited}
@@ -120,15 +114,14 @@ def other_models(
 def pair_of(
     candidate: Record, baseline: RecordedRun | None, archive: Archive, policy: Policy, *, anchored: bool = True
 ) -> Pair:
-    """Pair a candidate and its baseline with all other recorded runs that the verdict is based on.
+    """Pair a candidate and its baseline with the other recorded runs of both versions and with the accepted version.
 
-    Runs of a version are pooled, except drafts and interleaved runs. An interleaved baseline of the accepted version is
-    the anchor. If `anchored` is false there is no anchor.
+    Drafts and interleaved runs are not pooled with other runs. If `anchored` is false, there is no accepted version.
     """
     entry = entry_of(candidate)
     skipped = list(skipped_run_notes(archive.entries, entry, baseline))
     if candidate.beside is not None and archive.interleaved_baseline(entry) is None:
-        skipped.insert(0, _HALF)
+        skipped.insert(0, "its interleaved baseline is not complete, so it is compared with a recorded run")
     beside = baseline is not None and baseline.run_id == entry.beside
     anchor = _anchor_of(candidate, archive, policy) if anchored else None
     if beside and baseline and anchor and baseline.version == anchor.version:
@@ -150,8 +143,8 @@ def pair_of(
 def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
     """Return the other complete runs of a version with equal prompt, scorer, schema and settings, oldest first.
 
-    A run in which the model had drifted begins a new series. If `patched` is true, runs of the versions that this one
-    patches are included, whichever model was served.
+    Runs before the model drifted are excluded. With `patched`, the runs of the versions that this version patches are
+    included, whichever model was served.
     """
     run = entry_of(record)
     if run.scenario is not None:
@@ -164,7 +157,7 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
         and other.run_id != run.run_id
         and not other.draft
         and other.is_comparable(run)
-        and other.digests.get(_PROMPT) == run.digests.get(_PROMPT)
+        and other.digests.get("prompt") == run.digests.get("prompt")
     ]
     drawn = [record]
     alike = [again for again in same_series(record, others) if patched or served_change(record, again) is None]
@@ -175,16 +168,15 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
 
 
 def _may_be_copied(run: Record, earlier_run: Record) -> bool:
-    """Return whether two runs may have equal outputs by replay, or by an equal seed that the model honours."""
+    """Return whether replay, or an equal seed that the model honours, may give two runs equal outputs."""
     keeps_to_seeds = run.settings is not None and "seed" not in run.settings.unavailable
     return run.provider == "replay" or (keeps_to_seeds and run.seed == earlier_run.seed)
 
 
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run of the last accepted version, or the oldest comparable run; losses add up from there.
+    """Return the run of the last accepted version, else the oldest comparable run. Return None if there is neither.
 
-    The oldest run is taken from the lower versions up to the first one without a comparable run, and has to share
-    enough unchanged cases with the candidate.
+    Versions below one without a comparable run are not considered.
     """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
@@ -198,18 +190,19 @@ def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedR
         if newest is None:
             break
         stretch.append(newest)
-    enough = _SHARED * len(candidate.per_case)
+    enough = _MIN_SHARED * len(candidate.per_case)
     lowest_first = ((run, common_part(archive.record(run), candidate)) for run in reversed(stretch))
     return next((run for run, common in lowest_first if len(common.cases) >= enough), None)
 
 
+Named = str | Record | None  # a version or a run id, a record, or the default
 _NEWEST = 5  # number of versions that are compared by default
 _MAX_MODELS = 8  # maximum number of models whose pairs are compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentStatus:
-    """A component with at least one complete run: the newest record of each model, its history and its ranking."""
+    """The newest record of each model by id, the history and the ranking of a component with a complete run."""
 
     newest: Mapping[str, Record]
     history: History
@@ -218,9 +211,9 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The records to compare, one pair per model, and the reasons why other models have none.
+    """The records to compare, one pair per model; `left_out` has the reason of each model without a pair, by model id.
 
-    `rest` has the pairs of the other models of the family, which were not named.
+    `rest` has the pairs of models that were not named and count in the family of tests.
     """
 
     pairs: Sequence[Pair]
@@ -228,34 +221,30 @@ class Chosen:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def apart(self) -> "Chosen":
-        """Treat results of another tool as measured on different days; raise LeaderboardError for our own records."""
+        """Treat the results of another tool as measured on different days. Raise LeaderboardError for own records."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
-            raise LeaderboardError(
-                "--different-days is for another tool's results; records name their interleaved baseline"
-            )
+            raise LeaderboardError("--different-days requires another tool's results; records have their own dates")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
 
     def judged(self, settings: Settings) -> ComparisonResult:
         """Compare the chosen pairs under the current rules."""
-
         first = self.pairs[0].candidate
         return compare_records(first.skill, self.pairs, rules_for(settings, first), self.left_out, rest=self.rest)
 
 
 def chosen_of_files(
-    baselines: Sequence[Record], candidates: Sequence[Record], models: Sequence[str], files: tuple[str, str]
+    old: Sequence[Record], new: Sequence[Record], models: Sequence[str], files: Sequence[str]
 ) -> Chosen:
-    """Pair the records of two files: the only record of each, or else the records of equal models."""
-    if len(baselines) == len(candidates) == 1:
-        return Chosen(pairs=[mark_concurrent(Pair(baseline=baselines[0], candidate=candidates[0]))])
-    before = {record.model_id: record for record in baselines}
-    after = {record.model_id: record for record in candidates if not models or record.model_id in models}
-    pairs = [
-        mark_concurrent(Pair(baseline=before[name], candidate=one)) for name, one in after.items() if name in before
-    ]
-    if not pairs:
+    """Pair the records of two files by model; two single records are a pair even if their models differ."""
+    if len(old) == len(new) == 1:
+        return Chosen(pairs=[mark_concurrent(Pair(baseline=old[0], candidate=new[0]))])
+    before = {record.model_id: record for record in old}
+    after = {record.model_id: record for record in new if not models or record.model_id in models}
+    both = [Pair(baseline=before[name], candidate=record) for name, record in after.items() if name in before]
+    if not both:
         raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
-    return Chosen(pairs=pairs, left_out={name: f"it is not in {files[0]}" for name in after if name not in before})
+    left_out = {name: f"it is not in {files[0]}" for name in after if name not in before}
+    return Chosen(pairs=list(map(mark_concurrent, both)), left_out=left_out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,16 +255,12 @@ class RecordedComponent:
     archive: Archive
     settings: Settings
 
-    def rules(self, candidate: Record) -> VerdictRules:
-        """Return the current rules for a candidate."""
-        return rules_for(self.settings, candidate)
-
     def runs(self, models: Sequence[str] = ()) -> list[RecordedRun]:
-        """Return the recorded runs of these models, or of all; raise LeaderboardError if there are none."""
-        where = self.component.leaderboard_path
+        """Return the recorded runs of these models, by default of all. Raise LeaderboardError if there are none."""
+        path = self.component.leaderboard_path
         if not self.archive.entries:
-            raise LeaderboardError(f"{where} holds no run yet; evaluate '{self.component.name}' first")
-        return runs_of_models(self.archive.entries, models, where)
+            raise LeaderboardError(f"{path} holds no run yet; evaluate '{self.component.name}' first")
+        return runs_of_models(self.archive.entries, models, path)
 
     def status(self) -> ComponentStatus | None:
         """Return the newest records, history and ranking of the component. Return None if no run is complete."""
@@ -290,36 +275,37 @@ class RecordedComponent:
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
-        """Return a note that the version on disk has no complete run, or an empty text if it has one."""
+        """Return a note that a result shows other versions because the version on disk has no complete run.
+
+        Return "" if it has one.
+        """
         version, shown = self.component.version, sorted(shown, key=precedence)
         if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
             return ""
         return f"{version_words(version)} on disk is not measured; this is {version_words(shown[-1])}"
 
     def _why_incomplete(self, run: RecordedRun) -> str:
-        """Describe the newest run of a model without complete runs."""
+        """Return the reason why `run`, the newest of a model, is incomplete."""
         record, version = self.archive.record(run), self.component.version
         reason = unusable_text(record) or f"{record.scored} of {record.planned} outputs are scored"
         on_disk = "" if version == run.version else f"; {version_words(version)} on disk is not measured"
         return f"no run is complete; {version_words(run.version)}: {reason}{on_disk}"
 
     def refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
-        """Raise LeaderboardError if no run of a version is complete; the message describes the newest run."""
+        """Raise LeaderboardError if no run is complete."""
         if not runs_of_versions(runs):
             raise LeaderboardError(f"{self.component.name} on {runs[0].model_id}: {self._why_incomplete(runs[0])}")
 
     def advised(self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None) -> tuple[History, ModelRanking]:
-        """Return the history of the runs, and the ranking (by default of the highest version) with its advice."""
+        """Return the history of the runs and a ranking, by default of the highest version, both with the advice."""
         self.refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
         if history.to_ship not in versions:
             choices = choose(runs, history.to_ship, None).choices
             shipped = self.ranking_of([self.archive.record(choice.candidate) for choice in choices])
-        update = {
-            "advice": shipping_advice(history, shipped),
-            "unmeasured": self.unmeasured(versions or {history.newest}),
-        }
+        unmeasured = self.unmeasured(versions or {history.newest})
+        update = {"advice": shipping_advice(history, shipped), "unmeasured": unmeasured}
         shown = history.model_copy(update={**update, "accepted": self.accepted_version})
         return shown, ranking.model_copy(update=update)
 
@@ -329,12 +315,12 @@ class RecordedComponent:
         return max((acceptance.version for acceptance in self.archive.accepted), key=precedence, default="")
 
     def ship_words(self) -> str:
-        """Return the version and model to ship by all records except drafts. Return "" if no run is complete."""
+        """Return the version and model to ship as text, by all records except drafts. "" if no run is complete."""
         entries = [entry for entry in self.archive.entries if not entry.draft]
         return self.advised(entries)[1].advice.words if runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
-        """Compare each version with the version before, and each model's highest version also with the anchor."""
+        """Compare each version with the version before, and the highest also with the accepted version."""
         archive, policy = self.archive, self.settings.policy
         by_model = {
             model_id: [
@@ -350,13 +336,10 @@ class RecordedComponent:
             for model_id, newest in sorted(newest_of_versions(entries).items())
         }
         latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
-        return history_of(self.component.name, by_model, self.rules(latest))
+        return history_of(self.component.name, by_model, rules_for(self.settings, latest))
 
     def ranking(self, entries: Sequence[RecordedRun], version: str | None = None) -> ModelRanking:
-        """Rank the models of a version, by default of the highest, each with its verdict against a lower version.
-
-        The ranking is empty if no run is complete.
-        """
+        """Rank the models of a version, by default of the highest. The ranking is empty if no run is complete."""
         if version is None and not newest_of_versions(entries):
             newest = {entry.model_id: entry for entry in reversed(entries)}
             return self.ranking_of([], None, {model_id: self._why_incomplete(newest[model_id]) for model_id in newest})
@@ -364,13 +347,11 @@ class RecordedComponent:
         records = [self.archive.record(choice.candidate) for choice in chosen.choices]
         return self.ranking_of(records, self.verdict_on(records), chosen.left_out)
 
-    def chosen(
-        self, baseline: str | Record | None, candidate: str | Record | None, models: Sequence[str] = ()
-    ) -> Chosen:
-        """Choose the runs to compare, one pair per model; raise LeaderboardError if there is nothing to compare.
+    def chosen(self, baseline: Named, candidate: Named, models: Sequence[str] = ()) -> Chosen:
+        """Choose the runs to compare, one pair per model. Raise LeaderboardError if there is nothing to compare.
 
-        If `baseline` and `candidate` are versions, all their runs are pooled. If they are runs, drafts or records, they
-        are compared alone.
+        `baseline` and `candidate` are a version, whose runs are pooled, or a run id, a draft's id or a record, which is
+        compared alone. None means the default of `choose`.
         """
         archive, policy = self.archive, self.settings.policy
         if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
@@ -378,8 +359,8 @@ class RecordedComponent:
             archive.add([] if beside is None else [beside])
             candidate = draft
         record, lower = (one if isinstance(one, Record) else None for one in (candidate, baseline))
-        where = self.component.leaderboard_path
-        runs = self.runs(models) if record is None else runs_of_models(archive.entries, models, where)
+        path = self.component.leaderboard_path
+        runs = self.runs(models) if record is None else runs_of_models(archive.entries, models, path)
         if candidate is None:
             self.refuse_incomplete(runs)
         choices = choose(
@@ -404,7 +385,7 @@ class RecordedComponent:
         return Chosen(pairs=pairs, rest=rest, left_out=choices.left_out)
 
     def incomplete_below(self, candidate: RecordedRun) -> str:
-        """Return the version and date of the newest incomplete run of a lower version, or an empty text."""
+        """Return the newest incomplete run of a lower version as text, with its date. Return "" if there is none."""
         of, entries = (candidate.model_id, candidate.scenario), self.archive.entries
         runs = [(run.timestamp, run.version, (run.model_id, run.scenario)) for run in entries if not run.complete]
         for path in self.component.results_dir.glob(f"*/{MANIFEST}"):
@@ -418,11 +399,13 @@ class RecordedComponent:
         return f"{version_words(version)} of {moment[:10]}: incomplete" if lower else ""
 
     def chosen_models(self, names: tuple[str, str], version: str | None) -> Chosen:
-        """Choose the runs of two models of a version, by default of the highest that both have."""
-        pair = models_pair(self.runs(names), names, self.archive, version)
+        """Choose the runs of two models of a version, by default of the highest version that both have."""
+        self.runs(names)  # raises LeaderboardError for an unknown model
+        pair = models_pair(names, self.archive, version)
         if pair is None:
-            of, name = "" if version is None else f" of {version}", self.component.name
-            raise LeaderboardError(f"{' and '.join(names)} have no complete run{of} of a common version of '{name}'")
+            of_version = "the same version" if version is None else f"version {version}"
+            text = f"{names[0]} and {names[1]} do not both have a complete run of {of_version}"
+            raise LeaderboardError(f"{text}; evaluate '{self.component.name}' with both")
         return Chosen(pairs=[pair])
 
     def judged(self, chosen: Chosen) -> ComparisonResult:
@@ -430,25 +413,24 @@ class RecordedComponent:
         return chosen.judged(self.settings).model_copy(update={"accepted": self.accepted_version})
 
     def comparisons(self) -> Comparisons:
-        """Compare the newest versions as `compare --candidate` does, and pairs of models as `--models` does."""
-        entries = self.archive.entries
-        by_model = runs_of_versions(entries)
+        """Compare the five highest versions with their baselines, and all pairs of at most eight models."""
+        by_model = runs_of_versions(self.archive.entries)
         every = {version for versions in by_model.values() for version in versions}
         newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
         versions = {version: self.judged(self.chosen(None, version)) for version in newest}
         names = combinations(sorted(by_model)[:_MAX_MODELS], 2)
-        beside = (models_pair(entries, pair, self.archive) for pair in names)
-        models = [self.judged(Chosen(pairs=[pair])) for pair in beside if pair is not None]
+        pairs = (models_pair(pair, self.archive) for pair in names)
+        models = [self.judged(Chosen(pairs=[pair])) for pair in pairs if pair is not None]
         return Comparisons(versions=versions, models=models)
 
     def verdict_on(
         self, records: Sequence[Record], partial: Container[str] = (), *, asked_again: bool = False
     ) -> ComparisonResult | None:
-        """Compare complete runs with recorded runs of a lower version. Return None if there are none.
+        """Compare complete runs with their recorded baselines. Return None if none of them has a baseline.
 
         An interleaved baseline gets no verdict. A run with the schema alone is the baseline of the version's own run.
-        The runs in `partial` have only some of the cases, and the recorded runs are restricted to these. If failed
-        cases were run again (`asked_again`), only these runs count.
+        `partial` has the ids of runs with only some of the cases; their baselines are restricted to these cases. With
+        `asked_again`, failed cases were run again, and only these runs count.
         """
         archive, policy = self.archive, self.settings.policy
         archive.add(records)
@@ -473,8 +455,7 @@ class RecordedComponent:
         verdict: ComparisonResult | None = None,
         left_out: Mapping[str, str] | None = None,
     ) -> ModelRanking:
-        """Rank complete runs, one per model, with the verdict on each; `left_out` has the models without a run."""
-
+        """Rank complete runs, one per model. `left_out` has the reason of each model without a run, by model id."""
         archive = self.archive
         archive.add(records)
         family = [*records, *(record for record, _ in other_models(records, archive))]
@@ -482,7 +463,7 @@ class RecordedComponent:
         ranking = rank_models(
             self.component.name,
             pairs[: len(records)],
-            self.rules(records[0] if records else archive.record(archive.entries[0])),
+            rules_for(self.settings, records[0] if records else archive.record(archive.entries[0])),
             rest=pairs[len(records) :],
             prompts=[pair for record in records if (pair := prompt_pair(record, archive)) is not None],
             verdicts={} if verdict is None else {model.model_id: model.verdict for model in verdict.models},
@@ -491,8 +472,8 @@ class RecordedComponent:
 
 
 def _of_asked_cases(pair: Pair) -> Pair:
-    """Return a pair with all records restricted to the cases of the candidate."""
+    """Return a pair with only the candidate's cases, and a note on their number."""
     case_ids = {case.case_id for case in pair.candidate.per_case}
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
-    text = f"only {len(case_ids)} of {len(everything)} cases were run"
-    return replace(cut_pair(pair, case_ids), passed_over=(text, *pair.passed_over))
+    note = f"only {len(case_ids)} of {len(everything)} cases were run"
+    return replace(cut_pair(pair, case_ids), passed_over=(note, *pair.passed_over))

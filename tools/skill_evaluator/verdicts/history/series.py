@@ -18,7 +18,7 @@ from skill_evaluator.verdicts.decide.comparability import Pair, pooled, strict_s
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, SinceAccepted, joined_falls
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, component_verdict
-from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
+from skill_evaluator.verdicts.planning.ranking import Advice, ModelRanking
 
 _MAX_CASES = 3
 _FLAKY_RUNS = 3
@@ -27,7 +27,7 @@ _FLAKY_RUNS = 3
 class Step(FrozenModel):
     """A version's verdict against the recorded version before it, as `compare` gives it.
 
-    `worse_cases` are the broken cases, or else cases that scored less in every output; at most three. `fell_most` is
+    `worse_cases` has at most three cases that broke or, if none did, that scored less in every output. `fell_most` is
     the field that fell most, with its scores; "" if none fell beyond its tolerance. Only the highest version has the
     change since the accepted version.
     """
@@ -45,12 +45,12 @@ class Step(FrozenModel):
 
     @property
     def why(self) -> str:
-        """The fields that fell, or else the first reason."""
+        """The lost fields or, if there are none, the first reason; "" without a reason."""
         return joined_falls(self.falls) or next(iter(self.reasons), "")
 
     @classmethod
     def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
-        """Return the step that a comparison with the preceding version gives."""
+        """Build the step from the verdict on a model against the version before."""
         primary = next((result for result in model.metrics if result.metric == primary_metric), None)
         fell = None if model.verdict == "incomparable" else model.fell_most
         return cls.view(
@@ -65,7 +65,10 @@ class Step(FrozenModel):
 
 
 class Point(FrozenModel):
-    """A version: the strict mean of the primary metric over all its `runs`, the newest run, and the step to it."""
+    """A version: the strict mean of the primary metric over its `runs`, the id of the newest run, and the step.
+
+    The step is None for the first version.
+    """
 
     version: str
     run_id: str
@@ -77,7 +80,7 @@ class Point(FrozenModel):
 
     @classmethod
     def of(cls, pair: Pair, step: Step | None, primary_metric: str) -> "Point":
-        """Return the point of a version, the candidate of a pair."""
+        """Build the point of the candidate's version."""
         newest = pair.candidate
         scores = [strict_scores(case, primary_metric) for case in pooled(newest, pair.candidate_again).per_case]
         means = [fmean(case) for case in scores if case]
@@ -92,7 +95,7 @@ class Point(FrozenModel):
 
 
 class FlakyValue(FrozenModel):
-    """A value of a case that was flaky in each of the last runs; `right` is `right/n` by run, oldest first."""
+    """A field of a case that was flaky in each of the last runs; `right` has `right/n` of each run, oldest first."""
 
     case_id: str
     path: str
@@ -100,9 +103,9 @@ class FlakyValue(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """The history of one model, lowest version first. `remarks` name the records that do not count.
+    """The history of one model, lowest version first. `remarks` describe the records that do not count.
 
-    `flaky` are values that vary in the runs of unchanged versions; their cases may be declared unstable.
+    `flaky` has the fields that vary in the runs of unchanged versions; their cases may be declared unstable.
     """
 
     model_id: str
@@ -112,9 +115,9 @@ class ModelHistory(FrozenModel):
 
 
 class History(FrozenModel):
-    """The history of a component; `unmeasured` says that the version on disk has no complete run.
+    """The history of a component. `accepted` is the highest accepted version.
 
-    `accepted` is the highest accepted version.
+    `unmeasured` notes that the version on disk has no complete run.
     """
 
     skill: str
@@ -133,19 +136,19 @@ class History(FrozenModel):
 
     @property
     def newest_steps(self) -> dict[str, Step | None]:
-        """The step to the highest version by model; None if it is the model's first version."""
+        """The step to the highest version by model id; None if it is the model's first version."""
         points = {model.model_id: model.points[-1] for model in self.models}
         return {name: point.step for name, point in points.items() if point.version == self.newest}
 
     @property
     def newest_verdict(self) -> VerdictName:
-        """The verdict on the highest version that any model has; incomparable if it is a model's first."""
+        """The worst verdict on the highest version; incomparable if it is the first version of a model."""
         steps = self.newest_steps.values()
         return component_verdict("incomparable" if step is None else step.verdict for step in steps)
 
     @property
     def newest_words(self) -> str:
-        """The verdict on the highest version with its worst models, and the verdict since the accepted version."""
+        """The worst verdict on the highest version with its models, and the verdict since the accepted version."""
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
             return "there is no lower version to judge it against"
@@ -164,7 +167,7 @@ class History(FrozenModel):
 
     @property
     def to_ship(self) -> str:
-        """The highest version shown to be no worse than those before it, or the lowest if there is none."""
+        """The highest version that is shown to be no worse than the versions before, else the lowest version."""
         verdicts: dict[str, list[VerdictName]] = {}
         for point in chain.from_iterable(model.points for model in self.models):
             verdicts.setdefault(point.version, []).extend([point.step.verdict] if point.step else [])
@@ -180,7 +183,7 @@ class History(FrozenModel):
 
 
 def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
-    """Return the version to ship, with the best model if the ranking is of that version."""
+    """Return the version to ship, and the best model if `ranking` ranks that version."""
     shipped, best = history.to_ship, ranking.advice
     reason = f"{version_words(history.newest)}: " * (history.newest != shipped) + history.newest_words
     if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
@@ -192,7 +195,7 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
 
 
 def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list[Record]:
-    """Return the runs of the highest version and of the unchanged versions directly below it, oldest first."""
+    """Return the runs of the highest version and of the lower versions up to the last change, oldest first."""
     runs = dict[str, Record]()
     for pair in reversed(versions):
         runs |= {run.run_id: run for run in (pair.candidate, *pair.candidate_again)}
@@ -205,7 +208,7 @@ def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list
 
 
 def flaky_values(runs: Sequence[Record]) -> list[FlakyValue]:
-    """Return the values of unchanged cases that were flaky in each of the last three runs."""
+    """Return the fields of unchanged cases that were flaky in each of the last three runs."""
     by_run = [
         {
             (case.question, path): f"{count.right}/{count.n}"
@@ -224,19 +227,18 @@ def flaky_values(runs: Sequence[Record]) -> list[FlakyValue]:
 
 
 def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules) -> History:
-    """Return the history of a component from one pair per version, lowest first; the lowest has no baseline."""
-
+    """Build the history from each model's pairs, one per version, lowest first. The first pair has no baseline."""
     judged = [pair for pair in chain.from_iterable(by_model.values()) if pair.baseline is not None]
     # all models of a version are one family, as in `compare`
     families = by_key((pair.candidate.skill_version, pair) for pair in judged)
 
-    def steps_of(pairs: Sequence[Pair]) -> dict[str, Step]:
-        models = compare_records(skill, pairs, rules).models
-        return {model.candidate.run_id: Step.of(model, rules.primary_metric) for model in models}
+    def compared(pairs: Sequence[Pair]) -> list[ModelVerdict]:
+        return compare_records(skill, pairs, rules).models
 
-    steps: dict[str, Step] = {}
-    for of_family in map_in_processes(steps_of, list(families.values()), "versions"):
-        steps |= of_family
+    steps = {
+        model.candidate.run_id: Step.of(model, rules.primary_metric)
+        for model in chain.from_iterable(map_in_processes(compared, list(families.values()), "versions"))
+    }
     models = [
         ModelHistory(
             model_id=model_id,
@@ -250,10 +252,5 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: Verdic
         )
         for model_id, versions in by_model.items()
     ]
-    return History(
-        skill=skill,
-        metric=rules.primary_metric,
-        alpha=rules.alpha,
-        tolerance=rules.primary_tolerance,
-        models=models,
-    )
+    metric, tolerance = rules.primary_metric, rules.primary_tolerance
+    return History(skill=skill, metric=metric, alpha=rules.alpha, tolerance=tolerance, models=models)

@@ -1,4 +1,4 @@
-"""Rank the models of a component by runs on the same cases, with frontier, dominance and advice."""
+"""The ranking of a component's models by runs on the same cases, the cost-quality frontier, and the model to ship."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,17 +6,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations
 
+from pydantic import Field
+
 from skill_evaluator.display import WHOLE, arrow
+from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.records.record import Record, is_mixed
-from skill_evaluator.stats import ROUNDING, by_key, mean_or_none, rounded, unit_interval
-from skill_evaluator.text import counted
+from skill_evaluator.records.record import Record, Served, is_mixed
+from skill_evaluator.stats import ROUNDING, mean_or_none, rounded, unit_interval
+from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import (
     AGREEMENT,
     Pair,
     PairedScores,
     common_part,
-    cut_to,
+    cut_pair,
     mark_concurrent,
     pooled,
     strict_scores,
@@ -25,36 +28,201 @@ from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.measuring import holm
 from skill_evaluator.verdicts.decide.results import MeasureResult, ModelVerdict, per_1000
 from skill_evaluator.verdicts.decide.rules import VerdictRules
-from skill_evaluator.verdicts.planning.advice import (
-    Contrast,
-    ModelRanking,
-    PromptEffect,
-    RankedModel,
-    Score,
-    advise,
-    on_frontier,
-)
+
+
+class Score(FrozenModel):
+    """The strict mean over the cases that all models share, with the 95 % confidence interval over cases."""
+
+    strict_mean: float | None
+    ci95: tuple[float, float] | None
+    n_cases: int
+
+
+class Contrast(FrozenModel):
+    """Two models on the same cases by the primary metric: the lower model's score minus the higher model's.
+
+    `q` is adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out. Otherwise the
+    pair is `significant` if q ≤ α ÷ 2, because the scores also select which model is lower. `remedy` says what would
+    decide an inconclusive pair. `fell_most` is the field in which the lower model is worst, with both scores, or "".
+    """
+
+    higher: str
+    lower: str
+    difference: float | None = None
+    ci95: tuple[float, float] | None = None
+    p: float | None = None
+    q: float | None = None
+    n_cases: int = 0
+    as_good: bool = False
+    significant: bool = False
+    remedy: str | None = None
+    fell_most: str = Field(default="", exclude=True)
+
+
+class PromptEffect(FrozenModel):
+    """The primary metric with the prompt minus the primary metric with the schema alone."""
+
+    difference: float | None
+    ci95: tuple[float, float] | None
+    q: float | None
+    verdict: VerdictName | None
+
+
+class RankedModel(FrozenModel):
+    """One model of the ranking: its scores, cost and age, and its comparison with the other models.
+
+    `like_best`: no significant difference from the best model. `verdict` compares the version with a lower version, and
+    `prompt_adds` with the schema alone. `frontier`: no other model is both as good and as cheap (None if the cost is
+    unknown). `dominated_by` has the models that are cheaper and no worse on any metric.
+    """
+
+    place: int
+    model_id: str
+    like_best: bool
+    skill_version: str
+    run_id: str
+    timestamp: str
+    age_days: int | None
+    served_model: Served
+    replicates: int
+    coverage: float
+    accuracy: dict[str, Score]
+    reproducibility: dict[str, float | None]
+    usd_per_1000_cases: float | None
+    latency_p50_s: float | None
+    latency_p95_s: float | None
+    verdict: VerdictName | None
+    prompt_adds: PromptEffect | None
+    frontier: bool | None
+    dominated_by: list[str]
+
+
+class Advice(FrozenModel):
+    """The version and the model to ship, and the reason. The version is None for drafts.
+
+    `model_id` is None if no model is best; `alike` has the models that do not differ in score, cost and latency.
+    """
+
+    version: str | None = None
+    model_id: str | None = None
+    alike: list[str] = Field(default=[], exclude_if=lambda names: not names)
+    reason: str
+
+    @property
+    def words(self) -> str:
+        """The advice as text, as reports, comments and pages print it."""
+        model = self.model_id or " or ".join(self.alike)
+        shipped = " with ".join(filter(None, [version_words(self.version or ""), model]))
+        return f"to ship: {shipped or 'no model'} ({self.reason})"
+
+
+class ModelRanking(FrozenModel):
+    """The models of a component, best first, ranked on the cases that all of them answered.
+
+    The q of `pairs` is adjusted over `family` pairs: those of all models of the version, shown or not. `left_out` has
+    the reason of each model that is not ranked, by model id. `unmeasured` notes that the version on disk has no
+    complete run.
+    """
+
+    skill: str
+    metric: str
+    alpha: float
+    tolerance: float
+    n_cases: int
+    models: list[RankedModel]
+    pairs: list[Contrast]
+    family: int
+    advice: Advice
+    left_out: dict[str, str] = {}
+    unmeasured: str = ""
+
+
+Point = tuple[float | None, float]  # cost in USD per 1,000 outputs, and score
+
+
+def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:
+    """Return whether no other of `models` is both as cheap and as good. Return None if the model's cost is unknown."""
+    cost, score = model
+    if cost is None:
+        return None
+    others = ((other, of_other) for other, of_other in models if other is not None and (other, of_other) != model)
+    return not any(other <= cost and of_other >= score for other, of_other in others)
+
+
+def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
+    """Return the best model: no other is significantly better; of several such models the cheapest, then the quickest.
+
+    No model is best if another one scores higher and a drop beyond the tolerance is not ruled out. A model that
+    regressed is never best.
+    """
+    if len(rows) < 2:
+        return Advice(reason="there is no other model to compare it with" if rows else "no model can be ranked")
+    beaten = {pair.lower for pair in pairs if pair.significant}
+    best = [row for row in rows if row.model_id not in beaten] or list(rows)
+    sound = [row for row in best if row.verdict != "regressed"]
+    names = [row.model_id for row in sound]
+    if not sound:
+        worse = listed([row.model_id for row in best])
+        return Advice(reason=f"{worse} regressed against the version before, and no other model is as good")
+    if len(best) == 1:
+        return Advice(model_id=names[0], reason=_lead_of(names[0], pairs))
+    named, merits = _thriftiest(sound)
+    alike = f"{listed(names)} are not shown to differ"
+    if named is None:
+        return Advice(alike=names, reason=f"{listed(names)} do not differ significantly in score, cost or latency")
+    for pair in pairs:
+        is_lower = pair.lower == named.model_id and (pair.difference is None or pair.difference < 0.0)
+        if is_lower and pair.higher in names and not pair.as_good:
+            gap = "" if pair.difference is None else f" ({pair.difference:+.3f})"
+            still_open = f"a drop beyond {tolerance:g} from {pair.higher} is not ruled out{gap}"
+            remedy = pair.remedy or "more cases would decide it"
+            return Advice(reason=f"{alike}; {named.model_id} is {merits}, but {still_open}; {remedy}")
+    others = listed([row.model_id for row in best if row.model_id != named.model_id])
+    return Advice(model_id=named.model_id, reason=f"not shown to differ from {others}; {merits}")
+
+
+def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
+    """Format the smallest significant lead of a model over the others, with its adjusted p-value."""
+    ahead = [pair for pair in pairs if pair.significant and name == pair.higher]
+    lead = min((abs(pair.difference or 0.0) for pair in ahead), default=0.0)
+    q = max([pair.q or 0.0 for pair in ahead] + [1e-6])
+    others, by = listed([pair.lower for pair in ahead], 3), f"{lead:.3f}{' or more' * (len(ahead) > 1)}"
+    return f"significantly better than {others}, by {by} (q ≤ {q:.2g})"
+
+
+def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
+    """Return the cheapest model, then the quickest, and the reason. Return (None, "") if no single model wins."""
+    if len(rows) == 1:
+        return rows[0], "the only model that did not regress"
+    reasons = []
+    for word, values in (
+        ("cheapest", {row.model_id: row.usd_per_1000_cases for row in rows}),
+        ("quickest", {row.model_id: row.latency_p50_s and round(row.latency_p50_s, 1) for row in rows}),
+    ):
+        known_values = [value for row in rows if (value := values[row.model_id]) is not None]
+        if len(known_values) < len(rows) or min(known_values) == max(known_values):
+            continue
+        reasons.append(word)
+        rows = [row for row in rows if values[row.model_id] == min(known_values)]
+        if len(rows) == 1:
+            return rows[0], f"the {' and '.join(reasons)} of them"
+    return None, ""
+
 
 _SHARED = 0.5  # minimum share of the newest run's cases that a model must have answered to be ranked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """A model with its runs on the cases that all models share, and its scores there."""
+    """A model with its runs, scores and cost on the cases that all models share."""
 
-    pair: Pair
+    name: str
+    record: Record
+    again: tuple[Record, ...]
     accuracy: Mapping[str, Score]
     reproducibility: Mapping[str, float | None]
     score: float
     cost: float | None
-
-    @property
-    def record(self) -> Record:
-        return self.pair.candidate
-
-    @property
-    def name(self) -> str:
-        return self.record.model_id
 
 
 def rank_models(
@@ -66,12 +234,11 @@ def rank_models(
     prompts: Sequence[Pair] = (),
     verdicts: Mapping[str, VerdictName],
 ) -> ModelRanking:
-    """Rank models, whose runs are the candidates of `runs`, by the strict mean of the primary metric.
+    """Rank the models of `runs` (one pair without a baseline per model) by the strict mean of the primary metric.
 
-    `rest` holds the runs of models that are not shown: all models of a version are one family. `prompts` holds pairs of
-    a run with the schema alone and a run with the prompt. Only the cases that all models share count. A model is
-    skipped if its run is not comparable with the newest or shares too few of its cases. The ranking is empty if there
-    are no runs.
+    `rest` has the runs of models that count in the family of tests and are not shown. `prompts` has pairs of a run with
+    the schema alone and a run with the prompt; `verdicts` has the verdict by model id. Only the cases that all models
+    share count. A model is skipped if its run is not comparable with the newest run or shares too few of its cases.
     """
     comparable, unlike = _comparable(runs, rest)
     shared = _on_shared_cases(comparable)
@@ -121,7 +288,7 @@ def rank_models(
 
 
 def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
-    """Return the runs that can be ranked with the newest run, and the reasons why others cannot, by model."""
+    """Return the runs that can be ranked with the newest run, and the reasons of the other models by id."""
     newest = max(
         (pair.candidate for pair in runs),
         key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id),
@@ -143,27 +310,20 @@ def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair],
 
 
 def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
-    """Restrict the runs to the cases with equal content in all their records; return none if there are none."""
+    """Return the runs with only the cases that are equal in all of them. Return [] if there are none."""
     digests = [{(case.case_id, case.digest) for case in pair.candidate.per_case} for pair in runs]
     shared = {case_id for case_id, _ in set.intersection(*digests)} if digests else set()
     if not shared or all(len(shared) == len(cases) for cases in digests):
         return list(runs) if shared else []
-    return [
-        Pair(
-            baseline=None,
-            candidate=cut_to(pair.candidate, shared),
-            candidate_again=tuple(cut_to(record, shared) for record in pair.candidate_again),
-        )
-        for pair in runs
-    ]
+    return [cut_pair(pair, shared) for pair in runs]
 
 
 def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
-    """Return the models, the best first, ties broken by cost."""
+    """Return the models with the best first; of equal scores the cheapest."""
     models = []
     for pair in runs:
         record = pooled(pair.candidate, pair.candidate_again)
-        accuracy = {name: _score(record, name) for name in record.accuracy if _is_scored(record, name)}
+        accuracy = {name: scored for name in record.accuracy if (scored := _score(record, name)) is not None}
         agreement = {
             name: [share for case in record.per_case if (share := case.reproducibility.get(name)) is not None]
             for name in AGREEMENT
@@ -171,7 +331,9 @@ def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
         score = accuracy[metric].strict_mean if metric in accuracy else None
         models.append(
             _Candidate(
-                pair=pair,
+                name=record.model_id,
+                record=pair.candidate,
+                again=pair.candidate_again,
                 accuracy=accuracy,
                 reproducibility={name: rounded(mean_or_none(shares)) for name, shares in agreement.items()},
                 score=-1.0 if score is None else score,
@@ -181,12 +343,10 @@ def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
     return sorted(models, key=lambda model: (-model.score, math.inf if model.cost is None else model.cost, model.name))
 
 
-def _is_scored(record: Record, metric: str) -> bool:
-    """Return whether any output has a score by a metric; jaccard has none if no ground truth has an array."""
-    return any(score is not None for case in record.per_case for score in case.replicates.get(metric, ()))
-
-
-def _score(record: Record, metric: str) -> Score:
+def _score(record: Record, metric: str) -> Score | None:
+    """Return a model's score by a metric. Return None if no output has one: jaccard requires an array."""
+    if all(score is None for case in record.per_case for score in case.replicates.get(metric, ())):
+        return None
     means = [sum(scores) / len(scores) for case in record.per_case if (scores := strict_scores(case, metric))]
     interval = unit_interval(means)
     return Score(
@@ -199,15 +359,15 @@ def _score(record: Record, metric: str) -> Score:
 def _contrasts(
     skill: str, models: Sequence[_Candidate], rules: VerdictRules
 ) -> tuple[list[Contrast], dict[str, list[str]]]:
-    """Compare all pairs of models (q adjusted by Holm). Return also, by model, the models that dominate it."""
+    """Compare all pairs of models. Return also, by model id, the ids of the models that dominate it."""
     couples = list(combinations(models, 2))
     pairs = [
         mark_concurrent(
             Pair(
                 baseline=higher.record,
                 candidate=lower.record,
-                baseline_again=higher.pair.candidate_again,
-                candidate_again=lower.pair.candidate_again,
+                baseline_again=higher.again,
+                candidate_again=lower.again,
             )
         )
         for higher, lower in couples
@@ -225,8 +385,12 @@ def _contrasts(
             changed["fell_most"] = _fell_most(higher.record, lower.record, rules.primary_tolerance)
             contrast = Contrast.view(primary, higher=higher.name, lower=lower.name, **changed)
         contrasts.append(contrast)
-    triples = zip(couples, results, strict=True)
-    dominated = by_key((low.name, high.name) for (high, low), result in triples if _dominates(high, low, result))
+    dominated: dict[str, list[str]] = {}
+    for (higher, lower), result in zip(couples, results, strict=True):
+        is_cheaper = higher.cost is not None and lower.cost is not None and higher.cost < lower.cost
+        falls = [one.difference is not None and one.difference <= ROUNDING for one in result.metrics]
+        if is_cheaper and falls and all(falls):
+            dominated.setdefault(lower.name, []).append(higher.name)
     return contrasts, dominated
 
 
@@ -239,13 +403,6 @@ def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
             falls.append((other.accuracy - field.accuracy, path, arrow(field.accuracy, other.accuracy)))
     difference, path, scores = min(falls, default=(0.0, "", ""))
     return f"{path or WHOLE} {scores}" if difference < -tolerance else ""
-
-
-def _dominates(higher: _Candidate, lower: _Candidate, result: ModelVerdict) -> bool:
-    """Return whether the higher model is cheaper than the lower model and no worse on any metric."""
-    if not result.metrics or higher.cost is None or lower.cost is None or higher.cost >= lower.cost:
-        return False
-    return all(one.difference is not None and one.difference <= ROUNDING for one in result.metrics)
 
 
 def _is_metric(measure: PairedScores) -> bool:

@@ -29,10 +29,10 @@ _MIN_DOUBTED = 3  # cases with several outputs that are needed to doubt a profil
 
 
 def detectable_drop(cases: int, variance_of_case: float, day: float = 0.0, alpha: float = ALPHA) -> float | None:
-    """Return the smallest drop of the mean that a comparison detects with 80 % power.
+    """Return the smallest drop of the mean that a comparison detects with 80 % power. Return None for a single case.
 
-    Return None if it cannot detect any. `variance_of_case` is the variance of the difference of one case between two
-    unchanged versions, and `day` the variance that two runs on different days add.
+    `variance_of_case` is the variance of the difference of one case between two unchanged versions, and `day` the
+    variance that two runs on different days add.
     """
     if cases < 2:
         return None
@@ -75,7 +75,7 @@ def can_show(cases: int) -> str:
 
 
 def profile_doubt(record: Record) -> str:
-    """Return the reason why another profile may suit a model, or "". It depends on whether replicates differ."""
+    """Return the reason why a model may need another `profile`: its replicates are equal, or differ. "" if none."""
     shares = [case.reproducibility.get("pairwise_exact_match") for case in record.per_case]
     differ = [share < 1.0 for share in shares if share is not None]
     cases = counted(len(differ), "case")
@@ -97,10 +97,10 @@ _MAX_SIZE = 1_000_000  # cases or replicates
 
 
 class Choice(FrozenModel):
-    """A number of replicates of the candidate, and the fewest cases with which it detects the drop.
+    """A number of replicates, and the smallest number of cases that detects the drop with them.
 
     `calls` and `cost_usd` are those of one run of these cases. `shows` is the smallest drop that the present cases
-    detect. A value is None if it is unknown or if no number suffices.
+    detect with these replicates. A value is None if it is unknown or no number of cases suffices.
     """
 
     replicates: int
@@ -111,10 +111,10 @@ class Choice(FrozenModel):
 
 
 class Sizing(FrozenModel):
-    """The size of a test by one model's newest record, which itself detects a drop of `shows`.
+    """The size of a test by one model's newest record. With the present cases and replicates it detects `shows`.
 
-    `between_replicates` is the standard deviation of the outputs of a case, `between_runs` that between runs on two
-    days. With `replicates_needed` the present cases detect the requested drop.
+    `between_replicates` is the standard deviation of the outputs of a case, and `between_runs` that of the means of
+    runs on different days. With `replicates_needed` the present cases detect the requested drop.
     """
 
     model_id: str
@@ -149,7 +149,7 @@ class SizingPlan(FrozenModel):
 
 
 def size_plan(component: Component, archive: Archive, models: Sequence[str], drop: float, policy: Policy) -> SizingPlan:
-    """Return the numbers of cases and replicates that detect a drop, by the newest version of each model."""
+    """Return the numbers of cases and replicates that detect a drop, from the newest record of each model."""
     if not 0 < drop < 1:  # false for NaN, too
         raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {drop:g}")
     board = component.leaderboard_path
@@ -162,7 +162,7 @@ def size_plan(component: Component, archive: Archive, models: Sequence[str], dro
 
 
 def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float) -> Sizing:
-    """Return the drop that a model's record can detect, and the cases and replicates that detect a drop of `detect`."""
+    """Return the drop that a test like the record detects, and the cases and replicates that detect `detect`."""
     by_case = (strict_by_replicate(case, record.primary_metric) for case in record.per_case)
     scores = [case for case in ([score for score in answers if score is not None] for answers in by_case) if case]
     cost_per_call = record.cost_usd / record.outputs if record.cost_usd is not None and record.outputs else None
@@ -207,9 +207,9 @@ def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float
 
 
 def _fewest(least: int, suffices: Callable[[int], bool]) -> int | None:
-    """Return the smallest sufficient number. Return None if a million is not sufficient.
+    """Return the smallest number from `least` on that suffices. Return None if a million does not.
 
-    If a number suffices, every larger number has to suffice, too.
+    If a number suffices, every larger number must suffice, too.
     """
     numbers = range(least, _MAX_SIZE)
     index = bisect_left(numbers, True, key=suffices)

@@ -1,0 +1,310 @@
+"""`audit report`: read an audit or a table of scores, and compute the result that its report shows."""
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from skill_evaluator.audit.cube import Cube, Floats, read_cube
+from skill_evaluator.audit.gathering import gather
+from skill_evaluator.audit.manifest import AUDIT, size_warnings
+from skill_evaluator.audit.request import AuditReportRequest
+from skill_evaluator.audit.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, RankEntry, Regime
+from skill_evaluator.audit.statistics import (
+    GRADE_ORDER,
+    QUARTERS,
+    ability_interval,
+    binomial_noise,
+    fluctuation_interval,
+    grades_of,
+    is_settled,
+    medians_of,
+    neutrality_of,
+    quadrants_of,
+    question_noise,
+    replicate_noise,
+    scale_of,
+    thresholds_of,
+    upper_bounds,
+    widest_interval,
+    without_noise,
+)
+from skill_evaluator.errors import AuditError
+from skill_evaluator.records.record import ANSWERED, SCORED
+from skill_evaluator.text import counted, listed, nearest
+
+_MAX_UNSCORED = 0.1  # share of a model's outputs
+_MAX_SHARE = 0.8  # share of σ² from one benchmark
+_STABLE_GRADES = [grade for grade in GRADE_ORDER if grade.startswith("AA")]
+
+
+class _Figures:
+    """The figures of all models over the benchmarks of a cube: arrays and lists in the order of the models."""
+
+    def __init__(self, cube: Cube, scale: Sequence[str]) -> None:
+        self.abilities, self.fluctuations = cube.abilities, cube.fluctuations
+        self.grades = grades_of(self.fluctuations, scale)
+        self.thresholds = thresholds_of(self.fluctuations, scale)
+        self.noise, ceiling = replicate_noise(cube), binomial_noise(cube)
+        self.corrected = None if self.noise is None else without_noise(self.fluctuations**2, self.noise)
+        self.noise_floor, self.noise_ceiling = _median_noise(self.noise), _median_noise(ceiling)
+
+
+def audit(cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False) -> AuditResult:
+    """Compute the result of an audit from its cube; raise AuditError if the cube has fewer than two scenarios.
+
+    `bins` is the number of grades. If `centered`, fluctuations and grades are those of the centered scores; the
+    neutrality test always uses the scores as measured. A grade on a benchmark is relative to the models on that
+    benchmark, because a mean over benchmarks fluctuates less than its parts.
+    """
+    if len(cube.scenarios) < 2:
+        raise AuditError(f"an audit requires at least 2 scenarios, better 10; this one has {len(cube.scenarios)}")
+    scale = scale_of(bins, len(cube.models))
+    neutrality, centered_cube = neutrality_of(cube), cube.centered()
+    raw_grades, new_grades = (grades_of(each.fluctuations, scale) for each in (cube, centered_cube))
+    if centered:
+        note = "scores are centered: each scenario's mean over the models is subtracted"
+        cube = centered_cube.with_treatment(note)
+    overall = _Figures(cube, scale)
+    by_benchmark = {name: _Figures(cube.for_benchmark(name), scale) for name in cube.benchmarks}
+    models = _model_audits(cube, overall, by_benchmark, new_grades, scale)
+    return AuditResult.view(
+        overall,
+        cohort=list(cube.models),
+        scenarios=list(cube.scenarios),
+        used=[
+            BenchmarkUsed.view(figures, name=name, weight=float(weight), questions=cube.questions.get(name))
+            for (name, figures), weight in zip(by_benchmark.items(), cube.weights, strict=True)
+        ],
+        replicates=cube.replicates,
+        treatment=cube.treatment,
+        models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
+        medians=medians_of(overall.abilities, overall.fluctuations),
+        neutrality=neutrality,
+        regraded=None if len(cube.models) < 2 else sum(a != b for a, b in zip(raw_grades, new_grades, strict=True)),
+        regimes=regimes_of(models),
+        warnings=[
+            *size_warnings(len(cube.models), len(cube.scenarios), cube.questions, cube.replicates),
+            *_output_warnings(cube, models),
+            *_grade_warnings(cube, models),
+        ],
+    )
+
+
+def _model_audits(
+    cube: Cube,
+    overall: _Figures,
+    by_benchmark: Mapping[str, _Figures],
+    centered_grades: Sequence[str | None],
+    scale: Sequence[str],
+) -> list[ModelAudit]:
+    quadrants = quadrants_of(overall.abilities, overall.fluctuations)
+    noise, interval_of = question_noise(cube), fluctuation_interval
+    if cube.outcomes is None:
+        noise, interval_of = binomial_noise(cube), widest_interval
+    cuts = upper_bounds(overall.fluctuations, len(scale))
+    audits = []
+    for m, name in enumerate(cube.models):
+        fluctuation, interval, settled = float(overall.fluctuations[m]), None, None
+        if noise is not None:
+            interval = interval_of(fluctuation**2, float(noise[m]), len(cube.scenarios))
+        if noise is not None and interval is not None and overall.grades[m] is not None:
+            settled = is_settled(fluctuation, interval, float(np.sqrt(noise[m])), cuts)
+        audits.append(
+            ModelAudit(
+                model=name,
+                ability=float(overall.abilities[m]),
+                ability_ci95=ability_interval(cube, m),
+                fluctuation=fluctuation,
+                fluctuation_ci95=interval,
+                grade=overall.grades[m],
+                settled=settled,
+                centered_grade=centered_grades[m],
+                quadrant=quadrants[m],
+                noise=None if overall.noise is None else float(np.sqrt(overall.noise[m])),
+                corrected=None if overall.corrected is None else float(overall.corrected[m]),
+                benchmarks={benchmark: _benchmark_figures(figures, m) for benchmark, figures in by_benchmark.items()},
+                shares=shares_by_benchmark(cube, m),
+                scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
+                answers=dict(cube.answers[name]) if name in cube.answers else None,
+                usd_per_1000_right=_usd_per_1000_right(cube, m),
+                latency_s=cube.spending[name].latency_s if name in cube.spending else None,
+            )
+        )
+    return audits
+
+
+def _benchmark_figures(figures: _Figures, model: int) -> BenchmarkFigures:
+    return BenchmarkFigures(
+        ability=float(figures.abilities[model]),
+        fluctuation=float(figures.fluctuations[model]),
+        grade=figures.grades[model],
+        corrected=None if figures.corrected is None else float(figures.corrected[model]),
+    )
+
+
+def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
+    """Return the share of a model's σ² by benchmark: w·cov(S_b, S) ÷ σ². The sum is 1; if σ is 0, each share is 0."""
+    scores = cube.scores[model] - cube.scores[model].mean(axis=0)
+    total = scores @ cube.weights
+    variance = float(total @ total)
+    parts = cube.weights * (scores.T @ total)
+    return {
+        name: float(part / variance) if variance else 0.0 for name, part in zip(cube.benchmarks, parts, strict=True)
+    }
+
+
+def _usd_per_1000_right(cube: Cube, model: int) -> float | None:
+    """Return the cost of 1,000 right outputs in USD, or None if the cost is unknown or no output is right."""
+    cost, ability = cube.spending.get(cube.models[model]), float(cube.abilities[model])
+    if cost is None or cost.usd_per_call is None or ability == 0:
+        return None
+    return 1000 * cost.usd_per_call / (ability / 100)
+
+
+def _median_noise(variances: Floats | None) -> float | None:
+    """Return the square root of the median variance over the models, or None if it is unknown."""
+    return None if variances is None else float(np.sqrt(np.median(variances)))
+
+
+def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
+    """Return the regimes `agentic`, `single-shot` and `cost-sensitive`, each with its models, best first.
+
+    Agentic: an error in one step spoils the following ones, so only the grades AAA and AA are considered, by ability.
+    Single-shot: outputs are independent, so ability decides, with a warning for fragile models (Q4). Cost-sensitive:
+    predictable models of lower ability (Q2), by cost if all costs are known, else by ability.
+    """
+    by_ability = sorted(models, key=lambda model: -model.ability)
+    agentic, left_out, single_shot = [], [], []
+    for model in by_ability:
+        if model.grade in _STABLE_GRADES:
+            agentic.append(_entry(model))
+        else:
+            left_out.append(_entry(model, model.grade or "no grade"))
+        fragile = model.quadrant == "strong but scenario-fragile"
+        single_shot.append(_entry(model, "Q4: stability warning" if fragile else ""))
+    predictable = [model for model in by_ability if model.quadrant == "predictable baseline"]
+    costs = {model.model: model.usd_per_1000_right for model in predictable if model.usd_per_1000_right is not None}
+    by_cost = bool(predictable) and len(costs) == len(predictable)
+    if by_cost:
+        predictable.sort(key=lambda model: costs[model.model])
+    cost_sensitive = [
+        _entry(model, f"${costs[model.model]:.2f} for 1,000 right outputs" if by_cost else "") for model in predictable
+    ]
+    note = f"Q2, predictable at a lower ability, by {'cost' if by_cost else 'μ'}"
+    return {
+        "agentic": Regime(title="Agentic", note="AAA and AA, by μ", ranked=agentic, left_out=left_out),
+        "single-shot": Regime(title="Single-shot", note="by μ", ranked=single_shot),
+        "cost-sensitive": Regime(title="Cost-sensitive", note=note, ranked=cost_sensitive),
+    }
+
+
+def _entry(model: ModelAudit, note: str = "") -> RankEntry:
+    return RankEntry(model=model.model, reason=f"{model.ability:.1f} ({note})" if note else f"{model.ability:.1f}")
+
+
+def _output_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
+    high_shares = []
+    for model in models:
+        answers = model.answers or {}
+        outputs = sum(answers.get(kind, 0) for kind in ANSWERED)
+        share = 1 - answers.get(SCORED, 0) / outputs if outputs else 0.0
+        if share > _MAX_UNSCORED:
+            high_shares.append(f"{model.model} {share:.0%}")
+    if high_shares:
+        yield f"many outputs are unparseable, refused or truncated, and count as wrong: {listed(high_shares)}"
+    benchmarks = [outcomes.scores for outcomes in (cube.outcomes or {}).values()]
+    n_missing = sum((np.isnan(scores).sum(axis=(1, 2, 3)) for scores in benchmarks), np.zeros(len(cube.models), int))
+    planned = sum(scores[0].size for scores in benchmarks)
+    gaps = [f"{name} {count:,}" for name, count in zip(cube.models, n_missing, strict=True) if count]
+    if gaps:
+        yield f"outputs are missing, of {planned:,} per model; means are over the others: {listed(gaps)}"
+
+
+def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
+    if len(models) > 1 and np.ptp(cube.overall, axis=1).max() == 0:
+        yield "every score is the same in every scenario: look at the outputs (outcomes.csv) and at the scenarios"
+        return
+    noisy = [model.model for model in models if model.corrected == 0 and model.fluctuation > 0]
+    if noisy:
+        yield f"noise within a scenario explains the whole fluctuation of {listed(noisy)}"
+    unsettled = [model.model for model in models if model.settled is False]
+    if unsettled:
+        yield f"{len(unsettled)} of {counted(len(models), 'grade')} are not settled: add questions"
+    for model in models:
+        for benchmark, share in model.shares.items():
+            if len(model.shares) > 1 and share > _MAX_SHARE:
+                yield f"{min(share, 1.0):.0%} of the variance of {model.model} is from {benchmark}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedAudit:
+    """The result of an audit, and its cube of scores as measured.
+
+    `absent`: the models without outputs. `out`: the folder for the report's files, or None to write no file.
+    """
+
+    result: AuditResult
+    cube: Cube
+    absent: list[str]
+    out: Path | None
+
+
+def report_audit(request: AuditReportRequest) -> ReportedAudit:
+    """Compute the result of a table of scores or of an audit's folder; raise AuditError if it cannot be read."""
+    weights = _read_weights(request.weights)
+    folder, absent, remarks = None, [], []
+    if request.cube:
+        if request.folder:
+            raise AuditError("--cube cannot be combined with an audit's folder")
+        cube = read_cube(request.cube, weights=weights, missing=request.missing)
+        _validate_names("--weight", "benchmark", weights, cube.benchmarks)
+        if request.questions is not None:
+            cube = replace(cube, questions=dict.fromkeys(cube.benchmarks, request.questions))
+    else:
+        newest = max((path.parent for path in request.audits.glob(f"*/{AUDIT}")), default=None)
+        folder = request.folder or newest
+        if folder is None:
+            raise AuditError(f"{request.audits} contains no audit; create one with audit run, or use --cube FILE")
+        if request.questions is not None:
+            raise AuditError("--questions requires --cube")
+        gathered = gather(folder, request)
+        _validate_names("--weight", "benchmark", weights, gathered.outcomes)
+        cube, absent = gathered.cube(weights, request.missing), gathered.absent
+        remarks = [f"excluded, since they have no output: {', '.join(absent)}"] if absent else []
+        remarks += gathered.remarks
+    _validate_names("--without", "scenario", request.without, cube.scenarios)
+    selected = cube
+    if request.without:
+        note = f"excluded scenario {listed(list(dict.fromkeys(request.without)))} (--without)"
+        remaining = [name for name in cube.scenarios if name not in request.without]
+        selected = cube.select(cube.models, remaining).with_treatment(note)
+    result = audit(selected, bins=request.grades, centered=request.centered)
+    return ReportedAudit(
+        result=result.model_copy(update={"warnings": [*remarks, *result.warnings]}),
+        cube=cube,
+        absent=absent,
+        out=request.out or folder,
+    )
+
+
+def _read_weights(texts: Iterable[str]) -> dict[str, float]:
+    """Return the weight of each benchmark, by name, from texts `NAME=W`; raise AuditError for an invalid text."""
+    weights = {}
+    for text in texts:
+        name, _, weight = text.rpartition("=")
+        try:
+            weights[name] = float(weight)
+        except ValueError:
+            weights[name] = math.nan
+        if not name or not 0 < weights[name] < math.inf:
+            raise AuditError(f"--weight '{text}' is not NAME=W with W above 0, such as quiz-reasoning=2")
+    return weights
+
+
+def _validate_names(option: str, noun: str, names: Iterable[str], valid_names: Collection[str]) -> None:
+    for name in names:
+        if name not in valid_names:
+            raise AuditError(f"{option}: unknown {noun} '{name}' {nearest(name, valid_names)}")

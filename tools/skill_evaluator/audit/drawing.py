@@ -1,0 +1,318 @@
+"""Draw an audit: read its benchmarks (components), labelled cases, scenarios and models, and estimate its size.
+
+The questions of a benchmark depend on the seed alone, so that every model and scenario gets the same ones. An audit is
+resumed only if its inputs are unchanged.
+"""
+
+import datetime
+import random
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+
+from skill_evaluator import __version__
+from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest, parts_of
+from skill_evaluator.audit.request import AuditFolders, AuditRunRequest
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import AuditError, ComponentError
+from skill_evaluator.files import read_text
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.library.prompts import parse_prompt
+from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario, named_scenarios
+from skill_evaluator.providers import Configuration, Kinds, key_note, read_configuration, refuse_unbatched
+from skill_evaluator.providers.base import Request
+from skill_evaluator.repository import commit_of
+from skill_evaluator.runner.journal import Run, new_invocation, settings_digest
+from skill_evaluator.runner.prices import (
+    COST_OF_BATCHES,
+    CostEstimate,
+    InputSize,
+    ModelEstimate,
+    estimate,
+    input_sizes,
+    not_applicable,
+    refuse_unpriced,
+    sum_of,
+)
+from skill_evaluator.runner.schedule import Call, build_request, refuse_amounts
+from skill_evaluator.runner.session import with_keys
+from skill_evaluator.text import listed, nearest
+
+_BENCHMARK_OUTPUT = "choice"
+_MAX_CHANGES_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledBenchmark:
+    """A component and its cases with a ground truth, by id; `unlabelled` counts its other cases."""
+
+    component: Component
+    cases: Mapping[str, Case]
+    unlabelled: int
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: `_components` is cached
+class DrawnAudit:
+    """An audit with its components, cases and scenarios; `configuration` has only the models to call now."""
+
+    configuration: Configuration
+    manifest: AuditManifest
+    benchmarks: Mapping[str, LabelledBenchmark]
+    scenarios: Mapping[str, Scenario]
+
+    @cached_property
+    def _components(self) -> dict[tuple[str, str], Component]:
+        """Each benchmark under each scenario, by the names of both."""
+        return {
+            (name, scenario): template.around(benchmark.component)
+            for name, benchmark in self.benchmarks.items()
+            for scenario, template in self.scenarios.items()
+        }
+
+    def request(self, run: Run, call: Call) -> Request:
+        """Build the request of a call; its seed is derived from the run's seed and the cell."""
+        component, case = self._prompt_and_case(call.case_id)
+        max_tokens, seed = run.model.params.max_output_tokens, run.manifest.seed
+        return build_request(component, case, replicate=call.replicate, seed=seed, max_output_tokens=max_tokens)
+
+    def _prompt_and_case(self, cell: str) -> tuple[Component, Case]:
+        benchmark, scenario, name = parts_of(cell)
+        return self._components[benchmark, scenario], replace(self.benchmarks[benchmark].cases[name], id=cell)
+
+    def estimates(self) -> list[ModelEstimate]:
+        """Estimate the calls, tokens and cost of each model."""
+        audit, kinds, keys = self.manifest, self.configuration.kinds, self.configuration.keys
+        sizes: dict[str, InputSize] = {}
+        for cell in audit.cells():
+            component, case = self._prompt_and_case(cell)
+            sizes |= input_sizes(component, [case])
+        estimates = []
+        for model in self.configuration.models:
+            kind = kinds[model.provider]
+            amounts = estimate(sizes, model, kind, audit.replicates, batch=audit.transport == "batch")
+            note = key_note(model, kind, keys)
+            estimates.append(ModelEstimate(model_id=model.id, provider=model.provider, key=note, **asdict(amounts)))
+        return estimates
+
+
+def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
+    """Read a benchmark; raise ComponentError or FixtureError, or AuditError if no case has a ground truth."""
+    component = load_component(folders.components, name, folders.limits, folders.fixtures)
+    cases = load_cases(component, folders.fixtures)
+    labelled = {case.id: case for case in cases if case.labelled}
+    if not labelled:
+        raise AuditError(f"no case of the benchmark '{name}' has a ground truth, which scores require")
+    return LabelledBenchmark(component=component, cases=labelled, unlabelled=len(cases) - len(labelled))
+
+
+def new_audit(request: AuditRunRequest, *, keyed: bool) -> DrawnAudit:
+    """Draw a new audit. If `keyed`, skip models without an API key; raise ConfigError if no model is left."""
+    configuration = read_configuration(request.config)
+    settings, kinds = configuration.settings, configuration.kinds
+    models = select_models(configuration.models, request.models)
+    if request.max_cost is not None:
+        refuse_unpriced(models, kinds)
+    names = request.benchmarks or tuple(settings.audit.benchmarks) or _default_benchmarks(request)
+    benchmarks = {name: read_benchmark(request, name) for name in dict.fromkeys(names)}
+    names_of_family = named_scenarios(request.config, request.scenarios or settings.audit.scenarios)
+    scenarios = _read_scenarios(request, names_of_family or default_scenarios(request))
+    if keyed:
+        models = tuple(with_keys(models, configuration).values())
+    if request.batch:
+        refuse_unbatched(models)
+    weights = {name: benchmark.weight for name, benchmark in settings.audit.benchmarks.items()}
+    questions = settings.audit.questions if request.questions is None else request.questions
+    seed = settings.seed if request.seed is None else request.seed
+    created = datetime.datetime.now(datetime.UTC)
+    manifest = AuditManifest(
+        id=new_invocation(created),
+        created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
+        commit=commit_of(request.components) if keyed else None,
+        seed=seed,
+        replicates=request.replicates or settings.audit.replicates,
+        questions=questions,
+        models={model.id: settings_digest(model) for model in models},
+        scenarios={name: scenario.digest for name, scenario in scenarios.items()},
+        benchmarks=[
+            _draw_benchmark(labelled, weights.get(name, 1.0), questions, seed, _skipped_cases(labelled, models, kinds))
+            for name, labelled in benchmarks.items()
+        ],
+        transport="batch" if request.batch else "direct",
+        max_cost_usd=request.max_cost,
+        evaluator_version=__version__,
+    )
+    configuration = replace(configuration, models=models)
+    return DrawnAudit(configuration=configuration, manifest=manifest, benchmarks=benchmarks, scenarios=scenarios)
+
+
+def drawn_audit(manifest: AuditManifest, request: AuditRunRequest) -> DrawnAudit:
+    """Read the inputs of an audit to resume; raise AuditError if they have changed or a model is unknown."""
+    configuration = read_configuration(request.config)
+    by_id = {model.id: model for model in configuration.models}
+    model_ids = dict.fromkeys(request.models or manifest.models)
+    for model_id in model_ids:
+        if model_id not in manifest.models:
+            raise AuditError(
+                f"'{model_id}' is not a model of the audit {manifest.id} {nearest(model_id, manifest.models)}; "
+                "start a new audit to add a model"
+            )
+        if model_id not in by_id:
+            models_file = request.config / "models.yaml"
+            raise AuditError(f"'{model_id}' of the audit {manifest.id} is no longer in {models_file}")
+    models = tuple(by_id[model_id] for model_id in model_ids)
+    if request.max_cost is not None:
+        refuse_unpriced(models, configuration.kinds)
+    drawn = DrawnAudit(
+        configuration=replace(configuration, models=models),
+        manifest=manifest,
+        benchmarks={benchmark.name: read_benchmark(request, benchmark.name) for benchmark in manifest.benchmarks},
+        scenarios=_read_scenarios(request, manifest.scenarios),
+    )
+    if changed := _changes_in(drawn):
+        raise AuditError(
+            f"cannot resume the audit {manifest.id}: changed since it was drawn: "
+            f"{listed(changed, _MAX_CHANGES_NAMED)}; check out the commit it was drawn from, or start a new audit"
+        )
+    return drawn
+
+
+def _default_benchmarks(folders: AuditFolders) -> tuple[str, ...]:
+    """Return the names of all components with `output: choice`; warn about components that cannot be read."""
+    names: tuple[str, ...] = ()
+    for path in sorted(folders.components.glob("*/prompt.md")):
+        try:
+            text = read_text(path, ComponentError, folders.limits.size_of("prompt_bytes"))
+            front, _ = parse_prompt(text, path, depth=folders.limits.yaml_depth)
+        except ComponentError as problem:
+            print(f"warning: not in the audit: {visible(str(problem))}", file=sys.stderr)
+            continue
+        if front.output == _BENCHMARK_OUTPUT:
+            names += (path.parent.name,)
+    if not names:
+        raise AuditError(
+            f"no component in {folders.components} has output: {_BENCHMARK_OUTPUT}; name the benchmarks with "
+            f"--benchmark NAME, or in {folders.config / 'settings.yaml'}: audit: {{benchmarks: [NAME, NAME]}}"
+        )
+    return names
+
+
+def default_scenarios(folders: AuditFolders) -> tuple[str, ...]:
+    """Return the names of the scenarios outside of families, `bare` first; raise AuditError if there are none."""
+    names = sorted(path.stem for path in (folders.config / "scenarios").glob("*.md"))
+    if not names:
+        raise AuditError(f"{folders.config / 'scenarios'} contains no scenario; an audit requires at least two")
+    return tuple(sorted(names, key=lambda name: name != BARE))
+
+
+def _read_scenarios(folders: AuditFolders, names: Iterable[str]) -> dict[str, Scenario]:
+    return {name: load_scenario(folders.config, name, folders.limits) for name in names}
+
+
+def draw_questions(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
+    """Draw question ids from `names` by the seed and the benchmark's name, sorted; None draws all.
+
+    >>> draw_questions(["c", "a", "b"], 2, 7, "geography") == draw_questions(["a", "b", "c"], 2, 7, "geography")
+    True
+    """
+    ordered = sorted(names)
+    if questions is None or questions >= len(ordered):
+        return ordered
+    return sorted(random.Random(f"{seed}/{benchmark}").sample(ordered, questions))  # noqa: S311 (no secret)
+
+
+def _skipped_cases(labelled: LabelledBenchmark, models: Sequence[Model], kinds: Kinds) -> dict[str, str]:
+    """Return the reasons of cases that some model does not accept, by case; raise AuditError if that is every case."""
+    cases = list(labelled.cases.values())
+    sizes = input_sizes(labelled.component, cases)
+    reasons = {
+        case_id: f"{model.id}: {reason}"
+        for model in models
+        for case_id, reason in not_applicable(cases, sizes, model, kinds[model.provider]).items()
+    }
+    if len(reasons) == len(cases):
+        raise AuditError(
+            f"no case of '{labelled.component.name}' is applicable to every model ({next(iter(reasons.values()))})"
+        )
+    return reasons
+
+
+def _draw_benchmark(
+    labelled: LabelledBenchmark, weight: float, questions: int | None, seed: int, left_out: dict[str, str]
+) -> AuditedBenchmark:
+    component, cases = labelled.component, labelled.cases
+    applicable = [case_id for case_id in cases if case_id not in left_out]
+    chosen = draw_questions(applicable, questions, seed, component.name)
+    return AuditedBenchmark(
+        name=component.name,
+        version=component.version,
+        metric=component.primary_metric,
+        weight=weight,
+        of=len(applicable),
+        unlabelled=labelled.unlabelled,
+        not_applicable=left_out,
+        cases={case_id: cases[case_id].digest for case_id in chosen},
+        digests=dict(component.digests),
+    )
+
+
+def _changes_in(drawn: DrawnAudit) -> list[str]:
+    manifest = drawn.manifest
+    changed = [f"scenario '{name}'" for name, old in manifest.scenarios.items() if drawn.scenarios[name].digest != old]
+    for benchmark in manifest.benchmarks:
+        labelled = drawn.benchmarks[benchmark.name]
+        digests = labelled.component.digests
+        changed += [
+            f"{part} of '{benchmark.name}'" for part, old in benchmark.shaping.items() if digests.get(part) != old
+        ]
+        changed += changed_cases(benchmark, labelled)
+    settings = {model.id: settings_digest(model) for model in drawn.configuration.models}
+    return changed + [f"the settings of '{name}'" for name, new in settings.items() if new != manifest.models.get(name)]
+
+
+def changed_cases(benchmark: AuditedBenchmark, labelled: LabelledBenchmark) -> list[str]:
+    """Return a text for each case that was changed or deleted since the audit was drawn."""
+    digests = {name: case.digest for name, case in labelled.cases.items()}
+    changed = (name for name, recorded_digest in benchmark.cases.items() if digests.get(name) != recorded_digest)
+    return [f"case '{name}' of '{benchmark.name}'" for name in changed]
+
+
+def validate_request(request: AuditRunRequest) -> None:
+    """Raise ConfigError, RunError or AuditError if the options are invalid."""
+    counts = {"--replicates": request.replicates, "--questions": request.questions}
+    refuse_amounts({**counts, "--concurrency": request.concurrency}, request.max_calls, request.max_cost)
+    fixed_options = ("benchmarks", "scenarios", "questions", "replicates", "seed")
+    if request.resumed is not None and any(getattr(request, name) not in (None, ()) for name in fixed_options):
+        raise AuditError(
+            "--benchmark, --scenario, --questions, --replicates and --seed cannot be changed with --resume or --run; "
+            "start a new audit"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSize:
+    """The estimated size of an audit; `closing` is the last sentence of its report."""
+
+    audit: AuditManifest
+    models: Sequence[ModelEstimate]
+    closing: str
+
+    @property
+    def total(self) -> CostEstimate:
+        """The sum over all models; the cost is None if a model has no price."""
+        return sum_of(self.models)
+
+
+def size_audit(request: AuditRunRequest) -> AuditSize:
+    """Check the inputs of a new audit and estimate its size, without keys; raise an error for invalid input."""
+    if request.resumed is not None:
+        raise AuditError("--dry-run cannot be combined with --resume or --run")
+    validate_request(request)
+    drawn = new_audit(request, keyed=False)
+    return AuditSize(
+        audit=drawn.manifest,
+        models=drawn.estimates(),
+        closing=f"{f'{COST_OF_BATCHES}; ' * request.batch}dry run: no call was made, nothing was written",
+    )

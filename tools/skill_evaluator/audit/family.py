@@ -1,0 +1,164 @@
+"""`scenarios check`: check whether a family of scenarios is ready for an audit, and read the scores of a trial.
+
+A family is a folder of scenarios, which are system-prompt templates. A trial is an audit of a few questions in them.
+Code checks the number of templates, near-copies and placeholders; `REVIEW` has the questions for a human reviewer.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from rapidfuzz import fuzz
+
+from skill_evaluator.audit.gathering import gather
+from skill_evaluator.audit.manifest import AUDIT, MIN_SCENARIOS, read_audit_manifest
+from skill_evaluator.audit.request import ScenariosCheckRequest
+from skill_evaluator.audit.statistics import neutrality_of
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import AuditError, ConfigError
+from skill_evaluator.files import FrozenModel
+from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths, read_scenario
+from skill_evaluator.text import words
+
+FamilyVerdict = Literal["ready", "not reviewed", "not ready"]
+COPY_SHARE, WARNING_SHARE = 0.9, 0.7  # similarity of two templates
+REVIEW = (
+    "Does each template request exactly the output of the task, only in another manner?",
+    "Is each template an ordinary protocol that your product could have, and none adversarial?",
+    "Does each template have one intent, the same on every benchmark?",
+    "Do the templates differ as widely as the system prompts around your own prompts?",
+)
+_PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{[a-z_]+\}|<<.*?>>|\[(?:insert|your) [^\]]*\]", re.IGNORECASE)
+
+
+class ScenarioRemark(FrozenModel):
+    """A finding about a scenario, or about the whole family if `scenario` is null."""
+
+    severity: Literal["error", "warning"]
+    scenario: str | None
+    rule: str
+    message: str
+
+
+class Trial(FrozenModel):
+    """An audit in these scenarios; `scores` are in per cent right, by model and then scenario."""
+
+    audit: str
+    questions: int
+    scores: dict[str, dict[str, float]]
+    neutrality: str
+
+
+class FamilyCheck(FrozenModel):
+    """The result of `scenarios check`; `review` lists the questions for a human reviewer."""
+
+    family: str | None
+    scenarios: list[str]
+    verdict: FamilyVerdict
+    remarks: list[ScenarioRemark]
+    trial: Trial | None
+    review: list[str]
+
+
+def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
+    """Check the templates of a family, reviewed or not, and read its trial; raise ConfigError or AuditError.
+
+    An unreadable template is a remark. A family without templates is an error.
+    """
+    paths = family_paths(request.config, request.family)
+    if not paths:
+        raise ConfigError(f"{request.config / 'scenarios'} contains no scenario; write some, or run scenarios draft")
+    scenarios, remarks = [], []
+    for path in paths:
+        try:
+            scenarios.append(read_scenario(request.config, path, request.limits))
+        except ConfigError as problem:
+            remarks.append(_remark("error", path.stem, "unreadable", str(problem)))
+    remarks += check_templates(scenarios)
+    trial = _trial(request, scenarios)
+    if trial is not None and all(len(set(scores.values())) == 1 for scores in trial.scores.values()):
+        remarks.append(_remark("warning", None, "no effect", "no model's score changes between the scenarios"))
+    verdict: FamilyVerdict = "ready"
+    if any(remark.severity == "error" for remark in remarks):
+        verdict = "not ready"
+    elif any(scenario.unreviewed for scenario in scenarios):
+        verdict = "not reviewed"
+    return FamilyCheck(
+        family=request.family,
+        scenarios=[scenario.name for scenario in scenarios],
+        verdict=verdict,
+        remarks=remarks,
+        trial=trial,
+        review=list(REVIEW),
+    )
+
+
+def similarity(first: Scenario, second: Scenario) -> float:
+    """Return the similarity of the words of two templates, from 0 to 1 (normalized Indel similarity)."""
+    texts = (" ".join(words(scenario.template.replace(SLOT, " "))) for scenario in (first, second))
+    return float(fuzz.ratio(*texts)) / 100
+
+
+def check_templates(scenarios: Sequence[Scenario]) -> Iterator[ScenarioRemark]:
+    """Yield a remark for each copy and placeholder, for an unreviewed template, and for too few templates."""
+    if len(scenarios) < MIN_SCENARIOS:
+        message = f"{len(scenarios)} scenarios; an audit requires at least {MIN_SCENARIOS}"
+        yield _remark("error", None, "too few", message)
+    for scenario in scenarios:
+        if scenario.unreviewed:
+            message = "drafted by a model; read it, then remove `unreviewed` from its front matter"
+            yield _remark("warning", scenario.name, "not reviewed", message)
+        placeholder = _PLACEHOLDER.search(scenario.template.replace(SLOT, " "))
+        if placeholder is not None:
+            message = f"{placeholder[0]} is never filled in; {SLOT} is the only placeholder"
+            yield _remark("error", scenario.name, "placeholder", message)
+    for first, second in combinations(scenarios, 2):
+        share = similarity(first, second)
+        if share >= WARNING_SHARE:
+            message = f"{share:.0%} of its text is the same as {first.name}; keep one of them or change one"
+            yield _remark("error" if share >= COPY_SHARE else "warning", second.name, "near-copy", message)
+
+
+def _remark(severity: Literal["error", "warning"], scenario: str | None, rule: str, message: str) -> ScenarioRemark:
+    return ScenarioRemark(severity=severity, scenario=scenario, rule=rule, message=message)
+
+
+def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Trial | None:
+    """Return the trial that `request` names, else the newest audit with at least two of these scenarios, else None."""
+    if request.trial is not None:
+        return _read_trial(request, request.trial, _audited_scenarios(request.trial, scenarios))
+    for folder in sorted((path.parent for path in request.audits.glob(f"*/{AUDIT}")), reverse=True):
+        try:
+            names = _audited_scenarios(folder, scenarios)
+            if len(names) > 1:
+                return _read_trial(request, folder, names)
+        except AuditError as problem:
+            print(f"warning: no trial: {visible(str(problem))}", file=sys.stderr)
+    return None
+
+
+def _audited_scenarios(folder: Path, scenarios: Sequence[Scenario]) -> list[str]:
+    """Return the names of the scenarios that an audit used with the same templates."""
+    audit_digests = read_audit_manifest(folder / AUDIT).scenarios
+    return [scenario.name for scenario in scenarios if audit_digests.get(scenario.name) == scenario.digest]
+
+
+def _read_trial(request: ScenariosCheckRequest, folder: Path, names: Sequence[str]) -> Trial:
+    if len(names) < 2:
+        raise AuditError(f"{folder} used fewer than 2 of these scenarios unchanged; run a new trial: audit run")
+    gathered = gather(folder, request)
+    for remark in gathered.remarks:
+        print(f"warning: {visible(remark)}", file=sys.stderr)
+    cube = gathered.cube({}, "questions")
+    cube = cube.select(cube.models, names)
+    scores = np.round(cube.overall, 2).tolist()
+    return Trial(
+        audit=gathered.manifest.id,
+        questions=sum(cube.questions.values()),
+        scores={model: dict(zip(names, row, strict=True)) for model, row in zip(cube.models, scores, strict=True)},
+        neutrality=neutrality_of(cube).verdict,
+    )

@@ -1,0 +1,292 @@
+"""Build the report of an audit as a page of blocks: a summary of one screen, then the details.
+
+The terminal, Markdown, the site and the chart files are rendered from this page.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.audit.auditing import ReportedAudit
+from skill_evaluator.audit.cube import write_cube
+from skill_evaluator.audit.results import (
+    QUADRANTS,
+    REPORTED,
+    AuditResult,
+    BenchmarkFigures,
+    BenchmarkUsed,
+    ModelAudit,
+    RankEntry,
+    Regime,
+)
+from skill_evaluator.audit.wording import (
+    ablest_first,
+    best_first,
+    finding_text,
+    interval_text,
+    neutrality_text,
+    noise_text,
+    points,
+    quadrant_text,
+    settled_text,
+    signed_points,
+    size_text,
+    threshold_text,
+)
+from skill_evaluator.display.pages import (
+    Block,
+    Captioned,
+    Chart,
+    Drawing,
+    Fold,
+    ForMedia,
+    Heading,
+    Line,
+    Lines,
+    Page,
+    Section,
+    draw_charts,
+    print_page,
+)
+from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.errors import AuditError
+from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.runner.journal import check_writable
+from skill_evaluator.text import counted, listed
+
+REPORT, CHARTS = "report.md", "charts"
+INSTALL = "pip install altair vl-convert-python"
+_MAX_NAMED = 8
+_STYLES = {"safe default": "bold green", "avoid": "bold red", "strong but scenario-fragile": "yellow"}
+_TEXT_COLUMNS = frozenset({"model", "grade", "settled", "quadrant", "centered grade"})
+Column = tuple[str, Callable[[ModelAudit], Cell]]
+
+
+def print_audit(result: AuditResult, form: Format) -> None:
+    """Print an audit to stdout."""
+    print_page(form, json=lambda: result.model_dump(mode="json"), page=lambda: audit_page(result))
+
+
+def audit_page(result: AuditResult) -> Page:
+    """Build the page of an audit, with the sections summary, models, scenarios and benchmarks."""
+    parts = (_summary_blocks, _model_blocks, _scenario_blocks, _benchmark_blocks)
+    names = ("summary", "models", "scenarios", "benchmarks")
+    return Page([Section(name=name, blocks=list(part(result))) for name, part in zip(names, parts, strict=True)])
+
+
+def site_audit(result: AuditResult) -> dict[str, Any]:
+    """Return the values of the site's audit template: `finding`, its reason `why`, and `page_blocks`."""
+    finding, reason = finding_text(result)
+    return {"finding": finding, "why": reason, "page_blocks": audit_page(result).blocks}
+
+
+def write_audit(reported: ReportedAudit) -> list[Path]:
+    """Write report.md, report.json, charts and cube into `reported.out`, and return their paths.
+
+    Print a warning if charts cannot be drawn; write nothing if `out` is None.
+    """
+    out, page = reported.out, audit_page(reported.result)
+    if out is None:
+        return []
+    check_writable(out, "--out DIR")
+    charts = [out / CHARTS]
+    try:
+        draw(page, out / CHARTS)
+    except AuditError as problem:
+        print(f"warning: {problem}", file=sys.stderr)
+        charts = []
+    replace_text(out / REPORT, page.markdown(CHARTS if charts else ""))
+    replace_text(out / REPORTED, json_text(reported.result.model_dump(mode="json")))
+    return [out / REPORT, out / REPORTED, *charts, *write_cube(reported.cube, out)]
+
+
+def draw(page: Page, folder: Path) -> list[Path]:
+    """Write every chart as an SVG file and return the paths; raise AuditError if a library is not installed."""
+    try:
+        drawings = draw_charts(page.blocks)
+    except ImportError as problem:
+        raise AuditError(f"charts need libraries that do not load ({problem}): {INSTALL}") from problem
+    for name, drawing in drawings.items():
+        replace_text(folder / name, drawing)
+    return [folder / name for name in drawings]
+
+
+def _summary_blocks(result: AuditResult) -> Iterator[Block]:
+    yield ForMedia(("terminal", "markdown"), [Heading("Stability audit", level=2)])
+    yield ForMedia(("site",), [Heading("Grades and advice")])
+    yield Line(f"{size_text(result)}.")
+    style = "yellow" if result.neutrality.verdict.startswith("not") else ""
+    yield Line("Neutrality: ", neutrality_text(result), style=style)
+    if result.treatment:
+        yield Line(f"Treatment: {result.treatment}.", style="yellow")
+    columns: list[Column] = [
+        ("model", _model_cell),
+        ("μ", lambda model: Cell(points(model.ability))),
+        ("σ", lambda model: Cell(points(model.fluctuation))),
+        ("95 % CI of σ", lambda model: Cell(interval_text(model.fluctuation_ci95))),
+        ("grade", lambda model: _grade_cell(model.grade)),
+        ("settled", lambda model: Cell(settled_text(model.settled))),
+        ("quadrant", _quadrant_cell),
+    ]
+    models = _model_sheet(columns, best_first(result))
+    quadrants = " · ".join(map(quadrant_text, QUADRANTS))
+    yield Captioned(models, "Models, the best grade first", f"{quadrants}.")
+    medians = result.medians
+    thresholds = f"Thresholds of σ: {threshold_text(result.thresholds)}"
+    if medians is not None:
+        thresholds += f"; medians: μ {points(medians.ability)}, σ {points(medians.fluctuation)}"
+    advice = [_advice(regime) for regime in result.regimes.values()]
+    yield Lines([f"{thresholds}.", f"Noise: {noise_text(result)}", *advice], "-")
+    title = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up"
+    yield Chart("map", [Drawing(file="map.svg", alt_text=title, draw=_drawing("quadrant_map", result), figures=models)])
+
+
+def _advice(regime: Regime) -> str:
+    sentence = f"{regime.title} ({regime.note}): {_entry_list(regime.ranked)}"
+    return f"{sentence}; filtered out: {_entry_list(regime.left_out)}." if regime.left_out else f"{sentence}."
+
+
+def _entry_list(entries: Sequence[RankEntry]) -> str:
+    return listed([f"{entry.model} {entry.reason}" for entry in entries], _MAX_NAMED) or "none"
+
+
+def _model_blocks(result: AuditResult) -> Iterator[Block]:
+    if result.warnings:
+        yield Heading("Warnings")
+        yield Lines(result.warnings, "-", style="yellow")
+    yield Heading("Ability and fluctuation")
+    columns: list[Column] = [
+        ("model", _model_cell),
+        ("95 % CI of μ", lambda model: Cell(interval_text(model.ability_ci95))),
+        ("σ", lambda model: Cell(points(model.fluctuation))),
+        ("noise", lambda model: Cell(points(model.noise))),
+        ("σ without noise", lambda model: Cell(points(model.corrected))),
+        ("$ per 1,000 right", lambda model: Cell(points(model.usd_per_1000_right, 4))),
+        ("latency, s", lambda model: Cell(points(model.latency_s))),
+        ("grade", lambda model: _grade_cell(model.grade)),
+        ("centered grade", lambda model: _grade_cell(model.centered_grade, model.grade)),
+    ]
+    note = (
+        "μ: mean score over the scenarios; σ: its standard deviation over them; noise: standard deviation of a score "
+        "within a scenario. Intervals are for these scenarios and other questions like these."
+    )
+    models = best_first(result)
+    shown_columns = [(name, cell) for name, cell in columns if any(cell(model).text != "–" for model in models)]
+    yield Captioned(_model_sheet(shown_columns, models), "Figures of each model", note)
+    caption = f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
+    boxes = Drawing(
+        file="boxes.svg", alt_text=caption, draw=_drawing("box_chart", result), figures=_score_sheet(result)
+    )
+    yield Chart("boxes", [boxes])
+
+
+def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
+    models, scenarios = counted(len(result.models), "model"), counted(len(result.scenarios), "scenario")
+    yield Heading("Scenarios")
+    scores = _score_sheet(result)
+    title = f"Heat map of {models} in {scenarios}: each score relative to the model's ability"
+    yield Chart("heat", [Drawing(file="heat.svg", alt_text=title, draw=_drawing("heat_map", result), figures=scores)])
+    yield Fold("Score of each model in each scenario, % right", [scores])
+    shifts = {effect.scenario: effect for effect in result.neutrality.shifts}
+    rows = []
+    for scenario, mean in zip(result.scenarios, result.neutrality.means, strict=False):
+        effect = shifts.get(scenario)
+        cells = ["–", "–", "–"]
+        if effect is not None:
+            ratio = "–" if effect.ratio is None else f"{effect.ratio:.1f}"
+            cells = [signed_points(effect.shift), ratio, "yes" if effect.significant else "no"]
+        rows.append([Cell(scenario, code=True), Cell(points(mean)), *map(Cell, cells)])
+    columns = ("scenario", "mean over the models", "shift", "standard errors", "shifts all models")
+    sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:4]))
+    yield Captioned(sheet, "Difficulty of the scenarios")
+    if result.neutrality.limit is not None:
+        yield Line(
+            "Shift: the median over the models of the score relative to the model's own median. If a scenario shifts "
+            f"all models (more than {result.neutrality.limit:g} standard errors), exclude it (--without) or center "
+            "the scores (--centered)."
+        )
+
+
+def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
+    yield Heading("Benchmarks")
+    yield Lines([_benchmark_text(used) for used in result.used], "-")
+    if len(result.used) < 2:
+        return
+    names = [used.name for used in result.used]
+    rows = [
+        [
+            _model_cell(model),
+            _grade_cell(model.grade),
+            *(Cell(_figures_text(model.benchmarks.get(name))) for name in names),
+        ]
+        for model in best_first(result)
+    ]
+    columns, unwrapped = ["model", "grade", *names], frozenset({"model", "grade"})
+    grades = Sheet(columns=columns, rows=rows, whole=unwrapped, named=frozenset(names))
+    note = (
+        "Grade, σ and μ; a grade on one benchmark is relative to these models there. (noise): noise explains all of σ."
+    )
+    yield Captioned(grades, "Grades on each benchmark alone", note)
+
+
+def _score_sheet(result: AuditResult) -> Sheet:
+    rows = [
+        [_model_cell(model), *(Cell(points(model.scenarios.get(name))) for name in result.scenarios)]
+        for model in ablest_first(result)
+    ]
+    scores = frozenset(result.scenarios)
+    columns = ["model", *result.scenarios]
+    return Sheet(columns=columns, rows=rows, numbers=scores, named=scores, whole=frozenset({"model"}))
+
+
+def _benchmark_text(used: BenchmarkUsed) -> str:
+    facts = [f"weight {used.weight:.4g}"]
+    facts += [] if used.questions is None else [counted(used.questions, "question")]
+    facts += [] if used.thresholds is None else [threshold_text(used.thresholds)]
+    facts += [] if used.noise_floor is None else [f"noise within a scenario {points(used.noise_floor)}"]
+    return f"{used.name}: {'; '.join(facts)}"
+
+
+def _figures_text(figures: BenchmarkFigures | None) -> str:
+    """Format grade, fluctuation and ability on one benchmark; mark a fluctuation that noise explains.
+
+    >>> _figures_text(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
+    'AA 2.67 (noise), 66.7'
+    """
+    if figures is None:
+        return "–"
+    grade = f"{figures.grade} " if figures.grade else ""
+    noise = " (noise)" if figures.corrected == 0 and figures.fluctuation > 0 else ""
+    return f"{grade}{points(figures.fluctuation)}{noise}, {points(figures.ability, 1)}"
+
+
+def _model_sheet(columns: Sequence[Column], models: Sequence[ModelAudit]) -> Sheet:
+    names = [name for name, _ in columns]
+    rows = [[cell(model) for _, cell in columns] for model in models]
+    numbers = frozenset(names) - _TEXT_COLUMNS
+    return Sheet(columns=names, rows=rows, numbers=numbers, whole=frozenset({"model", "grade"}))
+
+
+def _quadrant_cell(model: ModelAudit) -> Cell:
+    return Cell("–") if model.quadrant is None else Cell(QUADRANTS[model.quadrant], _STYLES.get(model.quadrant, ""))
+
+
+def _model_cell(model: ModelAudit) -> Cell:
+    return Cell(model.model, code=True)
+
+
+def _grade_cell(grade: str | None, before: str | None = None) -> Cell:
+    """Return the cell of a grade; it is yellow on a terminal if it differs from the grade `before`."""
+    return Cell("–") if grade is None else Cell(grade, "" if before in (None, grade) else "yellow", code=True)
+
+
+def _drawing(name: str, result: AuditResult) -> Callable[[], Any]:
+    """Return a function that draws a chart; it imports the charting libraries when called."""
+
+    def draw_late() -> Any:
+        from skill_evaluator.audit import charts
+
+        return getattr(charts, name)(result)
+
+    return draw_late

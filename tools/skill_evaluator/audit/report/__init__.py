@@ -1,1 +1,0 @@
-"""Reports of an audit: pages, tables and charts."""

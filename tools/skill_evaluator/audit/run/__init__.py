@@ -1,1 +1,0 @@
-"""Ask the questions of an audit and gather the answers."""

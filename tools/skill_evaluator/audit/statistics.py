@@ -1,0 +1,297 @@
+"""The statistics of an audit: grades and quadrants, the neutrality of the scenarios, noise and confidence intervals.
+
+Grades are quantiles of the fluctuation and quadrants a median split, both relative to the cohort: Song et al. 2026,
+CreditAudit (arXiv 2602.02515).
+
+An output's score is y = μ + a_t + b_q + (ab)_tq + e_tqr: scenario, question, their interaction, replicate. Every
+scenario has the same questions, so b cancels in σ. Two kinds of noise remain in it:
+
+* within a scenario, e: the model answers the same prompt differently; estimated from two or more replicates.
+* for other questions like these, (ab) and e: the residual mean square of scenarios × questions ÷ questions. If only
+  scores are known, its upper bound is binomial, as if all outputs were independent.
+
+The first is reported and subtracted; the second gives the intervals. Variance components: Searle, Casella and McCulloch
+1992, §4. `benchmarks/audit_truth.py` measures the coverage of the intervals.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from skill_evaluator.audit.cube import Cube, Floats, Outcomes
+from skill_evaluator.audit.results import Medians, Neutrality, Quadrant, ScenarioEffect, Thresholds
+from skill_evaluator.errors import AuditError
+from skill_evaluator.stats import Interval, t_quantile
+
+QUARTERS = ("AAA", "AA", "A", "BBB")
+_FINER = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB")
+SCALES = {len(scale): scale for scale in (QUARTERS, _FINER)}
+GRADE_ORDER = {grade: index for index, grade in enumerate(_FINER)}  # the grades of both scales, best first
+MIN_MODELS_FOR_FINER_GRADES = 20  # gives each grade more than two models
+MIN_SCENARIOS_TO_COMPARE = 4
+NEUTRALITY_LIMIT = 3.4  # standard errors; at most 9 % of neutral audits exceed it (`benchmarks/audit_neutrality.py`)
+_TOLERANCE = 1e-9  # points; rounding errors do not change a grade
+_TAIL = 0.025
+QUADRANT_OF: dict[tuple[bool, bool], Quadrant] = {  # keys: able, stable
+    (True, True): "safe default",
+    (True, False): "strong but scenario-fragile",
+    (False, True): "predictable baseline",
+    (False, False): "avoid",
+}
+
+
+def scale_of(bins: int, models: int) -> tuple[str, ...]:
+    """Return the grades of a scale, best first; raise AuditError for an unknown scale or too few models."""
+    if bins not in SCALES:
+        raise AuditError(f"--grades {bins}: expected {' or '.join(map(str, SCALES))}")
+    if bins > len(QUARTERS) and models < MIN_MODELS_FOR_FINER_GRADES:
+        raise AuditError(f"--grades {bins} requires at least {MIN_MODELS_FOR_FINER_GRADES} models; found {models}")
+    return SCALES[bins]
+
+
+def upper_bounds(fluctuations: Floats, bins: int = len(QUARTERS)) -> Floats:
+    """Return the upper bound of each grade except the last, as quantiles by linear interpolation.
+
+    Hyndman and Fan 1996, type 7 (doi:10.2307/2684934).
+
+    >>> upper_bounds(np.array([0.63, 0.72, 1.24, 1.30, 1.43])).round(2).tolist()
+    [0.72, 1.24, 1.3]
+    """
+    return np.asarray(np.quantile(fluctuations, np.arange(1, bins) / bins))
+
+
+def _grade_index(fluctuation: float, cuts: Floats) -> int:
+    """Return the index of a grade, 0 for the best. A fluctuation equal to a bound has the better grade."""
+    return int((fluctuation > cuts + _TOLERANCE).sum())
+
+
+def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[str | None]:
+    """Return the grade of each model, or None if there is only one model.
+
+    >>> grades_of(np.array([0.63, 1.24, 1.43, 2.63]))
+    ['AAA', 'AA', 'A', 'BBB']
+    """
+    if len(fluctuations) < 2:
+        return [None] * len(fluctuations)
+    cuts = upper_bounds(fluctuations, len(grades))
+    return [grades[_grade_index(fluctuation, cuts)] for fluctuation in fluctuations]
+
+
+def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
+    """Return whether a grade is settled: no threshold lies within the confidence interval of σ.
+
+    A grade is also not settled if noise alone (a standard deviation) would exceed the grade's upper threshold, since
+    the thresholds are measured with their noise.
+
+    >>> is_settled(1.0, (0.5, 1.2), 0.4, np.array([1.3, 1.6, 2.0])), is_settled(1.0, (0.5, 1.4), 0.4, np.array([1.3]))
+    (True, False)
+    """
+    low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
+    within_noise = measured < len(cuts) and noise > cuts[measured]
+    return low == measured == high and not within_noise
+
+
+def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | None]:
+    """Return each model's quadrant by the cohort's medians; a model at a median is able, or stable.
+
+    >>> quadrants_of(np.array([70.0, 80.0, 50.0, 40.0]), np.array([0.6, 2.6, 1.3, 2.1]))
+    ['safe default', 'strong but scenario-fragile', 'predictable baseline', 'avoid']
+    """
+    medians = medians_of(abilities, fluctuations)
+    if medians is None:
+        return [None] * len(fluctuations)
+    able = abilities >= medians.ability - _TOLERANCE
+    stable = fluctuations <= medians.fluctuation + _TOLERANCE
+    return [QUADRANT_OF[halves] for halves in zip(able.tolist(), stable.tolist(), strict=True)]
+
+
+def thresholds_of(fluctuations: Floats, scale: Sequence[str]) -> Thresholds | None:
+    """Return the quartiles of the fluctuations, and all bounds of a finer scale. Return None for a single model."""
+    if len(fluctuations) < 2:
+        return None
+    q25, q50, q75 = upper_bounds(fluctuations).tolist()
+    cuts = dict(zip(scale[:-1], upper_bounds(fluctuations, len(scale)).tolist(), strict=True))
+    return Thresholds(q25=q25, q50=q50, q75=q75, cuts=cuts if len(scale) > len(QUARTERS) else {})
+
+
+def medians_of(abilities: Floats, fluctuations: Floats) -> Medians | None:
+    """Return the medians that separate the quadrants. Return None for a single model."""
+    if len(fluctuations) < 2:
+        return None
+    return Medians(ability=float(np.median(abilities)), fluctuation=float(np.median(fluctuations)))
+
+
+def shifts_of(overall: Floats) -> tuple[Floats, Floats]:
+    """Return each scenario's shift in points and its ratio to its standard error, from scores [models, scenarios].
+
+    A shift is the median over the models of the score relative to the model's own median over the scenarios. The
+    standard error is √(mean over the models of the variance of the other scenarios ÷ number of models). Because of the
+    medians, one broken model or one hard scenario does not affect the shifts of the others.
+    """
+    models, scenarios = overall.shape
+    shifts = np.median(overall - np.median(overall, axis=1, keepdims=True), axis=0)
+    shifts = shifts - np.median(shifts)
+    others = [np.delete(overall, t, axis=1).var(axis=1, ddof=1).mean() for t in range(scenarios)]
+    errors = np.sqrt(np.array(others) / models)
+    unmoved = np.where(np.abs(shifts) > 0, np.inf, 0.0)
+    return shifts, np.divide(np.abs(shifts), errors, out=unmoved, where=errors > 0)
+
+
+def neutrality_of(cube: Cube) -> Neutrality:
+    """Test whether a scenario is harder or easier for all models; the largest shifts come first.
+
+    A fluctuation is a property of a model only if no scenario changes every model's score alike.
+    """
+    models, scenarios = cube.overall.shape
+    means = cube.overall.mean(axis=0)
+    limit, effects = None, []
+    if models < 2:
+        verdict = "not known (with a single model, a hard scenario looks the same as a weakness of the model)"
+    elif scenarios < MIN_SCENARIOS_TO_COMPARE:
+        verdict = f"not known ({scenarios} scenarios are too few to compare)"
+    else:
+        limit = NEUTRALITY_LIMIT
+        effects = [
+            ScenarioEffect(scenario=name, shift=shift, ratio=ratio, significant=ratio > limit)
+            for name, shift, ratio in zip(
+                cube.scenarios, *(array.tolist() for array in shifts_of(cube.overall)), strict=True
+            )
+        ]
+        effects.sort(key=lambda effect: -abs(effect.shift))
+        verdict = _neutrality_verdict(effects)
+    return Neutrality(means=means.tolist(), range=float(np.ptp(means)), limit=limit, shifts=effects, verdict=verdict)
+
+
+def _neutrality_verdict(effects: Sequence[ScenarioEffect]) -> str:
+    moved = []
+    for effect in effects:
+        if effect.significant:
+            direction = "harder" if effect.shift < 0 else "easier"
+            moved.append(f"{effect.scenario} is {direction} for all models by {abs(effect.shift):.1f} points")
+    if not moved:
+        return "neutral (no scenario is harder or easier for all models)"
+    return f"not neutral (scenario {', '.join(moved)})"
+
+
+def replicate_noise(cube: Cube) -> Floats | None:
+    """Return the variance of S(m, t) within a scenario by model, in points², or None if it is unknown."""
+    return _weighted_noise(cube, _replicate_noise)
+
+
+def question_noise(cube: Cube) -> Floats | None:
+    """Return the variance of S(m, t) over other questions by model, in points². Return None if outputs are unknown."""
+    return _weighted_noise(cube, _interaction_noise)
+
+
+def binomial_noise(cube: Cube) -> Floats | None:
+    """Return the variance of S(m, t) if outputs are independent by model, in points²: Σ w²·p(1 − p) ÷ Q.
+
+    It is an upper bound for scores of 0 and 1. Return None if the number of questions Q is not known.
+    """
+    if not all(name in cube.questions for name in cube.benchmarks):
+        return None
+    counts = np.array([cube.questions[name] for name in cube.benchmarks], dtype=np.float64)
+    spread = (cube.scores * (100.0 - cube.scores)).mean(axis=1) / counts
+    return np.asarray(spread @ cube.weights**2)
+
+
+def without_noise(variance: Floats, noise: Floats) -> Floats:
+    """Return √(variance − noise) in points; 0 if the noise explains all of the variance."""
+    return np.sqrt(np.maximum(variance - noise, 0.0))
+
+
+def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
+    """Return the 95 % confidence interval of σ from the variance s² over T scenarios. Return None if there is no noise.
+
+    With variance v of the noise, (T − 1)s² ÷ v has a noncentral χ² distribution with T − 1 degrees of freedom and
+    noncentrality (T − 1)σ² ÷ v; the interval inverts it. An upper bound below the measured s is replaced by s.
+
+    >>> low, high = fluctuation_interval(4.0, 1.0, 10)
+    >>> round(low, 2), round(high, 2)
+    (1.04, 2.45)
+    """
+    from scipy.optimize import brentq
+    from scipy.stats import ncx2
+
+    if noise <= 0:
+        return None
+    degrees = scenarios - 1
+    ratio = degrees * variance / noise
+
+    def bound(probability: float) -> float:
+        """Return the σ for which P(ratio ≤ measured ratio) equals `probability`."""
+        largest = (np.sqrt(ratio) + 4.0) ** 2 + degrees
+        if ncx2.cdf(ratio, degrees, 0.0) <= probability:
+            return 0.0
+        noncentrality = brentq(lambda value: ncx2.cdf(ratio, degrees, value) - probability, 0.0, largest)
+        return float(np.sqrt(noncentrality * noise / degrees))
+
+    return bound(1 - _TAIL), max(bound(_TAIL), float(np.sqrt(variance)))
+
+
+def widest_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
+    """Return the union of the intervals of σ over noise variances up to `noise`. Return None if `noise` is 0."""
+    levels = [fluctuation_interval(variance, noise * part, scenarios) for part in np.arange(1, 11) / 10]
+    intervals = [interval for interval in levels if interval is not None]
+    return (min(low for low, _ in intervals), max(high for _, high in intervals)) if intervals else None
+
+
+def ability_interval(cube: Cube, model: int) -> Interval | None:
+    """Return the 95 % confidence interval of μ for other questions like these; `model` is an index of the cube.
+
+    It is Student's t on the questions' mean scores if outputs are known, else binomial. Return None if there are fewer
+    than two questions, their number is unknown, or the variance is 0.
+    """
+    ability = float(cube.overall[model].mean())
+    if cube.outcomes is not None:
+        means = [cube.outcomes[name].means[model].mean(axis=0) for name in cube.benchmarks]
+        if min(map(len, means)) < 2:
+            return None
+        variance = 1e4 * sum(w**2 * mean.var(ddof=1) / len(mean) for w, mean in zip(cube.weights, means, strict=True))
+        degrees = sum(len(mean) - 1 for mean in means)
+    else:
+        noise = binomial_noise(cube)
+        if noise is None:
+            return None
+        variance, degrees = noise[model], sum(cube.questions[name] for name in cube.benchmarks) - 1
+    if variance <= 0:
+        return None
+    margin = float(t_quantile(degrees, 1 - _TAIL) * np.sqrt(variance))
+    return max(ability - margin, 0.0), min(ability + margin, 100.0)
+
+
+def _weighted_noise(cube: Cube, noise_on: Callable[[Outcomes], Floats | None]) -> Floats | None:
+    """Return the variance of the weighted mean over benchmarks, in points². Return None if a variance is unknown."""
+    if cube.outcomes is None:
+        return None
+    variances = [noise_on(cube.outcomes[name]) for name in cube.benchmarks]
+    known_variances = [variance for variance in variances if variance is not None]
+    if len(known_variances) < len(variances):
+        return None
+    return np.asarray(1e4 * np.tensordot(cube.weights**2, np.stack(known_variances), axes=1))
+
+
+def _replicate_noise(outcomes: Outcomes) -> Floats | None:
+    """Return Var(e) ÷ replicates ÷ questions by model, in [0, 1]². Return None if a model has no repeated question."""
+    scores = outcomes.scores
+    measured = ~np.isnan(scores)
+    counts = measured.sum(axis=3)
+    repeated = counts > 1
+    if not repeated.any(axis=(1, 2)).all():
+        return None
+    squares = np.where(measured, (scores - outcomes.means[..., None]) ** 2, 0.0).sum(axis=3, dtype=np.float64)
+    variances = np.divide(squares, counts - 1, out=np.zeros(squares.shape), where=repeated)
+    variance = variances.sum(axis=(1, 2)) / repeated.sum(axis=(1, 2))
+    return np.asarray(variance * (1 / counts).mean(axis=(1, 2)) / len(outcomes.questions))
+
+
+def _interaction_noise(outcomes: Outcomes) -> Floats | None:
+    """Return the residual mean square of scenarios × questions ÷ questions by model, in [0, 1]²."""
+    means = outcomes.means
+    _, scenarios, questions = means.shape
+    if questions < 2 or scenarios < 2:
+        return None
+    residuals = means - means.mean(axis=2, keepdims=True) - means.mean(axis=1, keepdims=True)
+    residuals += means.mean(axis=(1, 2), keepdims=True)
+    squares = (residuals**2).sum(axis=(1, 2)) / ((questions - 1) * (scenarios - 1))
+    return np.asarray(squares / questions)

@@ -1,1 +1,0 @@
-"""Ability, fluctuation and grades of the models in a cube, each with its uncertainty."""

@@ -1,0 +1,136 @@
+"""`skill-evaluator ci plan`, `collect`, `publish` and `report`: the steps of a workflow."""
+
+import sys
+from pathlib import Path
+
+from skill_evaluator.api import Library
+from skill_evaluator.api.ci import ContinuousIntegration
+from skill_evaluator.ci.collecting import CollectRequest, resume_commands
+from skill_evaluator.ci.planning import PlanRequest
+from skill_evaluator.ci.publishing import PublishRequest
+from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.options import (
+    COMMON,
+    ConfigOption,
+    PlatformOption,
+    argument,
+    folders_of,
+    option,
+    options,
+    rare,
+)
+from skill_evaluator.display.pages import Line, page_of, print_page
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.sheets import Format
+from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError
+from skill_evaluator.reports.ci import (
+    add_outcome_summary,
+    announce,
+    open_pull_request,
+    outcome_page,
+    print_outcome,
+    print_plan,
+    publish_plan,
+    require_platform,
+)
+from skill_evaluator.reports.ranking import sizing_blocks
+from skill_evaluator.text import counted
+
+EXAMPLES = {
+    "plan": (
+        "skill-evaluator ci plan --base origin/main",
+        "skill-evaluator ci plan <component> --model <model> --max-cost 5",
+        "skill-evaluator ci plan --detect 0.05 <component>",
+    ),
+    "collect": ("skill-evaluator ci collect artifacts --plan plan.json --out collected",),
+    "publish": (
+        "skill-evaluator ci publish collected --to main",
+        "skill-evaluator ci publish collected --mode branch --branch records",
+    ),
+    "report": ("skill-evaluator ci report collected --platform github",),
+}
+EXITS = {
+    "collect": {4: "a run is incomplete (the others are collected)"},
+    "publish": {2: "invalid input, or a record could not be published (the others are published)"},
+    "report": {3: "regression, or a judge blocks or alerts", 4: "a person must review, or another model answered"},
+}
+
+
+@options
+class PlanOptions(PlanRequest):
+    detect: float | None = option("Plan nothing: print how many cases detect this drop.", metavar="DROP")
+    out: Path = rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
+
+
+def plan(options: PlanOptions) -> int:
+    """Plan the runs of a push and their maximum cost; writes plan.json. Makes no call."""
+    library = Library(**folders_of(options))
+    if options.detect is not None:
+        if len(options.names) != 1:
+            raise ConfigError("--detect takes one component: skill-evaluator ci plan --detect 0.05 <component>")
+        sizing = library.sizing(options.names[0], options.detect, options.models)
+        print_page(options.format, json=lambda: sizing, page=lambda: page_of(sizing.skill, sizing_blocks(sizing)))
+        return EXIT_OK
+    made = library.ci.plan(options)
+    sha256 = library.ci.write_plan(made, options.out)
+    print_plan(made, options.format)
+    publish_plan(made, options.platform, sha256)
+    return EXIT_OK
+
+
+def collect(options: CollectRequest) -> int:
+    """Score the outputs of a plan's jobs; writes one record per component and model, and outcome.json."""
+    outcome = ContinuousIntegration.collect(options)
+    site = Site(options.configuration.settings.site.address)
+    print_outcome(outcome, options.format, site)
+    add_outcome_summary(outcome, options.platform, site)
+    if not options.platform and not outcome.complete:
+        for line in resume_commands(options, outcome):
+            print(f"to make the missing calls: {visible(line)}", file=sys.stderr)
+    return EXIT_BUG if outcome.has_bug else EXIT_OK if outcome.complete else EXIT_INCOMPLETE
+
+
+def publish(options: PublishRequest) -> int:
+    """Commit collected records to a branch and push it; tries again if the branch has moved."""
+    done = ContinuousIntegration.publish(options)
+    message = "no record to publish"
+    if done.records and done.commit is None:
+        message = f"{counted(len(done.records), 'record')} already on {done.branch}: nothing to do"
+    elif done.records:
+        message = f"{counted(len(done.records), 'record')} on {done.branch} of {options.remote} by {done.commit}"
+    print_page(
+        options.format,
+        json=lambda: {"records": done.records, "branch": done.branch, "commit": done.commit},
+        page=lambda: page_of("published", [Line(message)]),
+    )
+    if done.problems:
+        raise LeaderboardError("; ".join(map(str, done.problems)))
+    return EXIT_OK
+
+
+@options
+class ReportOptions(ConfigOption, PlatformOption):
+    collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
+    plan: Path | None = rare("The file that `ci plan` wrote; read if no outcome exists.", metavar="FILE")
+    commits: tuple[str, ...] = rare("Comment on the pull request of this commit; repeatable.", (), "--commit")
+    pull_request: int | None = rare("Comment on this pull request.", metavar="NUMBER")
+    open_from: str | None = rare("Open a pull request of the records on this branch.", None, "--open", metavar="BRANCH")
+    to: str = rare("With --open: the branch to merge into.", "main", metavar="BRANCH")
+    published: bool = rare("Whether the records were pushed to their branch.", True, negative="--unpublished")
+    format: Format = option("How to print the result.", "markdown", metavar="text|json|markdown", group=COMMON)
+
+
+def report(options: ReportOptions) -> int:
+    """Show the results of a plan; as a page, a job's summary, or a comment on a pull request."""
+    if options.commits or options.pull_request or options.open_from:
+        require_platform(options.platform)
+    library = Library(**folders_of(options))
+    settings, outcome = library.settings, library.ci.outcome(options.collected, options.plan)
+    site = Site(settings.site.address)
+    print_outcome(outcome, options.format, site)
+    if options.platform is not None:
+        page = outcome_page(outcome, options.published, site)
+        announce(page, options.platform, options.commits, options.pull_request)
+        if options.open_from:
+            open_pull_request(outcome, options.platform, options.open_from, options.to)
+    return outcome.exit_code(settings.policy)

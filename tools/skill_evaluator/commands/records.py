@@ -1,0 +1,259 @@
+"""`skill-evaluator compare`, `history`, `leaderboard`, `accept`, `explain`, `score`, `export` and `records import`."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from skill_evaluator.api import Library
+from skill_evaluator.commands.options import leave_out, named_verdicts
+from skill_evaluator.display import number
+from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.options import (
+    SKILL,
+    SKILLS,
+    Full,
+    LibraryOptions,
+    OnlyModels,
+    RecordOptions,
+    argument,
+    flag,
+    folders_of,
+    keywords_of,
+    option,
+    options,
+    words_of,
+)
+from skill_evaluator.display.pages import print_page
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.sheets import write
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, SkillEvaluatorError, refuse
+from skill_evaluator.exchange.exported import ExportRequest
+from skill_evaluator.exchange.imported import ImportRequest
+from skill_evaluator.reports.comparison import comparison_page
+from skill_evaluator.reports.evaluation import report_page, run_json
+from skill_evaluator.reports.explanation import explanation_json, explanation_page
+from skill_evaluator.reports.history import acceptances_page, accepted_json, accepted_page, history_page
+from skill_evaluator.reports.ranking import rankings_page
+from skill_evaluator.reports.summary import Reader
+from skill_evaluator.runner.journal import answers_in
+from skill_evaluator.text import counted
+from skill_evaluator.verdicts.decide.rules import exit_code
+
+EXAMPLES = {
+    "compare": (
+        "skill-evaluator compare <component>",
+        "skill-evaluator compare <component> --baseline 1.2.0 --model <model>",
+        "skill-evaluator compare old.csv new.csv",
+        "skill-evaluator compare <component> --models <model> <model>",
+    ),
+    "history": ("skill-evaluator history <component>", "skill-evaluator history <component> --fail-on regressed"),
+    "leaderboard": (
+        "skill-evaluator leaderboard",
+        "skill-evaluator leaderboard <component> --model <model> --model <model>",
+    ),
+    "accept": (
+        'skill-evaluator accept <component> --reason "dates now come from the parser"',
+        'skill-evaluator accept <component> 1.4.0 --reason "cheaper, and good enough"',
+        "skill-evaluator accept <component> --list",
+    ),
+    "explain": (
+        "skill-evaluator explain <run-id> --case <case-id>",
+        "skill-evaluator explain <run-folder> --field <path>",
+    ),
+    "score": ("skill-evaluator score components/<component>/evals/results/<run-id>",),
+    "export": (
+        "skill-evaluator export --table cases --to jsonl --out cases.jsonl",
+        "skill-evaluator export <component> --table leaves > leaves.csv",
+        "skill-evaluator export --to junit --out verdicts.xml",
+    ),
+    "records_import": (
+        "skill-evaluator records import results.json --skill <component>",
+        "skill-evaluator records import capitals.json",
+        "skill-evaluator records import scores.csv --version 1.2.0 --model <model>",
+    ),
+}
+EXITS = {
+    "compare": {3: "regression", 4: "another model answered, or a verdict of --fail-on"},
+    "history": {3: "regression, if --fail-on names it", 4: "another verdict of --fail-on"},
+}
+
+
+@options
+class CompareOptions(RecordOptions):
+    skill: str | None = argument("A component, a record, or results of a different tool.", None, "COMPONENT")
+    second_file: str | None = argument("The candidate's file, if the first argument is a file, too.", None, "FILE")
+    baseline: str | None = option("Version, run or file to compare with; default: see above.", metavar="VERSION")
+    candidate: str | None = option("Version, run or file to check; default: the newest version.", metavar="VERSION")
+    models: OnlyModels = ()
+    between: tuple[str, str] | None = option(
+        "Compare model B with model A on one version.", None, "--models", metavar="A B"
+    )
+    full: Full = False
+    different_days: bool = flag("The two files were measured on different days.")
+    fail_on: tuple[str, ...] = option(
+        "Verdicts with exit code 3 or 4; default: policy.fail_on.", (), metavar="VERDICT,..."
+    )
+
+
+def compare(options: CompareOptions) -> int:
+    """Compare a version with its baseline; show what got worse, and how sure that is. Makes no call.
+
+    Without --baseline, it is compared with the baseline of the same run, else with the accepted version, else with the
+    next lower version. For files: skill-evaluator compare OLD NEW.
+    """
+    if options.second_file is not None:
+        if options.baseline or options.candidate or options.between:
+            raise LeaderboardError("two files are compared: remove --baseline, --candidate and --models")
+        options = replace(options, skill=None, baseline=options.skill, candidate=options.second_file)
+    fail_on = named_verdicts(options.fail_on)
+    library = Library(**folders_of(options))
+    result = library.compare(
+        options.skill,
+        baseline=options.baseline,
+        candidate=options.candidate,
+        models=options.models,
+        between=options.between,
+        different_days=options.different_days,
+    )
+    outputs = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
+    reader, site = Reader(outputs=outputs, folders=words_of(options)), Site(library.settings.site.address)
+    print_page(
+        options.format, json=lambda: result, page=lambda: comparison_page(result, reader, site), full=options.full
+    )
+    return library.exit_code([result], fail_on)
+
+
+@options
+class HistoryOptions(RecordOptions):
+    skill: str = argument(SKILL, metavar="COMPONENT")
+    models: OnlyModels = ()
+    fail_on: tuple[str, ...] = option("Verdicts with exit code 3 or 4; default: none.", (), metavar="VERDICT,...")
+
+
+def history(options: HistoryOptions) -> int:
+    """Show the score and the verdict of each version and model.
+
+    The highest version is also compared with the accepted baseline, so that small losses add up.
+    """
+    fail_on = named_verdicts(options.fail_on)
+    library = Library(**folders_of(options))
+    judged = library.history(options.skill, options.models)
+    site = Site(library.settings.site.address)
+    print_page(options.format, json=lambda: judged, page=lambda: history_page(judged, site, words_of(options)))
+    return exit_code(judged.newest_verdict, fail_on)
+
+
+@options
+class LeaderboardOptions(RecordOptions):
+    skills: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
+    models: OnlyModels = ()
+    version: str | None = option("Version to rank on; default: the highest of each model.", metavar="VERSION")
+    full: Full = False
+
+
+def leaderboard(options: LeaderboardOptions) -> int:
+    """Rank the models of each component; name the one to ship. Makes no call."""
+    library = Library(**folders_of(options))
+    problems: list[SkillEvaluatorError] = []
+    rankings = library.leaderboard(
+        options.skills, models=options.models, version=options.version, on_problem=problems.append
+    )
+    if rankings:
+        page = rankings_page(rankings, words_of(options))
+        print_page(options.format, json=lambda: rankings, page=lambda: page, full=options.full)
+    for problem in problems:
+        print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
+    return min((problem.exit_code for problem in problems), default=EXIT_OK)
+
+
+@options
+class AcceptOptions(RecordOptions):
+    skill: str = argument(SKILL, metavar="COMPONENT")
+    version: str | None = argument("The version; default: the highest with a complete record.", None)
+    reason: str = option("Why the version is accepted; required.", "", metavar="TEXT")
+    by: str = option("Who accepts it; default: the user of git.", "", metavar="NAME")
+    models: OnlyModels = ()
+    show: bool = flag("List the accepted versions; accept nothing.", "--list")
+
+
+def accept(options: AcceptOptions) -> int:
+    """Accept a version as the baseline of later versions. Makes no call.
+
+    The acceptance is written to `evals/accepted.json`; commit that file. Losses of later versions add up since then. A
+    version that regressed may be accepted.
+    """
+    library = Library(**folders_of(options))
+    if options.show:
+        shown = library.accepted(options.skill)
+        value = {"skill": options.skill, "accepted": shown}
+        print_page(options.format, json=lambda: value, page=lambda: acceptances_page(options.skill, shown))
+    else:
+        accepted = library.accept(
+            options.skill, options.version, reason=options.reason, by=options.by, models=options.models
+        )
+        print_page(options.format, json=lambda: accepted_json(accepted), page=lambda: accepted_page(accepted))
+    return EXIT_OK
+
+
+@options
+class ExplainOptions(LibraryOptions):
+    run: str = argument("A run folder, or the id of a run in evals/results.")
+    case: str | None = option("Show this case, field by field.", metavar="ID")
+    field: str | None = option("Show only this field; `lint` lists the fields.", metavar="PATH")
+    full: Full = False
+
+
+def explain(options: ExplainOptions) -> int:
+    """Show the outputs of a case beside its ground truth; or one field in all cases."""
+    library = Library(**folders_of(options))
+    manifest, explained = library.explain(options.run, case=options.case, field=options.field)
+    print_page(
+        options.format,
+        json=lambda: explanation_json(explained, manifest),
+        page=lambda: explanation_page(explained, manifest, words_of(options)),
+        full=options.full,
+    )
+    return EXIT_OK
+
+
+@options
+class ScoreOptions(LibraryOptions):
+    run: Path = argument("A run folder.")
+
+
+def score(options: ScoreOptions) -> int:
+    """Score a saved run again and rewrite its record.json and report.md; leaderboards stay. Makes no call."""
+    library = Library(**folders_of(options))
+    finished, component = library.score(options.run)
+    value = {"skill": component.name, "runs": [run_json(finished)], "comparison": None, "spreads": []}
+    print_page(options.format, json=lambda: value, page=lambda: report_page(finished), full=True)
+    return EXIT_OK if finished.record.complete else EXIT_INCOMPLETE
+
+
+def export(options: ExportRequest) -> int:
+    """Export records as tables, or verdicts as JUnit XML. Makes no call."""
+    exported = Library(**folders_of(options)).export(**keywords_of(options, ExportRequest, "out"))
+    if options.out is None:
+        write(exported.text)
+        return EXIT_OK
+    exported.save(options.out)
+    if options.to != "junit":
+        print(f"{counted(exported.rows, 'row')} written to {visible(str(options.out))}")
+    return EXIT_OK
+
+
+def records_import(options: ImportRequest) -> int:
+    """Import results of a different tool as records, for compare, history and leaderboard.
+
+    A missing component is created, with a prompt.md that names the source of the results.
+    """
+    imported = Library(**folders_of(options)).import_results(
+        **keywords_of(options, ImportRequest, "skip_invalid"), on_problem=leave_out if options.skip_invalid else refuse
+    )
+    for record, path, is_new in imported:
+        score = number(record.accuracy[record.primary_metric].strict_mean)
+        score += "" if record.complete else f", incomplete ({record.stopped or 'too few outputs'})"
+        size = f"{counted(record.n_cases, 'case')} × {counted(record.replicates, 'replicate')}"
+        added = f": {record.provider}, {record.model_id}, {size}, {record.primary_metric} {score}"
+        print(visible(f"{path}{added if is_new else ' exists already'}"))
+    return EXIT_OK

@@ -1,1 +1,0 @@
-"""Metrics that compare the answers to one case with each other."""

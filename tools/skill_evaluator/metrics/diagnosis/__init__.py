@@ -1,1 +1,0 @@
-"""Diagnosis of wrong answers: by field, by schema error, and by key name."""

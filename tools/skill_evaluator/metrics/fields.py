@@ -1,0 +1,198 @@
+"""Results by field: counts of leaves, confused labels, similarity of texts, fill rates, values, and stability."""
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+from skill_evaluator.comparing.comparators import rouge_l, token_f1
+from skill_evaluator.comparing.comparison import ComparedLeaf
+from skill_evaluator.metrics.base import CaseAnswers
+from skill_evaluator.text import canonical_json, normalise
+
+FieldValues = Mapping[str, Counter[Hashable]]
+Stability = Literal["stable_right", "stable_wrong", "stable", "flaky", "unscored"]
+
+
+def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | None:
+    """Return the mean over labels of 2·TP ÷ (2·TP + FP + FN), from counts of (truth, output); None means no label.
+
+    The mean is over the labels in truth or output. A missed label is a false negative, an invented label a false
+    positive. Range 0 to 1, 1 is best; undefined without labels. Opitz and Burst 2019, https://arxiv.org/abs/1911.03347
+    (the mean of F1 scores).
+
+    >>> round(macro_f1({("sale", "sale"): 3, ("sale", "refund"): 1, ("refund", None): 1}), 3)
+    0.429
+    """
+    labels = {label for pair in confusion for label in pair if label is not None}
+    scores = []
+    for label in labels:
+        label_count = sum(count for pair, count in confusion.items() for side in pair if side == label)
+        scores.append(2 * confusion.get((label, label), 0) / label_count)
+    return sum(scores) / len(scores) if scores else None
+
+
+@dataclass(slots=True)
+class FieldCounts:
+    """The leaves of one path in one or more outputs, by outcome.
+
+    `flawed` counts outputs with a leaf that is not right, `filled` outputs with a value at the path, `filled_in_truth`
+    outputs whose truth has one; a value is a leaf that is not null. `token_f1` and `rouge_l` are sums over `texts` free
+    texts, to which a missing or extra text adds 0. `confusion` counts pairs (true label, output label) of a category.
+    """
+
+    right: int = 0
+    wrong: int = 0
+    missing: int = 0
+    extra: int = 0
+    flawed: int = 0
+    filled: int = 0
+    filled_in_truth: int = 0
+    texts: int = 0
+    token_f1: float = 0.0
+    rouge_l: float = 0.0
+    confusion: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """The number of leaves in truth or output."""
+        return self.right + self.wrong + self.missing + self.extra
+
+    def add(self, counts: "FieldCounts", times: int = 1) -> None:
+        """Add the counts of other outputs `times` times."""
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + times * getattr(counts, name))
+        for pair, count in counts.confusion.items():
+            self.confusion[pair] = self.confusion.get(pair, 0) + times * count
+
+
+_SUMS = tuple(member.name for member in fields(FieldCounts) if member.name != "confusion")
+_LIKE_JSON = re.compile(r'null|true|false|-?\d[\d.eE+-]*|["\[{].*', re.DOTALL)
+
+
+def per_field(rows: Iterable[ComparedLeaf]) -> dict[str, FieldCounts]:
+    """Count the aligned leaves of one output by leaf path; a field's accuracy is right ÷ n.
+
+    >>> from skill_evaluator.comparing.comparison import compare
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan
+    >>> counts = per_field(compare({"a": 1}, {"a": 2, "b": 3}, FieldPlan()))
+    >>> counts["a"].wrong, counts["b"].extra
+    (1, 1)
+    """
+    fields: dict[str, FieldCounts] = {}
+    for row in rows:
+        counts = fields.setdefault(row.path, FieldCounts())
+        setattr(counts, row.outcome, getattr(counts, row.outcome) + 1)
+        if row.rule.compare == "category":
+            pair = label(row.truth), label(row.output)
+            counts.confusion[pair] = counts.confusion.get(pair, 0) + 1
+        elif row.rule.compare == "text":
+            counts.texts += 1
+            if row.outcome in ("right", "wrong"):
+                truth, output = _texts(row)
+                counts.token_f1 += token_f1(truth, output)
+                counts.rouge_l += rouge_l(truth, output)
+    for counts in fields.values():
+        counts.flawed = int(counts.right < counts.n)
+        counts.filled = int(counts.missing < counts.n)
+        counts.filled_in_truth = int(counts.extra < counts.n)
+    return fields
+
+
+def total_fields(outputs: Iterable[tuple[Mapping[str, FieldCounts], int]]) -> dict[str, FieldCounts]:
+    """Sum the counts of outputs by leaf path; each output comes with its number of occurrences."""
+    totals: dict[str, FieldCounts] = {}
+    for counts_by_path, times in outputs:
+        for path, counts in counts_by_path.items():
+            totals.setdefault(path, FieldCounts()).add(counts, times)
+    return totals
+
+
+def text_similarity(row: ComparedLeaf) -> float | None:
+    """Return the token F1 of a free text and its ground truth. Return None for other values.
+
+    >>> from skill_evaluator.comparing.comparison import compare
+    >>> from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
+    >>> plan = FieldPlan(leaves={"note": FieldRule(compare="text")})
+    >>> [text_similarity(row) for row in compare({"note": "a b", "id": 1}, {"note": "b c", "id": 1}, plan)]
+    [0.5, None]
+    """
+    is_pair = row.rule.compare == "text" and row.outcome in ("right", "wrong")
+    return token_f1(*_texts(row)) if is_pair else None
+
+
+def _texts(row: ComparedLeaf) -> tuple[str, str]:
+    truth, output = (value if isinstance(value, str) else str(value) for value in (row.truth, row.output))
+    return truth, output
+
+
+def label(value: object) -> str:
+    """Format a value so that equal values have equal texts: text normalised, other values and texts like them as JSON.
+
+    >>> [label(value) for value in (" for  sale", None, "null", 5.0, "5")]
+    ['for sale', 'null', '"null"', '5', '"5"']
+    """
+    if not isinstance(value, str):
+        return canonical_json(value)
+    text = normalise(value)
+    return canonical_json(text) if _LIKE_JSON.fullmatch(text) else text
+
+
+def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
+    """Map leaf paths to the number of parsed outputs per canonical value; None means absent.
+
+    An array path counts the multiset of its values as one value. The paths are those in the schema and in the outputs.
+
+    >>> answers = CaseAnswers()
+    >>> for text in ('{"a":1}', '{"a":1}', '{"b":2}'): answers.add(text, text)
+    >>> [sorted(counts.values()) for counts in field_values(answers).values()]
+    [[1, 2], [1, 2]]
+    """
+    paths = (path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
+    values: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
+    parsed = answers.groups.total()
+    for path, path_values in answers.tally().values.items():
+        values.setdefault(path, Counter()).update(path_values)
+    for counts in values.values():
+        absent = parsed - counts.total()
+        if absent:
+            counts[None] = absent
+    return values
+
+
+def field_profile(
+    answers: CaseAnswers, values: FieldValues, fields: Mapping[str, FieldCounts] | None
+) -> dict[str, Stability]:
+    """Return the stability of each leaf path of one case, from its answers and their `field_values`.
+
+    - `unscored`: fewer than two answers, none parsed, or free text that does not count (no `threshold`);
+    - `stable_right`: every answer was parsed, and right by the field's rule (all leaves of an array path);
+    - `stable_wrong`: every answer was parsed, all have the same canonical value, and none was right;
+    - `flaky`: otherwise, for example if an answer could not be parsed.
+
+    `fields` are the total counts of the parsed answers. If it is None (no ground truth), a field is `stable` if every
+    answer was parsed and has the same canonical value. Absent is a value. An array path is compared by the multiset of
+    its values; if items swap values between answers, the field is `flaky`.
+
+    >>> answers = CaseAnswers()
+    >>> for text in ('{"a":1,"b":1,"c":1}', '{"a":1,"b":1,"c":2}'): answers.add(text, text)
+    >>> field_profile(answers, field_values(answers), {"b": FieldCounts(flawed=2), "c": FieldCounts(flawed=1)})
+    {'a': 'stable_right', 'b': 'stable_wrong', 'c': 'flaky'}
+    """
+    parsed = answers.groups.total()
+    standings: dict[str, Stability] = {}
+    flawed = None if fields is None else {path: counts.flawed for path, counts in fields.items()}
+    for path in dict.fromkeys((*values, *(fields or ()))):
+        is_constant = len(values.get(path, ())) < 2  # a path only in the truth has no values
+        if answers.n < 2 or not parsed or not answers.plan.leaf(path).counts:
+            standings[path] = "unscored"
+        elif parsed < answers.n:
+            standings[path] = "flaky"
+        elif flawed is None:
+            standings[path] = "stable" if is_constant else "flaky"
+        elif not flawed.get(path):
+            standings[path] = "stable_right"
+        else:
+            standings[path] = "stable_wrong" if is_constant and flawed[path] == answers.n else "flaky"
+    return standings

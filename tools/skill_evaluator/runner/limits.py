@@ -1,0 +1,249 @@
+"""The limits of calls: calls in flight and rates of one model, waits before retries, and the budget of all models."""
+
+import asyncio
+import math
+import random
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from statistics import fmean
+from types import MappingProxyType
+
+from skill_evaluator.library.config import Limits, Model, Retry, Settings
+from skill_evaluator.records.summaries import InFlight
+from skill_evaluator.runner.schedule import limits_under
+
+Sleep = Callable[[float], Awaitable[object]]  # returns true if the sleeper was woken early
+_MAX_LATENCY_RATIO = 1.6  # twice as many calls in flight then give at least 1/4 more outputs per second
+_ROUNDS_BEFORE_GROWTH = 8  # rounds after a setback
+_CUT_INTERVAL_S = 1.0  # seconds; complaints within one round trip count as one
+
+
+def limits_of(
+    models: Sequence[Model], settings: Settings, shards: int = 1, planned: Mapping[str, Limits] = MappingProxyType({})
+) -> dict[str, Limits]:
+    """Return the limits of models that are called concurrently, by model id: their own, under the provider's ceiling.
+
+    `planned` has the shares of a planned job by model id. A model without a planned share shares with `shards` jobs.
+    """
+    of_provider = Counter(model.provider for model in models)
+    limits = {}
+    for model in models:
+        limit = limits_under(model.limits, settings.ceilings.get(model.provider), of_provider[model.provider])
+        share, sharers = (planned[model.id], 1) if model.id in planned else (limit, shards)
+        limits[model.id] = limits_under(limit, share, sharers)
+    return limits
+
+
+class Gate:
+    """The limit of calls in flight: halved if the API is overloaded, raised by one per full round of successes.
+
+    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6. A limit that
+    begins at `first` doubles while latency hardly grows. A `fixed` limit never changes.
+    """
+
+    def __init__(
+        self, max_limit: int, sleep: Sleep = asyncio.sleep, *, first: int | None = None, fixed: bool = False
+    ) -> None:
+        self._sleep = sleep
+        self._max_limit = max_limit
+        self._limit = float(first or max_limit)
+        self._grows = self._limit < max_limit
+        self._fixed = fixed
+        self._active = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed_until = 0.0
+        self._last_cut = -_CUT_INTERVAL_S
+        self._taken_s: list[float] = []  # latencies since the limit changed
+        self._before_s: float | None = None  # mean latency at half the limit
+        self._rounds_left = 0  # rounds until the next attempt to grow
+        self._limits_seen = [self.limit, self.limit]
+        self._seconds = 0.0  # total time of all calls in flight
+        self._begun = self._at = time.monotonic()
+
+    @property
+    def limit(self) -> int:
+        """The number of concurrent calls allowed now."""
+        return int(self._limit)
+
+    @property
+    def used(self) -> InFlight:
+        """The lowest and the highest limit, and the mean number of calls in flight."""
+        lowest, highest = self._limits_seen
+        return InFlight(least=lowest, mean=round(self._seconds / max(self._at - self._begun, 1e-9), 1), most=highest)
+
+    async def enter(self) -> None:
+        """Wait for a free place, and for the end of a pause that the API demanded."""
+        while self._active >= int(self._limit):
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            await turn
+        self._count(1)
+        while (pause := self._closed_until - time.monotonic()) > 0:
+            if await self._sleep(pause):
+                return
+
+    def leave(self) -> None:
+        """Release the place."""
+        self._count(-1)
+        self._wake()
+
+    def succeeded(self, latency_s: float = 0.0) -> None:
+        """Raise the limit slightly after a successful call, or double it per round while latency does not grow."""
+        if self._grows:
+            self._taken_s.append(latency_s)
+            if len(self._taken_s) >= 2 * self.limit:  # the first half started under the lower limit
+                self._end_round(fmean(self._taken_s[self.limit :]))
+        elif self._limit < self._max_limit:
+            self._change(min(float(self._max_limit), self._limit + 1 / self._limit))
+
+    def throttled(self, pause_s: float) -> None:
+        """Halve the limit after a complaint of the API, and start no call before the pause is over."""
+        now = time.monotonic()
+        self._closed_until = max(self._closed_until, now + pause_s)
+        if now - self._last_cut >= _CUT_INTERVAL_S and not self._fixed:
+            self._last_cut, self._grows = now, False
+            self._change(max(1.0, self._limit / 2))
+
+    def _end_round(self, taken_s: float) -> None:
+        if self._rounds_left:
+            self._rounds_left -= 1
+            self._taken_s = []
+        elif self._before_s is not None and taken_s > _MAX_LATENCY_RATIO * self._before_s:  # calls queue at the server
+            self._before_s, self._rounds_left = None, _ROUNDS_BEFORE_GROWTH
+            self._change(self._limit / 2)
+        else:
+            self._before_s = taken_s
+            self._change(min(float(self._max_limit), self._limit * 2))
+            self._grows = self._limit < self._max_limit
+
+    def _change(self, limit: float) -> None:
+        self._limit, self._taken_s = limit, []
+        lowest, highest = self._limits_seen
+        self._limits_seen = [min(lowest, self.limit), max(highest, self.limit)]
+        self._wake()
+
+    def _count(self, change: int) -> None:
+        now = time.monotonic()
+        self._begun = self._begun if self._seconds or self._active else now
+        self._seconds += self._active * (now - self._at) if self._active else 0.0
+        self._at = now
+        self._active += change
+
+    def _wake(self) -> None:
+        free = int(self._limit) - self._active
+        while free > 0 and self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                free -= 1
+
+
+class Bucket:
+    """A token bucket of `per_minute` units, requests or tokens, with even refill."""
+
+    def __init__(self, per_minute: int, sleep: Sleep = asyncio.sleep) -> None:
+        self._sleep = sleep
+        self._rate = per_minute / 60.0
+        self._capacity = max(1.0, self._rate)
+        self._level = self._capacity
+        self._at = time.monotonic()
+
+    async def take(self, units: float) -> None:
+        """Wait until the units are available. A request larger than the bucket delays the requests after it."""
+        now = time.monotonic()
+        self._level = min(self._capacity, self._level + (now - self._at) * self._rate) - units
+        self._at = now
+        if self._level < 0:
+            await self._sleep(-self._level / self._rate)
+
+
+class Pace:
+    """The rate limits of one model: requests and tokens per minute."""
+
+    def __init__(self, limits: Limits, sleep: Sleep = asyncio.sleep) -> None:
+        self._requests = Bucket(limits.requests_per_minute, sleep) if limits.requests_per_minute else None
+        self._tokens = Bucket(limits.tokens_per_minute, sleep) if limits.tokens_per_minute else None
+
+    async def wait(self, tokens: int) -> None:
+        """Wait until a request with this number of tokens may be sent."""
+        for bucket, units in ((self._requests, 1), (self._tokens, tokens)):
+            if bucket is not None:
+                await bucket.take(units)
+
+
+def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -> float:
+    """Return the seconds before attempt `attempt + 1`: the server's retry-after (capped), else jittered back-off.
+
+    Equal jitter, https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/.
+    """
+    if retry_after_s is not None:
+        return min(retry_after_s, retry.max_retry_after_s)
+    wait: float = min(retry.max_wait_s, retry.first_wait_s * 2 ** (attempt - 1))
+    return wait * random.uniform(0.5, 1.0)  # noqa: S311 (spreads load; no secret)
+
+
+class Budget:
+    """The budget of all calls together, in calls and USD. A limit of None is unlimited.
+
+    An attempt starts only if its maximum cost fits beside the spent and reserved amounts. An invalid cost (negative,
+    infinite, NaN) counts as the maximum cost. The cap is exceeded only if a server bills more than the maximum.
+    """
+
+    def __init__(self, max_cost_usd: float | None = None, max_calls: int | None = None) -> None:
+        self._max_cost = max_cost_usd
+        self._calls_left = max_calls
+        self._spent = 0.0
+        self._reserved = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """Bind the budget to the running event loop; a budget may serve several loops in sequence."""
+        self._settled = asyncio.Event()
+
+    def count_earlier(self, cost_usd: float) -> None:
+        """Count the cost of a resumed run's earlier calls in USD, since the cap applies to the whole run."""
+        self._spent += cost_usd
+
+    def take_call(self) -> bool:
+        """Count one call against the limit of calls. Return False if no call is left."""
+        if self._calls_left is None:
+            return True
+        self._calls_left = max(-1, self._calls_left - 1)
+        return self._calls_left >= 0
+
+    @property
+    def left_usd(self) -> float:
+        """The amount in USD that is neither spent nor reserved; infinite without a cap."""
+        return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)
+
+    async def reserve(self, upper_bound_usd: float) -> bool:
+        """Reserve the maximum cost of an attempt in USD. Return False if it does not fit.
+
+        If it does not fit yet, wait for calls in flight, which may cost less than their reservation.
+        """
+        while not self.reserve_now(upper_bound_usd):
+            if self._reserved == 0.0:
+                return False
+            self._settled.clear()
+            await self._settled.wait()
+        return True
+
+    def reserve_now(self, upper_bound_usd: float, *, begun: bool = False) -> bool:
+        """Reserve the maximum cost of an attempt if it fits or has `begun`. Return whether it was reserved."""
+        if self._max_cost is None:
+            return True
+        fits = self._spent + self._reserved + upper_bound_usd <= self._max_cost
+        if fits or begun:
+            self._reserved += upper_bound_usd
+        return fits or begun
+
+    def settle(self, upper_bound_usd: float, cost_usd: float) -> None:
+        """Replace a reservation by the attempt's cost, or by its upper bound if the cost is invalid."""
+        if self._max_cost is None:
+            return
+        self._reserved = max(0.0, self._reserved - upper_bound_usd)
+        if self._reserved < 1e-12:  # a rounding error would make `reserve` wait for ever
+            self._reserved = 0.0
+        self._spent += cost_usd if 0 <= cost_usd < math.inf else upper_bound_usd
+        self._settled.set()

@@ -22,10 +22,10 @@ from skill_evaluator.library.cases import refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Policy
 from skill_evaluator.library.scenarios import apply_scenario
-from skill_evaluator.library.versions import PastPrompt, component_at, component_with
+from skill_evaluator.library.versions import component_at, component_with
 from skill_evaluator.providers import missing_key
 from skill_evaluator.records.archive import Archive, RecordedRun, append_rows, read_entries, refusal_reason
-from skill_evaluator.records.record import SCORER_VERSION, Record, read_record, short_digests
+from skill_evaluator.records.record import SCORER_VERSION, read_record, short_digests
 from skill_evaluator.records.selection import default_baseline, runs_like
 from skill_evaluator.runner.journal import (
     MANIFEST,
@@ -328,12 +328,6 @@ def find_baseline(component: Component, model: Model, archive: Archive, policy: 
     return default_baseline(_future_run(component, model), archive, policy)
 
 
-def past_prompt_of(run: Record | Manifest) -> PastPrompt:
-    """Return the version, digests and commit of the prompt that a record or a manifest measures."""
-    digest, schema = run.digests["prompt"], run.digests.get("schema")
-    return PastPrompt(version=run.skill_version, digest=digest, schema=schema, commit=run.prompt_commit)
-
-
 def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: int) -> int:
     """Return the lowest seed from `first` on that no recorded run of these versions of a model has."""
     # a provider that honours seeds would repeat the outputs of a used seed
@@ -431,7 +425,7 @@ def component_of(manifest: Manifest, inputs: Inputs) -> Component:
     """Return the component of an existing run. Raise ComponentError or GitError if its prompt no longer exists."""
     if manifest.role is None:
         return inputs.component
-    component, _ = component_with(_component_on_disk(inputs), past_prompt_of(manifest))
+    component, _ = component_with(_component_on_disk(inputs), manifest)
     return apply_scenario(component, inputs.request.config, manifest.scenario)
 
 
@@ -474,7 +468,7 @@ def _rerun(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
 
 def _recorded_component(entry: RecordedRun, archive: Archive, inputs: Inputs) -> tuple[Component, str | None]:
     """Return the component with the prompt of a recorded run, without its scenario, and the commit of the prompt."""
-    component, commit = component_with(_component_on_disk(inputs), past_prompt_of(archive.record(entry)))
+    component, commit = component_with(_component_on_disk(inputs), archive.record(entry))
     refuse_unfilled(component, inputs.cases, inputs.component)
     return component, commit
 

@@ -12,7 +12,6 @@ from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
-from skill_evaluator.evaluation.drift import RunSpread, spreads_of, with_drift
 from skill_evaluator.evaluation.inputs import Inputs, read_inputs
 from skill_evaluator.evaluation.judged import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
@@ -34,7 +33,7 @@ from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.history.component import RecordedComponent
+from skill_evaluator.verdicts.history.component import RecordedComponent, RunSpread, spreads_of
 from skill_evaluator.verdicts.planning.ranking import ModelRanking
 
 RequestT = TypeVar("RequestT", bound=EvaluationRequest)
@@ -165,7 +164,7 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
             manifest = read_manifest(run.folder)  # the server's version is written during the calls
             records.append(recorder.record(run.model, manifest, scorecard, stopped=stopped, judge=judged.summary))
     is_rerun = [run.manifest.role == "again" for run in runs]
-    return list(zip(runs, with_drift(records, is_rerun, _recorded(inputs)), strict=True))
+    return list(zip(runs, _recorded(inputs).with_drift(records, is_rerun), strict=True))
 
 
 def _save(
@@ -211,7 +210,7 @@ def _compare(
     if not (inputs.request.cases or reruns_failed) and len({record.model_id for record in ranked}) == len(ranked) > 1:
         ranking = recorded.ranking_of(ranked, verdict)
         if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
-            ranking = recorded.advised(archive.entries, ranking)[1]
+            ranking = recorded.with_advice(archive.entries, ranking)[1]
     if verdict is not None and not all(record.draft for record in judged):
         ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
         verdict = verdict.model_copy(update={"ship": ship})

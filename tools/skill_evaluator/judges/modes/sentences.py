@@ -64,7 +64,7 @@ class SentenceVotes:
 
     @property
     def verdicts(self) -> dict[str, Vote]:
-        """The vote that settled each sentence, or a vote without a verdict."""
+        """By id of the check the vote that settled the sentence, or a vote without a verdict."""
         return {
             name: settled_by(votes) or Vote(None, votes[-1].ground if votes else "the judge was not called")
             for name, votes in self.votes.items()
@@ -83,7 +83,7 @@ def settled_by(votes: Sequence[Vote]) -> Vote | None:
 
 
 def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) -> SentenceVotes:
-    """Read the votes on an output from the judge's results by question id. An open question is in `question`."""
+    """Return the votes on an output, from the judge's results by question id, and the next question if one is open."""
     votes: dict[str, list[Vote]] = {name: [] for name in item.sentences}
     unread: list[str] = []
     for attempt in range(MAX_VOTES):

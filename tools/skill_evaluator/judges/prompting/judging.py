@@ -159,7 +159,7 @@ def write_judge_run(folder: Path, judging: JudgeRun) -> None:
 
 
 def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list[Run]:
-    """Return the run of each judge."""
+    """Return a run for each judge, with its manifest and its folder."""
     prompts = {prompt.name: prompt.digest for prompt in judging.prompts}
     runs = []
     for model in models:
@@ -196,7 +196,7 @@ def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRunSize:
-    """The size of a judge run; `notes` are sentences about its calls."""
+    """The size of a judge run: an estimate for each judge, and notes on the calls."""
 
     judging: JudgeRun
     judges: Sequence[ModelEstimate]
@@ -222,7 +222,7 @@ class JudgeCalls:
         return text_of(self.answers.get(Call(question_id, replicate)))
 
     def unusable(self, unscored: Mapping[UnscoredReason, int], expected: int) -> NoUsableOutput | None:
-        """Describe a judge without a usable output, with an example. Return None if an `expected` output counts."""
+        """Describe the outputs if none counts, with an example. Return None if one of `expected` outputs counts."""
         texts = texts_of(self.answers.values())
         return no_usable_output(unscored, expected, texts)
 
@@ -308,7 +308,7 @@ class JudgeSession:
 
     @property
     def transport(self) -> Transport:
-        """The transport of the calls."""
+        """Whether calls are made directly or by a batch API."""
         return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
 
     def planned(self, task: JudgeTask) -> JudgeRun:

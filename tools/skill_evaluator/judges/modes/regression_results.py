@@ -359,7 +359,7 @@ def refuse_incomparable(earlier: RegressionResults, judges: dict[str, str], prom
     name = f"--against {earlier.judging.id}"
     for model_id, settings in judges.items():
         if model_id not in earlier_settings:
-            raise JudgeError(f"{name}: {model_id} did not judge it; its judges are {', '.join(earlier_settings)}")
+            raise JudgeError(f"{name}: that run has no judge {model_id}, only {', '.join(earlier_settings)}")
         if earlier_settings[model_id] != settings:
             raise JudgeError(f"{name}: the settings of {model_id} changed since; judge that batch again")
     if prompt not in {one.digest for one in earlier.judging.prompts}:

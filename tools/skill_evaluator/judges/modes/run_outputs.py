@@ -1,5 +1,6 @@
 """Read the outputs to judge: from a file of items, from runs, and from pinned outputs."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from skill_evaluator.records.pinned import (
     write_pinned,
 )
 from skill_evaluator.runner.journal import find_run, outcomes, read_component_manifest, slug
+from skill_evaluator.text import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,11 @@ class ComparedOutputs:
 
 
 NOT_APPLICABLE = "not applicable to the model"  # skipped by plan, so no review is required
-_CASE_CHANGED = "the case changed since the {} was run"
+
+
+def _counted(reasons: Mapping[str, str]) -> str:
+    """Format the reasons by case id with the number of their cases."""
+    return listed([f"{count} × {reason}" for reason, count in Counter(reasons.values()).most_common()], 3)
 
 
 def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
@@ -59,7 +65,7 @@ def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
             outputs[call.case_id] = PinnedOutput.of(manifest.cases[call.case_id], replicate.output)
             del reasons[call.case_id]
     if not outputs:
-        raise JudgeError(f"{folder} has no output: {next(iter(reasons.values()))}")
+        raise JudgeError(f"{folder} has no output: {_counted(reasons)}")
     return PinnedOutputs.view(manifest, outputs=outputs), reasons
 
 
@@ -93,7 +99,7 @@ def read_outputs(
             texts = {"input": case.document, "source": case.document, "reference": "" if truth is None else truth}
             items[case_id] = OutputItem.model_validate({"id": case_id, **texts, "output": value, "model": run.model_id})
     if not items:
-        raise JudgeError(f"{folder} has no output to judge: {next(iter(left_out.values()))}")
+        raise JudgeError(f"{folder} has no output to judge: {_counted(left_out)}")
     return items, left_out, component.name
 
 
@@ -149,12 +155,12 @@ def pairs_of_outputs(
         if case is None:
             left_out[case_id] = "the case was deleted"
         elif not case.was(before.case):
-            left_out[case_id] = _CASE_CHANGED.format("baseline")
+            left_out[case_id] = "the case changed since the baseline was run"
         elif after is None:
             reason = unanswered.get(case_id, "not in the run")
             left_out[case_id] = reason if reason == NOT_APPLICABLE else f"candidate: {reason}"
         elif case.digest != after.case:
-            left_out[case_id] = _CASE_CHANGED.format("candidate")
+            left_out[case_id] = "the case changed since the candidate was run"
         elif not before.text.strip():
             left_out[case_id] = "baseline: empty"
         else:
@@ -167,7 +173,7 @@ def pairs_of_outputs(
                 candidate_model=candidate.model_id,
             )
     if not items:
-        raise JudgeError(f"nothing to compare: {next(iter(left_out.values()))}, for each of {len(left_out)} cases")
+        raise JudgeError(f"no case of {candidate.run_id} can be compared: {_counted(left_out)}")
     return items, left_out
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
 from skill_evaluator.judges.prompting import forms
-from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, questions_for
+from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, handlers_for
 from skill_evaluator.judges.prompting.questions import (
     JudgeQuestion,
     load_prompt,
@@ -243,7 +243,7 @@ def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session
             break
         called_ids |= {question.case_id for question in questions}
         run = judge.run(questions, len(_passes(judge.folder)) + 1)
-        (failure,) = session.ask([run], questions_for(questions)).values()
+        (failure,) = session.make_calls([run], handlers_for(questions)).values()
         manifest, stopped = run.manifest, str(failure) if failure else None
         answered |= {call.case_id: replicate for call, replicate in outcomes(run.folder).items()}
     return SentenceAnswers(manifest=manifest, answered=answered, stopped=stopped)

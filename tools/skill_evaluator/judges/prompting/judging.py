@@ -21,7 +21,7 @@ from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRe
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.runner.engine import Questions
+from skill_evaluator.runner.engine import CallHandlers
 from skill_evaluator.runner.journal import (
     Manifest,
     Run,
@@ -259,10 +259,12 @@ class JudgeResults:
 OnOutcome = Callable[[Run, Replicate], None]
 
 
-def questions_for(questions: Sequence[JudgeQuestion], on_outcome: OnOutcome = lambda run, replicate: None) -> Questions:
-    """Return the questions in the form that a session asks; `on_outcome` gets every outcome as soon as it is saved."""
+def handlers_for(
+    questions: Sequence[JudgeQuestion], on_outcome: OnOutcome = lambda run, replicate: None
+) -> CallHandlers:
+    """Return the handlers that request these questions by case id; `on_outcome` gets each outcome once it is saved."""
     by_id = {question.case_id: question for question in questions}
-    return Questions(
+    return CallHandlers(
         request_for=lambda run, call: by_id[call.case_id].request(
             call.replicate, run.manifest.seed, run.model.params.max_output_tokens
         ),
@@ -382,7 +384,7 @@ class JudgeSession:
         judging, folder, models = self.begin(task, stage_folder)
         session = self.session(budget=budget)
         runs = judge_runs(judging, models, folder)
-        halted = session.ask(runs, questions_for(task.questions, on_outcome))
+        halted = session.make_calls(runs, handlers_for(task.questions, on_outcome))
         parts = []
         for run in runs:
             answers, stopped = outcomes(run.folder), halted[run.manifest.run_id]

@@ -50,10 +50,7 @@ def label_results(
     scales: Mapping[str, int] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[JudgeResult]:
-    """Compare each judge's verdicts with human labels and measure its biases.
-
-    `scales` has the highest score by criterion, `families` the family by model id. Return one result per judge.
-    """
+    """Return each judge's agreement and biases. `scales` has highest scores by criterion, `families` is by model id."""
     results = []
     for judge, lines in by_key((one.judge, one) for one in verdicts).items():
         agreement, biases = list[LabelAgreement](), list[BiasResult]()

@@ -47,10 +47,7 @@ def _counted(reasons: Mapping[str, str]) -> str:
 
 
 def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
-    """Return the first output of each case of a run, and by case id the reason for each missing output.
-
-    Raise RunError if the run is unreadable, and JudgeError if it has no output or used an audit scenario.
-    """
+    """Return the first output of each case, and the reason for each missing output. Raise RunError or JudgeError."""
     manifest = read_component_manifest(folder)
     if manifest.scenario is not None:
         raise JudgeError(f"{folder} used the scenario '{manifest.scenario}': use a run without a scenario")
@@ -73,10 +70,7 @@ def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
 def read_outputs(
     request: ScoreRequest, rubric: NamedRubric, limits: SafetyLimits
 ) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
-    """Return the outputs to score by id, the reasons for skipped cases by id, and the component.
-
-    The component is None for items from a file. Raise JudgeError if there is no output to judge.
-    """
+    """Return the outputs by id, the reasons for skipped cases, and the component, None for a file. Raise JudgeError."""
     if (request.items is None) == (request.run is None):
         raise JudgeError("use either --items FILE, or --run RUN for the outputs of a component's run")
     if request.items is not None:
@@ -140,10 +134,7 @@ def pairs_of_outputs(
     candidate: PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Pair the outputs of each case of the baseline. Return the pairs and the reasons for skipped cases by case id.
-
-    Raise JudgeError if no pair can be compared.
-    """
+    """Return pairs of outputs and the reasons for skipped cases, by case id. Raise JudgeError if there is no pair."""
     if baseline.skill != component.name:
         raise JudgeError(f"the baseline {baseline.run_id} is a run of '{baseline.skill}', not '{component.name}'")
     if candidate.digests.get("prompt") != component.digests["prompt"]:
@@ -179,10 +170,7 @@ def pairs_of_outputs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> PinReport:
-    """Pin a run's first outputs of these cases; they replace the pinned outputs of the same model.
-
-    Raise JudgeError if the run is a draft, or if an output is missing or its case has changed.
-    """
+    """Pin a run's outputs of these cases, in place of its model's. Raise JudgeError for a draft or a missing output."""
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     run, unanswered = outputs_of_run(folder)

@@ -59,10 +59,7 @@ class NoAnswerError(JudgeError):
 
 
 def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgeRunSize | None:
-    """Have a model draft a rubric and write it; return None, or for a dry run the size.
-
-    Raise JudgeError if the file exists or the output contains no rubric.
-    """
+    """Have a model draft a rubric and write it. Return None, or the size for a dry run. Raise JudgeError."""
     out = request.out
     if out.exists():
         raise JudgeError(f"{out} exists already; name a new file")
@@ -102,10 +99,7 @@ def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str,
 def draft(
     request: JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
-    """Call a model and return its draft, or for a dry run the size. `read` raises ValueError for an invalid draft.
-
-    Raise NoAnswerError if the call failed, and JudgeError if the output contains no valid draft.
-    """
+    """Return a model's draft, or the size for a dry run. Raise JudgeError if `read` accepts no draft."""
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)
@@ -134,10 +128,7 @@ _MAX_EXAMPLES, _MAX_EXAMPLE = 5, 2_000  # existing cases that are shown, and cha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedCases:
-    """The drafted cases by id with their files, their folder, and the number of skipped drafts by reason.
-
-    `inputs` has the inputs of all cases as JSON.
-    """
+    """The drafted cases by id with their files, the number of skipped drafts by reason, and the `inputs` of all cases."""
 
     component: Component
     folder: Path
@@ -172,11 +163,7 @@ class DraftedCases:
 
 
 def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
-    """Have a model draft cases and write each valid case; for a dry run return the size.
-
-    Raise NoAnswerError if there is no valid draft, and ComponentError or FixtureError if the component cannot have
-    cases.
-    """
+    """Have a model draft cases and write them, or return the size for a dry run. Raise NoAnswerError."""
     limits = load_settings(request.config).limits
     component = load_component(request.components, request.skill, limits, request.fixtures)
     if component.program is not None:

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from skill_evaluator.errors import EXIT_INCOMPLETE, ComponentError, FixtureError, JudgeError, NotEvaluatedError
 from skill_evaluator.files import first_problem, replace_text
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.judges.prompting import forms, questions
+from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRunSize, JudgeSession, JudgeTask
-from skill_evaluator.judges.prompting.questions import load_prompt, make_question, mark_of
+from skill_evaluator.judges.prompting.questions import load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
 from skill_evaluator.judges.workflows.requests import CasesDraftRequest, JudgeRequest, RubricDraftRequest
 from skill_evaluator.library.case_table import files_of, place_of_new, write_cases
@@ -89,9 +89,8 @@ def _rubric_of(value: Any, name: str) -> Rubric:
 
 def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
     """Return the task with one question: to draft a value of this form; `texts` describe the value."""
-    prompt, wish = questions.load_prompt(mode), digest("".join(texts.values()))
-    mark = questions.mark_of(seed, wish)
-    question = questions.make_question("draft", prompt, {"slot": SLOT}, texts, form, mark)
+    prompt, wish = load_prompt(mode), digest("".join(texts.values()))
+    question = prompt.question("draft", {"slot": SLOT}, texts, form, mark_of(seed, wish))
     items = {"draft": wish}
     return JudgeTask(mode=mode, rubric=wish, criteria=[name], prompts=[prompt], items=items, questions=[question])
 
@@ -128,7 +127,7 @@ _MAX_EXAMPLES, _MAX_EXAMPLE = 5, 2_000  # existing cases that are shown, and cha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedCases:
-    """The drafted cases by id with their files, the number of skipped drafts by reason, and the `inputs` of all cases."""
+    """Drafted cases by id with their files, the number of skipped drafts by reason, and the `inputs` of all cases."""
 
     component: Component
     folder: Path
@@ -198,7 +197,7 @@ def _task(component: Component, existing: Sequence[Case], request: CasesDraftReq
     questions = {}
     for number, case_id in enumerate(islice(free, request.count)):
         kind, mark = {"kind": str(number % _KINDS + 1)}, mark_of(request.seed, f"{case_id}/{whole}")
-        questions[case_id] = make_question(case_id, prompt, kind, texts, form, mark)
+        questions[case_id] = prompt.question(case_id, kind, texts, form, mark)
     return JudgeTask(
         mode="cases",
         rubric=whole,

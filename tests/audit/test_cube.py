@@ -1,4 +1,4 @@
-"""The cube: mistakes in a table are named by line and column; missing scores; the written tables."""
+"""The cube: errors in a table with line and column, missing scores, and the written tables."""
 
 import csv
 from pathlib import Path

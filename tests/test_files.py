@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -397,17 +396,3 @@ def test_parse_json_agrees_with_pythons_parser(text: str) -> None:
     except ConfigError:
         found = None
     assert found == expected
-
-
-def test_lines_are_synced_to_disk_at_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[int] = []
-    moments = iter(at / 20 for at in range(1_000))  # each look at the clock is 50 ms later
-    monkeypatch.setattr(os, "fsync", synced.append)
-    monkeypatch.setattr(files, "time", SimpleNamespace(monotonic=lambda: next(moments)))
-    lines = LinesWriter(tmp_path / "lines.jsonl")
-    for number in range(10):
-        lines.append(number)
-        assert (tmp_path / "lines.jsonl").read_text().splitlines()[-1] == str(number)  # the system has it at once
-    assert len(synced) == 2
-    lines.close()
-    assert len(synced) == 3

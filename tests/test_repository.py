@@ -90,17 +90,6 @@ def test_programs_of_the_repositorys_configuration_are_not_run(repository: GitRe
     assert not (tmp_path / "ran").exists()
 
 
-def test_new_or_deleted_file_makes_its_folder_dirty(repository: GitRepository) -> None:
-    repository.write("a/prompt.md")
-    repository.write("a/schema.json")
-    commit = repository.commit()
-    new = repository.write("a/new.md")
-    assert commit_of(new.parent) == f"{commit}-dirty"
-    new.unlink()
-    (repository.root / "a" / "schema.json").unlink()
-    assert commit_of(repository.root / "a") == f"{commit}-dirty"
-
-
 def test_nested_repository_has_its_own_commits(repository: GitRepository) -> None:
     repository.write("prompt.md")
     outer = repository.commit()

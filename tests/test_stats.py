@@ -62,13 +62,6 @@ def test_unit_interval_is_students_on_the_log_odds(values: list[float]) -> None:
     assert unit_interval(values) == pytest.approx(tuple(expected), abs=1e-9)
 
 
-@thorough
-@given(values=st.lists(st.integers(0, 20).map(lambda count: count / 20), min_size=2, max_size=8))
-def test_unit_interval_of_complements_is_mirrored(values: list[float]) -> None:
-    low, high = unit_interval(values) or (0.0, 1.0)
-    assert unit_interval([1 - value for value in values]) == pytest.approx((1 - high, 1 - low), abs=1e-6)
-
-
 @pytest.mark.parametrize("values", [[0.0, 1.0], [1.0, 1.0, 0.0], [0.0] * 9 + [1.0]])
 def test_unit_interval_of_zeros_and_ones_is_the_rate_interval(values: list[float]) -> None:
     assert unit_interval(values) == rate_interval(int(sum(values)), len(values))

@@ -29,16 +29,13 @@ from tests.support.json_values import json_values, quick, thorough, with_keys_re
         (normalise, "e\u0301", "é"),
         (normalise, "\u212b", "Å"),  # the ångström sign is the letter
         (normalise, "ﬁ", "ﬁ"),  # a ligature is not two letters (that would be NFKC)
-        (normalise, "", ""),
         (without_punctuation, "A-B", "A B"),
-        (without_punctuation, "a, b.", "a b"),
         (without_punctuation, "«Bob’s»", "Bob s"),
         (without_punctuation, "a + b", "a + b"),
         (without_punctuation, "---", ""),
         (words, "The cat, the CAT!", ["the", "cat", "the", "cat"]),
         (words, "e\u0301té 2024", ["été", "2024"]),
         (words, "Straße", ["strasse"]),
-        (words, "…", []),
     ],
 )
 def test_texts_are_normalized_for_comparison(change: Callable[[str], Any], text: str, expected: Any) -> None:
@@ -56,7 +53,6 @@ def test_normalization_is_idempotent(text: str) -> None:
     [
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
         ({"a": None}, {}, True),
-        ([None], [], False),
         ([1, None], [1], False),
         ({"a": {"b": None}}, {"a": {}}, True),
         ({"a": []}, {}, False),
@@ -67,19 +63,14 @@ def test_normalization_is_idempotent(text: str) -> None:
         (2**53 + 1, float(2**53), False),
         (int("7" * 400), int("7" * 399 + "8"), False),
         (10**400, 1e308, False),
-        (1e308, int(1e308), True),
         (5e-324, 0, False),
         ("\u212b", "\u00c5", True),
         ("\ud800", "\udfff", False),
-        ("", None, False),
         (False, 0, False),
         (1, True, False),
         (1, "1", False),
         ("é", "e\u0301", True),
         ([1, 2], [2, 1], False),
-        ({"a": 1}, {"a": 2}, False),
-        ({"a": 1}, {"b": 1}, False),
-        ({"a": {}}, {}, False),
         # keys and kinds that might be taken for each other
         ({"\u00e9": 1}, {"e\u0301": 1}, True),
         ({"\u00e9": 1, "e\u0301": 2}, {"e\u0301": 2, "\u00e9": 1}, True),  # two keys, in whatever order

@@ -238,12 +238,9 @@ class Archive:
         paths = [folder / _RECORDS / f"{run_id}.json" for folder in self._folders]
         return next((path for path in paths if path.exists()), paths[0])
 
-    def record(self, entry: RecordedRun) -> Record:
-        """Return the record of a run; raise LeaderboardError if it is missing or invalid."""
-        return self.record_of(entry.run_id)
-
-    def record_of(self, run_id: str) -> Record:
-        """Return the record of a run id, even if it has no row; raise LeaderboardError if it is missing or invalid."""
+    def record(self, run: RecordedRun | str) -> Record:
+        """Return the record of a run or run id; raise LeaderboardError if it is missing or invalid."""
+        run_id = run if isinstance(run, str) else run.run_id
         if run_id not in self._read:
             path = self._record_path(run_id)
             blob = self._blobs.get(path.name)
@@ -269,7 +266,7 @@ class Archive:
         if run.beside not in self._beside:
             path = self._record_path(run.beside)
             exists = run.beside in self._read or path.exists() or path.name in self._blobs
-            self._beside[run.beside] = entry_of(self.record_of(run.beside)) if exists else None
+            self._beside[run.beside] = entry_of(self.record(run.beside)) if exists else None
         baseline = self._beside[run.beside]
         is_final = baseline is not None and (baseline.complete or baseline.usable is not None)
         return baseline if baseline is not None and is_final and baseline.beside == run.run_id else None

@@ -194,7 +194,7 @@ class _ChangedOutputs:
         if len(runs) < 2 or not all((folder / ANSWERS).is_file() for folder in folders):
             return
         try:
-            before, after = map(archive.record_of, runs)
+            before, after = map(archive.record, runs)
             first, second = map(self._outcomes, folders)
             changed = ChangedAnswers(
                 model_id=after.model_id,

@@ -90,15 +90,6 @@ def test_programs_of_the_repositorys_configuration_are_not_run(repository: GitRe
     assert not (tmp_path / "ran").exists()
 
 
-def test_nested_repository_has_its_own_commits(repository: GitRepository) -> None:
-    repository.write("prompt.md")
-    outer = repository.commit()
-    fixtures = GitRepository(repository.root / "fixtures")
-    case = fixtures.write("cases/a/document.md")
-    inner = fixtures.commit()
-    assert commit_of(case) == inner != outer
-
-
 def test_folder_name_may_be_a_pattern(repository: GitRepository) -> None:
     name = "a[b]* é"
     prompt = repository.write(f"{name}/prompt.md")
@@ -108,21 +99,6 @@ def test_folder_name_may_be_a_pattern(repository: GitRepository) -> None:
     later = repository.commit()
     assert (commit_of(prompt), commit_of(prompt.parent)) == (commit, commit)
     assert commit_of(repository.root) == later
-
-
-def test_repository_of_another_user_is_an_error_in_ci(
-    repository: GitRepository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prompt = repository.write("a/prompt.md")
-    repository.commit()
-    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    with pytest.raises(subprocess.CalledProcessError, match="128"):
-        repository.git("log", "-1")
-    monkeypatch.delenv("CI", raising=False)
-    assert commit_of(prompt) is None
-    monkeypatch.setenv("CI", "true")
-    with pytest.raises(GitError, match="dubious ownership"):
-        commit_of(prompt)
 
 
 def test_commit_of_is_none_without_git(repository: GitRepository) -> None:

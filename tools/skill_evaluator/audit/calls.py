@@ -17,7 +17,7 @@ from skill_evaluator.display.options import FOLDERS, LATEST, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.runner.engine import Questions
+from skill_evaluator.runner.engine import CallHandlers
 from skill_evaluator.runner.journal import Run, check_writable, settings_digest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import sum_of
@@ -89,7 +89,7 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
         budget=Budget(max_cost, request.max_calls),
         concurrency=request.concurrency,
     )
-    failures = session.ask(runs, Questions(request_for=drawn.request))  # outputs are scored after the last call
+    failures = session.make_calls(runs, CallHandlers(request_for=drawn.request))
     tallies = gather(folder, request).tallies
     results = []
     for run in runs:

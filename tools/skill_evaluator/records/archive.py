@@ -329,7 +329,7 @@ def entry_of(record: Record | Row) -> RecordedRun:
 
 
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
-    """Return the oldest complete run of each version, by version; its prompt is the version's prompt."""
+    """Return the oldest complete run with a prompt digest of each version, by version; it defines the prompt."""
     candidates = [entry for entry in entries if entry.complete and entry.prompt is not None]
     return {entry.version: entry for entry in sorted(candidates, key=lambda entry: entry.order, reverse=True)}
 
@@ -459,10 +459,10 @@ def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
     for row in new.values():
         if row.skill != skill:
             raise LeaderboardError(f"run '{row.run_id}' is of '{row.skill}', {path} is the leaderboard of '{skill}'")
-    heads = LeaderboardKeys(skill=skill) if content is None else parse_board(content, path, LeaderboardKeys)
-    for head in heads.runs:
-        new.pop(head.run_id, None)
-    first_runs_of_versions = list(first_runs(heads.runs).values())
+    board = LeaderboardKeys(skill=skill) if content is None else parse_board(content, path, LeaderboardKeys)
+    for recorded in board.runs:
+        new.pop(recorded.run_id, None)
+    first_runs_of_versions = list(first_runs(board.runs).values())
     refused: dict[str, LeaderboardError] = {}
     for entry in sorted(map(entry_of, new.values()), key=lambda entry: entry.order):
         reason = refusal_reason(first_runs_of_versions, entry.version, entry.prompt) if entry.complete else None
@@ -471,21 +471,21 @@ def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
         else:
             refused[entry.run_id] = LeaderboardError(f"run '{entry.run_id}' is not added to {path}: {reason}")
     added = sorted((row for row in new.values() if row.run_id not in refused), key=order, reverse=True)
-    blocks = _insert_rows(content or b"", path, heads, added, skill) if added else []
+    blocks = _insert_rows(content or b"", path, board, added, skill) if added else []
     return Additions(blocks=blocks, refused=refused)
 
 
-def _insert_rows(text: bytes, path: Path, heads: LeaderboardKeys, added: Sequence[Row], skill: str) -> list[bytes]:
+def _insert_rows(text: bytes, path: Path, board: LeaderboardKeys, added: Sequence[Row], skill: str) -> list[bytes]:
     """Return the blocks of a leaderboard's text with rows inserted, each before the first older row."""
-    if not heads.runs:
+    if not board.runs:
         return [format_leaderboard({"skill": skill}, (row.as_json() for row in added))]
     starts = [match.start() + 1 for match in _ROW.finditer(text)]
-    has_own_format = len(starts) == len(heads.runs) and text.endswith(_TAIL)
-    if not has_own_format or heads.skill != skill:  # another program formatted it, or the component was renamed
+    has_own_format = len(starts) == len(board.runs) and text.endswith(_TAIL)
+    if not has_own_format or board.skill != skill:  # another program formatted it, or the component was renamed
         value = parse_json(decoded(text, path, LeaderboardError), path, LeaderboardError)
         text = format_leaderboard({**value, "skill": skill}, value["runs"])
         starts = [match.start() + 1 for match in _ROW.finditer(text)]
-    keys, blocks, copied_to = [*map(order, heads.runs)], [], 0
+    keys, blocks, copied_to = [*map(order, board.runs)], [], 0
     for row in added:
         position = next((index for index, key in enumerate(keys) if key < order(row)), len(keys))
         start = [*starts, len(text) - len(_TAIL)][position]

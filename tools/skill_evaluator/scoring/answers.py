@@ -101,7 +101,7 @@ def weighed(case: Case, scores: CheckScores) -> list[tuple[float, float | None]]
 
 
 def with_checks(metrics: Mapping[str, float | None], case: Case, scores: CheckScores) -> dict[str, float | None]:
-    """Return the metrics with the share of passed checks, if it is one of them."""
+    """Return the metrics, in which `checks`, if present, is the share of passed checks."""
     passed = {CHECKS_METRIC: share_passed(weighed(case, scores))} if CHECKS_METRIC in metrics else {}
     return {**metrics, **passed}
 

@@ -41,9 +41,9 @@ class Score(FrozenModel):
 class Contrast(FrozenModel):
     """Two models on the same cases by the primary metric: the lower model's score minus the higher model's.
 
-    `q` is adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out. Otherwise the
-    pair is `significant` if q ≤ α ÷ 2, because the scores also select which model is lower. `remedy` says what would
-    decide an inconclusive pair. `fell_most` is the field in which the lower model is worst, with both scores, or "".
+    `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
+    Otherwise the pair is `significant` if q ≤ α. `remedy` says what would decide an inconclusive pair. `fell_most` is
+    the field in which the lower model is worst, with both scores, or "".
     """
 
     higher: str
@@ -375,13 +375,15 @@ def _contrasts(
     ]
     results = compare_records(skill, pairs, rules, wanted=_is_metric).models
     primaries = [_primary(result, rules.primary_metric) for result in results]
-    q_values = holm([1.0 if primary is None or primary.p is None else primary.p for primary in primaries])
+    # two-sided, because the scores also select which model is lower
+    p_values = [1.0 if primary is None or primary.p is None else min(1.0, 2 * primary.p) for primary in primaries]
+    q_values = holm(p_values)
     contrasts = []
     for (higher, lower), result, primary, q in zip(couples, results, primaries, q_values, strict=True):
         contrast = Contrast(higher=higher.name, lower=lower.name)
         if primary is not None:
             as_good, is_lower = primary.verdict == "unchanged", (primary.difference or 0.0) < -ROUNDING
-            significant = is_lower and q <= rules.alpha / 2 and not as_good
+            significant = is_lower and q <= rules.alpha and not as_good
             changed = {"q": round(q, 6), "as_good": as_good, "significant": significant, "remedy": result.remedy}
             changed["fell_most"] = _fell_most(higher.record, lower.record, rules.primary_tolerance)
             contrast = Contrast.view(primary, higher=higher.name, lower=lower.name, **changed)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import skill_evaluator
 from hypothesis import given
+from hypothesis import strategies as st
 from skill_evaluator import (
     NO_TRUTH,
     LeafRow,
@@ -141,6 +142,14 @@ def test_output_without_a_truth_has_validity_only() -> None:
     assert copy.deepcopy(NO_TRUTH) is NO_TRUTH
 
 
+@quick
+@given(truths=st.lists(json_values, min_size=2, max_size=4), output=json_values)
+def test_a_scorer_that_is_kept_scores_as_a_new_one(truths: list[Any], output: Any) -> None:
+    kept = OutputScorer()
+    for truth in (*truths, *truths):  # those that were prepared before too
+        assert kept.score(truth, output) == OutputScorer().score(truth, output)
+
+
 @pytest.mark.parametrize(("truth", "f1"), [({"a": 1}, 1.0), ({"a": 1.0}, 1.0), ({"a": True}, 0.0), ({"a": "1"}, 0.0)])
 def test_scorer_cache_distinguishes_equal_python_values(truth: Any, f1: float) -> None:
     scorer = OutputScorer()
@@ -151,7 +160,9 @@ def test_scorer_cache_distinguishes_equal_python_values(truth: Any, f1: float) -
 def test_arguments_may_be_changed_between_two_calls() -> None:
     truth, schema = {"a": [1]}, {"type": "object", "properties": {"a": {}}}
     fields = {"a": {"compare": "exact"}}
-    assert score_output(truth, {"a": [1]}, schema, fields, ["exact_match"]).scores["exact_match"] == 1.0
+    first = score_output(truth, {"a": [1]}, schema, fields, ["exact_match"])
+    first.rows[0].truth.append(2)  # an array that is compared as a whole
+    assert score_output({"a": [1]}, {"a": [1]}, schema, fields, ["exact_match"]).scores["exact_match"] == 1.0
     truth["a"].append(2)
     assert score_output(truth, {"a": [1]}, schema, fields, ["exact_match"]).scores["exact_match"] == 0.0
     schema["type"] = "array"
@@ -209,7 +220,7 @@ def test_score_without_a_schema_has_no_validity() -> None:
     ("settings", "message"),
     [
         ({"tolerance": 1}, "fields.total in the arguments needs compare or align, since there is no schema"),
-        ({"align": "key"}, "align: key without key: [...] at fields.total in the arguments"),
+        ({"align": "key"}, "align: key requires key: [...] at fields.total in the arguments"),
     ],
 )
 def test_field_without_a_schema_requires_compare_or_align(settings: Any, message: str) -> None:

@@ -22,7 +22,7 @@ from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, add_records, entry_of, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
-from skill_evaluator.runner.engine import Questions
+from skill_evaluator.runner.engine import CallHandlers
 from skill_evaluator.runner.journal import ANSWERS, RECORD, Run, check_writable, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
@@ -150,7 +150,7 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
         for run in runs:
             run_cases = [case for case in cases if case.id in run.manifest.cases]
             scorers[run.manifest.run_id] = Scorer(component, run_cases, run.manifest.replicates, scores)
-        failures = session.ask(runs, _questions(runs, planned.components, inputs, scorers))
+        failures = session.make_calls(runs, _call_handlers(runs, planned.components, inputs, scorers))
         origin = commits_of(component, request.fixtures)
         recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
         records = []
@@ -233,10 +233,10 @@ def _recorded(inputs: Inputs) -> RecordedComponent:
     return RecordedComponent(component=inputs.component, archive=Archive(inputs.component), settings=inputs.settings)
 
 
-def _questions(
+def _call_handlers(
     runs: Sequence[Run], components: Mapping[str, Component], inputs: Inputs, scorers: Mapping[str, Scorer]
-) -> Questions:
-    """Return the function that builds a call's request, and the one that scores its outcome, as `Questions`."""
+) -> CallHandlers:
+    """Return the function that builds a call's request, and the one that scores its outcome, as `CallHandlers`."""
     cases = {case.id: case for case in inputs.cases}
     entries = read_entries(inputs.component.leaderboard_path)
     recorded_settings = {(entry.model_id, entry.digests.get("settings")) for entry in entries}
@@ -251,7 +251,7 @@ def _questions(
         seed = replicate_seed(run.manifest.seed, call.case_id, call.replicate)
         return replace(request, replicate=call.replicate, seed=seed)
 
-    return Questions(
+    return CallHandlers(
         request_for=request_for,
         on_outcome=lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
         recorded={

@@ -55,7 +55,6 @@ INSIDE = {  # the second level of large packages, from the ground up
         "auditing",
         "family",
         "drafting",
-        "wording",
         "charts",
         "page",
         "printing",

@@ -71,7 +71,7 @@ PAGES = {
 }
 
 
-def test_a_page_is_as_it_was_nothing_from_outside_is_mark_up_and_every_fold_is_closed() -> None:
+def test_page_equals_its_file_and_escapes_external_text() -> None:
     for name in PAGES:
         page = PAGES[name]().markdown()
         assert page == (EXPECTED / f"{name}.md").read_text("utf-8"), name
@@ -86,7 +86,7 @@ def test_a_page_is_as_it_was_nothing_from_outside_is_mark_up_and_every_fold_is_c
         assert all(mark.isprintable() for line in page.splitlines() for mark in line), name
 
 
-def test_the_verdict_comes_first_and_components_fields_and_cases_link_to_the_site() -> None:
+def test_verdict_comes_first_with_links_to_the_site() -> None:
     page = outcome_page(an_outcome()).markdown()
     parts = (
         "▼ regressed",
@@ -107,7 +107,7 @@ def test_the_verdict_comes_first_and_components_fields_and_cases_link_to_the_sit
     assert "](" not in a_report(Site()).markdown()
 
 
-def test_a_page_of_any_size_fits_and_says_what_is_left_out() -> None:
+def test_page_fits_its_limit_and_names_omitted_sections() -> None:
     runs, verdict = compared("receipts", *[0.2] * 8)
     whole = outcome_page(outcome(*runs * 40).model_copy(update={"verdicts": [verdict] * 5}))
     for most in (500, 2_000, 8_000, 20_000, COMMENT):
@@ -120,7 +120,7 @@ def test_a_page_of_any_size_fits_and_says_what_is_left_out() -> None:
     assert len(page.within(COMMENT)) <= COMMENT
 
 
-def test_what_fits_is_whole_and_the_first_sections_stay_longest() -> None:
+def test_last_sections_are_omitted_first() -> None:
     sections = [
         Section(name=f"s{at}", blocks=[Heading(str(at)), "open " * 10, Fold("more", ["x" * 100])]) for at in range(9)
     ]

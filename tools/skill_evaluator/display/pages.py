@@ -72,7 +72,7 @@ class Captioned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """An altair chart, made by `draw`, for the file `file`.
+    """An altair chart, made by `draw`; `file` is the name of its SVG file.
 
     `alt_text` replaces it where it cannot be shown; `figures` is its table; `label` names it among several.
     """
@@ -339,7 +339,7 @@ def _for_html(blocks: Iterable[Block]) -> list[Block]:
 
 
 def mood_of(cell: Cell) -> str | None:
-    """Return the verdict whose style a cell has on an HTML page, by its colour. Return None if it has no colour."""
+    """Return the verdict that has the colour of a cell on an HTML page. Return None if the cell has no colour."""
     return _MOODS.get(cell.style.removeprefix("bold "))
 
 

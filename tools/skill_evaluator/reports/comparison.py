@@ -255,9 +255,9 @@ def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
 def all_sheets(
     model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, limit: int = _MAX_TABLE_ROWS
 ) -> Iterator[Sheet | str]:
-    """Yield the tables of metrics, fields, cases and runs of a model, each with at most `limit` rows.
+    """Yield the tables of metrics, fields, cases and runs of a model.
 
-    A table that was cut is followed by a sentence on the further rows.
+    Tables of fields and cases have at most `limit` rows; a sentence with the number of further rows follows.
     """
     page, fields = partial(site.page, skill), _moved_fields(model)
     if model.metrics:

@@ -132,10 +132,25 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class _Target:
+    """Where a Markdown page is read: the folder of its drawings, and the address of the site, to which links lead."""
+
+    charts: str = ""
+    site: str | None = None
+
+    def absolute(self, link: str) -> str:
+        return f"{self.site.rstrip('/')}/{link}" if self.site and link else ""
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
-    """A report; if it is too large, the last sections are omitted first."""
+    """A report; if it is too large, the last sections are omitted first.
+
+    Its cells link to the pages of the site at the address `site`; without an address, Markdown has no links.
+    """
 
     sections: Sequence[Section] = field(default_factory=tuple)
+    site: str | None = None
 
     @property
     def blocks(self) -> list[Block]:
@@ -144,20 +159,21 @@ class Page:
 
     def markdown(self, charts: str = "") -> str:
         """Render the page as Markdown; `charts` is the folder of its drawings."""
-        return _blocks_markdown(self.blocks, charts)
+        return _blocks_markdown(self.blocks, _Target(charts, self.site))
 
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
         """Render the page as Markdown with a size of at most `limit`, and name the omitted sections.
 
         The collapsed details are omitted first, from the last section to the first, then whole sections.
         """
-        texts = [_blocks_markdown(section.blocks) for section in self.sections]
+        target = _Target(site=self.site)
+        texts = [_blocks_markdown(section.blocks, target) for section in self.sections]
         if size(_joined(texts)) <= limit:
             return _joined(texts)
         room = limit - min(_ROOM_FOR_NOTE, limit // 4)
         needed = sum(size(text) + 2 for text in texts)
         bare = [
-            _blocks_markdown([block for block in section.blocks if not isinstance(block, Fold)])
+            _blocks_markdown([block for block in section.blocks if not isinstance(block, Fold)], target)
             for section in self.sections
         ]
         last_first = range(len(texts) - 1, -1, -1)
@@ -178,9 +194,9 @@ class Page:
         return _joined([*texts, note])
 
 
-def page_of(name: str, blocks: Iterable[Block]) -> Page:
-    """Make a page of one section."""
-    return Page([Section(name=name, blocks=list(blocks))])
+def page_of(name: str, blocks: Iterable[Block], site: str | None = None) -> Page:
+    """Make a page of one section, whose links lead to the site at an address."""
+    return Page([Section(name=name, blocks=list(blocks))], site)
 
 
 def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page], full: bool | None = None) -> None:
@@ -202,49 +218,49 @@ def cut_table(sheet: Sheet, limit: int) -> list[Block]:
     return [replace(sheet, rows=sheet.rows[:limit]), f"… and {more} more."] if more > 0 else [sheet]
 
 
-def _blocks_markdown(blocks: Iterable[Block], charts: str = "") -> str:
-    return _joined(_markdown(block, charts) for block in blocks)
+def _blocks_markdown(blocks: Iterable[Block], target: _Target) -> str:
+    return _joined(_markdown(block, target) for block in blocks)
 
 
-def _markdown(block: Block, charts: str) -> str:
+def _markdown(block: Block, target: _Target) -> str:
     """Render a block as Markdown; return "" if it has no content."""
     match block:
         case Sheet():
-            return markdown_table(block) if block.rows else ""
+            return markdown_table(block, target.absolute) if block.rows else ""
         case Code():
             return code_block(block.text)
         case Heading():
-            return f"{'#' * block.level} {_line_markdown(block)}"
+            return f"{'#' * block.level} {_line_markdown(block, target)}"
         case Line() | str():
-            return _line_markdown(block) if block else ""
+            return _line_markdown(block, target) if block else ""
         case Lines():
             mark = "- [ ]" if block.mark == "[ ]" else "-"
-            return "\n".join(f"{mark} {_line_markdown(line)}" for line in block.lines)
+            return "\n".join(f"{mark} {_line_markdown(line, target)}" for line in block.lines)
         case Captioned():
-            table = _markdown(block.sheet, charts)
+            table = _markdown(block.sheet, target)
             caption = prose(f"{block.caption}:") if block.caption else ""
             return _joined([caption, table, prose(block.note) if block.note else ""]) if table else ""
         case Chart():
-            images = [f"![{prose(drawing.alt_text)}]({charts}/{drawing.file})" for drawing in block.drawings]
-            return _joined(images) if charts else ""
+            images = [f"![{prose(drawing.alt_text)}]({target.charts}/{drawing.file})" for drawing in block.drawings]
+            return _joined(images) if target.charts else ""
         case Fold():
-            inside = _blocks_markdown(block.blocks, charts)
+            inside = _blocks_markdown(block.blocks, target)
             fold = f"<details><summary>{block.summary}</summary>\n\n{inside}\n</details>" if inside else ""
-            return _joined([_blocks_markdown(block.brief, charts), fold])
+            return _joined([_blocks_markdown(block.brief, target), fold])
         case Closing():
-            return _blocks_markdown(block.blocks, charts)
+            return _blocks_markdown(block.blocks, target)
         case ForMedia():
-            return _blocks_markdown(block.blocks, charts) if "markdown" in block.media else ""
+            return _blocks_markdown(block.blocks, target) if "markdown" in block.media else ""
 
 
-def _line_markdown(line: Line | str) -> str:
+def _line_markdown(line: Line | str, target: _Target) -> str:
     """Render a line; parts that could be mark-up become code."""
     if isinstance(line, str):
         return prose(line)
     text = ""
     for word in line.parts:
         cell = Cell(word) if isinstance(word, str) else word
-        shown = linked(code_span(cell.text) if cell.code else prose(cell.text, bool(text)), cell.link)
+        shown = linked(code_span(cell.text) if cell.code else prose(cell.text, bool(text)), target.absolute(cell.link))
         mark = "**" if "bold" in cell.style else ""
         text += f"{mark}{shown}{mark}" if shown else ""
     return f"**{text}**" if line.style.startswith("bold") and not isinstance(line, Heading) else text

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.display import WHOLE, arrow, ends, probability, signed
-from skill_evaluator.display.addresses import Site, case_address, compare_address, component_address, verdict_address
+from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
 from skill_evaluator.display.pages import MAX_ROWS, Block, Captioned, Fold, Line
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.errors import SkillEvaluatorError
@@ -31,7 +31,6 @@ from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.history.component import ComponentStatus, RecordedComponent
 from skill_evaluator.verdicts.history.series import Point
 
-_ROOT = Site(".")  # addresses on a page are seen from the root of the site
 _MAX_DRAWN = 40
 _CAPTIONS = {"metric": "Metrics", "field": "Fields"}
 _FOLDED = frozenset({"metric", "the run", "the runs"})
@@ -167,7 +166,7 @@ def _model_entry(model: ModelVerdict, pair: tuple[str, str] | None) -> dict[str,
 
 
 def _tables(component: str, model: ModelVerdict, titles: Sequence[str]) -> Iterator[Block]:
-    for piece in all_sheets(model, skill=component, site=_ROOT, limit=MAX_ROWS):
+    for piece in all_sheets(model, component, MAX_ROWS):
         if not isinstance(piece, Sheet):
             yield Line(piece)
             continue

@@ -61,15 +61,6 @@ class Code:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Captioned:
-    """A table with a caption above and a note below."""
-
-    sheet: Sheet
-    caption: str = ""
-    note: str = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
     """An altair chart, made by `draw`; `file` is the name of its SVG file.
@@ -120,7 +111,7 @@ class ForMedia:
 
 
 # A bare `str` is a sentence.
-Block = str | Line | Lines | Code | Sheet | Captioned | Chart | Fold | Closing | ForMedia
+Block = str | Line | Lines | Code | Sheet | Chart | Fold | Closing | ForMedia
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +217,9 @@ def _markdown(block: Block, target: _Target) -> str:
     """Render a block as Markdown; return "" if it has no content."""
     match block:
         case Sheet():
-            return markdown_table(block, target.absolute) if block.rows else ""
+            caption = prose(f"{block.caption}:") if block.caption else ""
+            note = prose(block.note) if block.note else ""
+            return _joined([caption, markdown_table(block, target.absolute), note]) if block.rows else ""
         case Code():
             return code_block(block.text)
         case Heading():
@@ -236,10 +229,6 @@ def _markdown(block: Block, target: _Target) -> str:
         case Lines():
             mark = "- [ ]" if block.mark == "[ ]" else "-"
             return "\n".join(f"{mark} {_line_markdown(line, target)}" for line in block.lines)
-        case Captioned():
-            table = _markdown(block.sheet, target)
-            caption = prose(f"{block.caption}:") if block.caption else ""
-            return _joined([caption, table, prose(block.note) if block.note else ""]) if table else ""
         case Chart():
             images = [f"![{prose(drawing.alt_text)}]({target.charts}/{drawing.file})" for drawing in block.drawings]
             return _joined(images) if target.charts else ""
@@ -275,23 +264,20 @@ def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "It
 
     before: Block | None = None
     for block in _terminal_blocks(list(blocks), full):
-        sheet = block.sheet if isinstance(block, Captioned) else block
-        if not block or (isinstance(block, Lines) and not block.lines) or (isinstance(sheet, Sheet) and not sheet.rows):
+        if not block or (isinstance(block, Lines) and not block.lines) or (isinstance(block, Sheet) and not block.rows):
             continue
-        near_table = isinstance(sheet, Sheet) and not isinstance(before, Heading)
         is_blank = isinstance(block, Line) and not block.parts
-        if before and (near_table or isinstance(before, Captioned | Sheet) or isinstance(block, Heading)):
+        near_table = (isinstance(block, Sheet) and not isinstance(before, Heading)) or isinstance(before, Sheet)
+        if before and (near_table or isinstance(block, Heading)):
             yield from () if is_blank else (Text(),)
         before = block
         if isinstance(block, Lines):
             for line in block.lines:
                 yield Text("  - " if block.mark else "").append_text(_terminal_line(line, block.style))
-        elif isinstance(sheet, Sheet):
-            if isinstance(block, Captioned) and block.caption:
-                yield Text(visible(block.caption), style="bold")
-            yield sheet
-            if isinstance(block, Captioned) and block.note:
-                yield Text(visible(block.note), style="dim")
+        elif isinstance(block, Sheet):
+            yield from [Text(visible(block.caption), style="bold")] if block.caption else []
+            yield block
+            yield from [Text(visible(block.note), style="dim")] if block.note else []
         elif isinstance(block, Code):
             yield visible(block.text.rstrip("\n"), keep="\n\t")
         elif isinstance(block, Line | str):

@@ -44,7 +44,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """A table; columns in `numbers` are aligned right, columns in `whole` are broken only if very long.
+    """A table with a caption above and a note below.
+
+    Columns in `numbers` are aligned right, columns in `whole` are broken only if very long.
 
     The titles of columns in `named` are external text. If a terminal is too narrow, the columns in `below` go below
     their row in that order, then the other columns from the last.
@@ -56,6 +58,8 @@ class Sheet:
     whole: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
     below: Sequence[str] = ()
+    caption: str = ""
+    note: str = ""
 
     def only(self, *columns: str, limit: int | None = None) -> "Sheet":
         """Return these columns, with at most `limit` rows."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from skill_evaluator.display import WHOLE, arrow, ends, probability, signed
 from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
-from skill_evaluator.display.pages import MAX_ROWS, Block, Captioned, Fold, Line
+from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
@@ -172,7 +172,7 @@ def _tables(component: str, model: ModelVerdict, titles: Sequence[str]) -> Itera
             continue
         head = piece.columns[0]
         caption = _CAPTIONS.get(head, f"{head[:1].upper()}{head[1:]}")
-        table = Captioned(_titled(piece, titles), caption)
+        table = replace(_titled(piece, titles), caption=caption)
         yield Fold(caption, [table]) if head in _FOLDED else table
 
 
@@ -205,7 +205,7 @@ def _changed_outputs(compared: ComparedComponent, model: ModelVerdict, titles: S
         yield Line(f"The outputs cannot be read: {problem}")
         return
     sentence, sheet = changes_of(changed)
-    table = [Captioned(_titled(sheet, titles), "Outputs that changed")] if sheet.rows else []
+    table = [replace(_titled(sheet, titles), caption="Outputs that changed")] if sheet.rows else []
     yield Fold("Outputs that changed, with both values", [Line(sentence), *table])
 
 

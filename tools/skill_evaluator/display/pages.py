@@ -153,7 +153,7 @@ class Page:
         return _blocks_markdown(self.blocks, _Target(charts, self.site))
 
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
-        """Render the page as Markdown with a size of at most `limit`, and name the omitted sections.
+        """Render the page as Markdown of at most `limit`, as measured by `size`, and name the omitted sections.
 
         The collapsed details are omitted first, from the last section to the first, then whole sections.
         """
@@ -297,7 +297,7 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
 def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Block]:
     """Yield the blocks as a terminal shows them, with closing blocks last.
 
-    If `full`, folds are opened. If not, they are cut, and a line names --full.
+    If `full` is true, folds are opened. Otherwise their brief blocks are shown; if it is False, a line names --full.
     """
     shown = list(_flat(blocks, "terminal", full=bool(full)))
     yield from (block for block in shown if not isinstance(block, Closing))

@@ -75,11 +75,13 @@ def plan_page(plan: Plan) -> Page:
         "Not evaluated": Sheet(columns=("component", "models", "why"), rows=skipped),
         "Judged": Sheet(columns=columns, rows=judged, numbers=frozenset(columns[-1:])),
     }
+    cases = by_key((run.skill, case_id) for run in plan.runs for case_id in run.cases)
+    sizes = {skill: len(set(case_ids)) for skill, case_ids in cases.items()}
     first = [
         Heading("Evaluation plan", level=2),
         f"{_plan_size(plan)}.",
         *chosen,
-        Lines([*plan.retiring, *_few_cases(plan)], "-"),
+        Lines([*plan.retiring, *(f"{skill}: {can_show(n)}" for skill, n in sizes.items() if 0 < n < FEW_CASES)], "-"),
     ]
     sections = [
         Section(name=title, blocks=[Heading(title), *cut_table(sheet, _MAX_PLANNED)])
@@ -88,13 +90,6 @@ def plan_page(plan: Plan) -> Page:
     ]
     faults = [_fault_section(plan.faults)] if plan.faults else []
     return Page([Section(name="the plan", blocks=first), *sections, *faults])
-
-
-def _few_cases(plan: Plan) -> Iterator[str]:
-    for skill, runs in by_key((run.skill, run) for run in plan.runs).items():
-        cases = len({case_id for run in runs for case_id in run.cases})
-        if 0 < cases < FEW_CASES:
-            yield f"{skill}: {can_show(cases)}"
 
 
 def _chosen_sheet(plan: Plan) -> Sheet:

@@ -64,7 +64,7 @@ def test_leaderboard_and_site_show_the_other_components(
     assert has_one_traceback(ended)
     assert f"internal error in {SKILL}: TypeError: no such [redacted]" in ended.err
     if command == "site":
-        assert ended.err.endswith("1 part missing by a bug in skill-evaluator: report the traceback\n")
+        assert ended.err.endswith("1 part missing because of a bug in skill-evaluator: report the traceback\n")
         lines = states(two_components.root / "site")
         assert {name: line.a is not None for name, line in lines.items()} == {SKILL: False, OTHER: True}
     else:

@@ -6,7 +6,7 @@ from tests.support.markdown import read_page
 from tests.support.odd_texts import HOSTILE
 
 
-def test_prose_is_no_mark_up_and_code_only_where_github_needs_it() -> None:
+def test_prose_is_code_only_where_text_could_be_markup() -> None:
     for odd in HOSTILE:
         page = read_page(f"- {prose(odd)}")
         said = page.words or page.code

@@ -19,16 +19,14 @@ def test_steps_are_counted_after_two_four_and_eight_seconds(
     )
 
 
-def test_quick_steps_and_works_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quick_work_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(with_progress([1, 2], 2, "pages")) == [1, 2]
     with notice_when_slow("loading"):
         pass
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_work_that_takes_long_is_named_while_it_lasts(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_slow_work_prints_its_notice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(display, "_SLOW_S", 0.01)
     with notice_when_slow("loading"):
         time.sleep(0.2)

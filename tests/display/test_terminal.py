@@ -107,9 +107,7 @@ def shown(demo: Library) -> tuple[str, Pieces]:
     return screen(demo)
 
 
-def test_what_people_see_most_is_as_it_was_and_through_a_pipe_it_is_plain(
-    shown: tuple[str, Pieces], demo: Library
-) -> None:
+def test_screens_equal_their_file_and_a_pipe_is_plain(shown: tuple[str, Pieces], demo: Library) -> None:
     assert shown[0] == SCREEN.read_text()
     piped = demo.call("history", "receipts").out
     with patch("sys.stdout", io.StringIO()) as pipe:
@@ -147,7 +145,7 @@ FIVE = (  # by the first words of a command: which version is worse, where, how 
         "leaderboard",
         "improved against 1.1.0",
         "field_level_f1",
-        "95 % confidence interval -0.203 to -0.035, adjusted p-value 0.005",
+        "95 % confidence interval -0.203 to -0.035, adjusted p-value 0.011",
         "to ship: 1.2.0 with example-large",
         "skill-evaluator compare receipts --models",
     ),
@@ -201,7 +199,7 @@ TEXTS = st.text(st.sampled_from("ab Zé漢🎓\n\x1b<&[b]"), max_size=8)
 
 
 @given(rows=st.lists(st.lists(TEXTS, min_size=3, max_size=3), max_size=4), title=TEXTS)
-def test_a_table_through_a_pipe_is_that_of_a_wide_terminal(rows: list[list[str]], title: str) -> None:
+def test_piped_table_equals_that_of_a_wide_terminal(rows: list[list[str]], title: str) -> None:
     cells = [[Cell(text, style="cyan") for text in row] for row in rows]
     pieces = [
         Text(f"> {title.strip()}"),

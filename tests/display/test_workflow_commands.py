@@ -27,7 +27,7 @@ def in_actions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_actions")
-def test_what_is_printed_inside_is_no_command_in_one_write_or_several(capfd: pytest.CaptureFixture[str]) -> None:
+def test_printed_text_is_no_workflow_command(capfd: pytest.CaptureFixture[str]) -> None:
     with inert_output():
         for line in HOSTILE:
             print(line)
@@ -46,14 +46,16 @@ def test_what_is_printed_inside_is_no_command_in_one_write_or_several(capfd: pyt
 
 
 @pytest.mark.usefixtures("in_actions")
-def test_the_streams_are_themselves_again_when_something_is_raised() -> None:
+def test_streams_are_restored_after_an_error() -> None:
     before = sys.stdout, sys.stderr
     with pytest.raises(KeyError), inert_output():
         raise KeyError
     assert (sys.stdout, sys.stderr) == before
 
 
-def test_elsewhere_text_stays_as_it_is(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_unchanged_outside_of_actions(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for value in (None, "false", ""):
         if value is None:
             monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
@@ -64,7 +66,7 @@ def test_elsewhere_text_stays_as_it_is(capfd: pytest.CaptureFixture[str], monkey
         assert capfd.readouterr() == ("::debug::text\n", ""), value
 
 
-def test_an_error_that_quotes_what_it_read_is_no_command_nor_is_a_bug(tmp_path: Path) -> None:
+def test_quoted_input_and_traceback_are_no_workflow_commands(tmp_path: Path) -> None:
     """In the job that meets a bug both streams are one log."""
     for name in ("##[add-path]/tmp", "::add-mask::x", "x\n::add-mask::x"):
         done = call(tmp_path, "lint", name, env=IN_ACTIONS)

@@ -44,9 +44,7 @@ def without_code(page: str) -> str:
 
 
 @pytest.mark.parametrize("page", [lambda: comparison_page(hostile_result(), Reader()), lambda: hostile_history()])
-def test_names_from_outside_are_neither_control_characters_nor_mark_up(
-    page: Callable[[], Page], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_external_names_are_printable_text(page: Callable[[], Page], capsys: pytest.CaptureFixture[str]) -> None:
     for full in (False, True):
         print_page("text", json=dict, page=page, full=full)
         out = capsys.readouterr().out
@@ -76,7 +74,7 @@ def _sequence() -> list[Pair]:
         ("incomparable", 0, "incomparable"),
     ],
 )
-def test_verdict_names_its_cases_and_what_they_say_of_new_cases(verdict: str, cases: int, words: str) -> None:
+def test_verdict_names_its_cases_and_the_bound_for_new_cases(verdict: str, cases: int, words: str) -> None:
     result = hostile_result()
     metrics = [one.model_copy(update={"n_cases": cases}) for one in result.models[0].metrics]
     models = [result.models[0].model_copy(update={"metrics": metrics})]

@@ -35,7 +35,7 @@ def text(skill: Component, *outcomes: str) -> str:
     return console.file.getvalue()
 
 
-def test_a_field_named_like_mark_up_is_shown_by_its_name_and_breaks_no_table(skill: Component) -> None:
+def test_field_name_with_markup_is_shown_as_text(skill: Component) -> None:
     shown = text(skill, "{}", "{}")
     assert "\x1b[31m" not in shown
     for name in ("[bold]loud[/bold]", "[/]", "a|b", "`tick`"):
@@ -47,9 +47,7 @@ def test_a_field_named_like_mark_up_is_shown_by_its_name_and_breaks_no_table(ski
     assert "\x1b" not in page
 
 
-def test_what_went_wrong_is_counted_by_kind_and_reason_and_without_a_flaw_nothing_is(
-    skill: Component, tmp_path: Path
-) -> None:
+def test_failures_are_counted_by_kind_and_reason(skill: Component, tmp_path: Path) -> None:
     page = report_page(finished(skill, "{}", "prose", REFUSED, FAILED, NOT_RUN)).markdown()
     assert "2 not_run, 2 provider_error, 2 refused, 2 unparseable" in page
     assert "server_error 2" in page
@@ -65,7 +63,7 @@ def test_what_went_wrong_is_counted_by_kind_and_reason_and_without_a_flaw_nothin
     assert "INCOMPLETE" not in page
 
 
-def test_the_weakest_fields_say_how_cases_stand_and_what_broke_the_contract_is_named(tmp_path: Path) -> None:
+def test_weakest_fields_and_violated_rules_are_listed(tmp_path: Path) -> None:
     skill = component(tmp_path)
     truth = {"shop": "A", "total": 1}
     right, wrong = '{"shop": "A", "total": 1}', '{"shop": "A", "total": 2}'

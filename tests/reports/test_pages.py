@@ -8,7 +8,6 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 from skill_evaluator.ci.outcome import Outcome
-from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.pages import Fold, Heading, Page, Section
 from skill_evaluator.reports.ci import outcome_page
 from skill_evaluator.reports.evaluation import report_page
@@ -22,7 +21,7 @@ from tests.support.records import a_record
 from tests.verdicts.rules import some_rules
 
 EXPECTED = Path(__file__).parents[1] / "data" / "markdown"
-SITE = Site("https://example.com/site/")
+SITE = "https://example.com/site/"
 COMMENT = 65_000
 _OURS = re.compile(r"<details><summary>[\w ,%]+</summary>|</details>")
 _RENDERER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -38,7 +37,7 @@ def an_outcome() -> Outcome:
     return made.model_copy(update={"verdicts": [one, other]})
 
 
-def a_report(site: Site = SITE) -> Page:
+def a_report(site: str | None = SITE) -> Page:
     names = {f"case-{at}": [0.9, 0.92] for at in range(8)}
     fields = {"total": dict.fromkeys(names, (2, 2))}
     before = a_record(names, run_id="old", fields=fields)
@@ -71,7 +70,7 @@ PAGES = {
 }
 
 
-def test_a_page_is_as_it_was_nothing_from_outside_is_mark_up_and_every_fold_is_closed() -> None:
+def test_page_equals_its_file_and_escapes_external_text() -> None:
     for name in PAGES:
         page = PAGES[name]().markdown()
         assert page == (EXPECTED / f"{name}.md").read_text("utf-8"), name
@@ -86,7 +85,7 @@ def test_a_page_is_as_it_was_nothing_from_outside_is_mark_up_and_every_fold_is_c
         assert all(mark.isprintable() for line in page.splitlines() for mark in line), name
 
 
-def test_the_verdict_comes_first_and_components_fields_and_cases_link_to_the_site() -> None:
+def test_verdict_comes_first_with_links_to_the_site() -> None:
     page = outcome_page(an_outcome()).markdown()
     parts = (
         "▼ regressed",
@@ -104,10 +103,10 @@ def test_the_verdict_comes_first_and_components_fields_and_cases_link_to_the_sit
     page = a_report().markdown()
     assert "[`total`](https://example.com/site/components/s.html#field-total)" in page
     assert "[`case-0`](https://example.com/site/cases/s/case-0.html)" in page
-    assert "](" not in a_report(Site()).markdown()
+    assert "](" not in a_report(None).markdown()
 
 
-def test_a_page_of_any_size_fits_and_says_what_is_left_out() -> None:
+def test_page_fits_its_limit_and_names_omitted_sections() -> None:
     runs, verdict = compared("receipts", *[0.2] * 8)
     whole = outcome_page(outcome(*runs * 40).model_copy(update={"verdicts": [verdict] * 5}))
     for most in (500, 2_000, 8_000, 20_000, COMMENT):
@@ -120,7 +119,7 @@ def test_a_page_of_any_size_fits_and_says_what_is_left_out() -> None:
     assert len(page.within(COMMENT)) <= COMMENT
 
 
-def test_what_fits_is_whole_and_the_first_sections_stay_longest() -> None:
+def test_last_sections_are_omitted_first() -> None:
     sections = [
         Section(name=f"s{at}", blocks=[Heading(str(at)), "open " * 10, Fold("more", ["x" * 100])]) for at in range(9)
     ]

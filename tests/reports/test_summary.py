@@ -43,7 +43,10 @@ ACCEPT = (
     "next: accept it as the baseline of later versions: "
     "`skill-evaluator accept receipts 1.1.0 --reason 'unchanged against 1.0.0'`"
 )
-SAME = "how sure: field_level_f1 0.000 on 12 cases (95 % confidence interval -0.008 to +0.008, tolerance 0.05)"
+SAME = (
+    "how sure: field_level_f1 0.000 on 12 cases (95 % confidence interval -0.008 to +0.008, "
+    "no drop beyond the tolerance 0.05)"
+)
 LESS = "how sure: field_level_f1 -0.{} on 12 cases (95 % confidence interval -0.{} to -0.{}, adjusted p-value <0.001)"
 
 
@@ -192,7 +195,7 @@ def test_few_cases_have_no_interval() -> None:
     assert "on 1 case (too few cases for a confidence interval" in conclude(result, HERE).sure
 
 
-def test_what_to_ship_is_named_before_the_next_step() -> None:
+def test_version_to_ship_is_named_before_the_next_step() -> None:
     result = compared(GOOD, GOOD).model_copy(update={"ship": "to ship: 1.1.0 with m"})
     assert lines_of(conclude(result, HERE))[-2] == "to ship: 1.1.0 with m"
 
@@ -230,7 +233,7 @@ def test_conclusion_of_several_models_is_about_the_worst() -> None:
     assert conclude(alike, HERE).verdict.endswith("(each of 2 models)")
 
 
-def test_names_from_outside_add_no_line() -> None:
+def test_external_names_add_no_line() -> None:
     reader = Reader(outputs={"2" + HOSTILE: HOSTILE}, folders=["--components", HOSTILE])
     lines = lines_of(conclude(hostile_result(), reader))
     assert len(lines) == 4

@@ -34,7 +34,7 @@ def test_overview_leads_to_a_differing_value_in_two_clicks(browser: Any, root: P
         assert watch.errors == []
 
 
-def test_runs_are_narrowed_by_model_and_version(browser: Any, root: Path) -> None:
+def test_runs_are_filtered_by_model_and_version(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open(CASE)
         runs = page.locator(".run:visible")

@@ -29,7 +29,7 @@ def titles(page: Any, chart: str) -> set[str]:
     return {words(title) for title in page.find(attrs={"data-chart": chart}).find_all("title")}
 
 
-def test_values_that_arrays_lost_are_drawn_and_named_in_the_title(tmp_path: Path) -> None:
+def test_missing_array_values_are_drawn_and_named_in_the_title(tmp_path: Path) -> None:
     library = Library(tmp_path)
     row = {"type": "object", "properties": {"name": {"type": "string"}, "price": {"type": "number"}}}
     rows = {"rows": {"type": "array", "items": row}, "date": {"type": "string"}}
@@ -55,7 +55,7 @@ def test_cell_of_the_field_map_leads_to_the_cases_of_the_field(root: Path) -> No
     assert cases <= {words(link) for link in page.find(id="cases").select("tbody th a")}
 
 
-def test_cases_stand_the_worst_first_and_those_right_everywhere_fold(root: Path) -> None:
+def test_cases_are_listed_worst_first_and_right_ones_fold(root: Path) -> None:
     cases = site_page(root / "site", "components/receipts.html").find(id="cases")
     lowest = [min(float(cell["data-value"]) for cell in row.find_all("td")) for row in cases.select("tbody tr")]
     assert lowest == sorted(lowest)

@@ -113,9 +113,7 @@ def pages_of(judged: JudgedSite) -> list[str]:
 
 
 @pytest.mark.browser
-def test_every_page_of_judges_is_drawn_without_an_error_or_a_request_elsewhere(
-    browser: Any, judged: JudgedSite
-) -> None:
+def test_judge_pages_open_without_errors_or_external_requests(browser: Any, judged: JudgedSite) -> None:
     with watched(browser, root_of(judged), color_scheme="dark") as watch:
         for name in pages_of(judged):
             page = watch.open_unfolded(name)
@@ -136,7 +134,7 @@ def test_component_leads_to_its_judge_runs(browser: Any, judged: JudgedSite) -> 
 
 
 @pytest.mark.browser
-def test_hostile_names_are_text_and_what_judges_wrote_is_nowhere(browser: Any, judged: JudgedSite) -> None:
+def test_hostile_names_are_text_and_judge_texts_are_absent(browser: Any, judged: JudgedSite) -> None:
     with watched(browser, root_of(judged), viewport={"width": 390, "height": 800}) as watch:
         for place in pages_of(judged):
             page = watch.open_unfolded(place)

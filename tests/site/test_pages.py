@@ -80,7 +80,7 @@ def served(root: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("way", "scheme", "width"), [("http", "dark", 1280), ("file", "light", 360)])
-def test_every_page_is_drawn_without_an_error_or_a_request_elsewhere(
+def test_every_page_opens_without_errors_or_external_requests(
     browser: Any, root: Path, served: str, way: str, scheme: str, width: int
 ) -> None:
     address = served if way == "http" else f"file://{root}/site/"
@@ -127,7 +127,7 @@ def test_first_screen_says_what_to_ship_and_which_version_is_worse(
         assert (watch.errors, watch.left) == ([], [])
 
 
-def test_what_changed_is_narrowed_by_verdict_and_day(browser: Any, root: Path) -> None:
+def test_changes_are_filtered_by_verdict_and_day(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open("changes.html")
         versions = page.locator(".change-of:visible")

@@ -67,7 +67,7 @@ REGRESSED = {
 }
 
 
-def test_a_reason_loses_private_names_whatever_its_words_are(measured: Library) -> None:
+def test_private_names_are_removed_from_reasons(measured: Library) -> None:
     falls = [("e", "0.9 → 0.1"), ("kind", "0.9 → 0.1")]
     reasons = ["Worse here: e 0.9 → 0.1, kind 0.9 → 0.1", "e"]
     step = Step.model_validate({**REGRESSED, "reasons": reasons, "falls": falls})
@@ -77,7 +77,7 @@ def test_a_reason_loses_private_names_whatever_its_words_are(measured: Library) 
     assert shown["falls"] == [(hidden, "0.9 → 0.1"), falls[1]]
 
 
-def test_check_of_a_case_is_shown_by_the_name_that_its_format_gives(measured: Library) -> None:
+def test_check_of_a_case_is_named_by_its_format(measured: Library) -> None:
     component = load_component(measured.root / "components", SKILL)
     checks = [{"contains": "Mr Secret", "id": "client"}, {"contains": "Mr Secret", "id": "contains-mr-secret"}]
     rows = CaseRows(rows=[("one", 1, {"checks": checks})])
@@ -88,7 +88,7 @@ def test_check_of_a_case_is_shown_by_the_name_that_its_format_gives(measured: Li
     assert [path for path, _ in shown["falls"]] == ["checks.client", "a check without a name", ""]
 
 
-def test_no_key_or_label_of_an_answer_is_on_a_site_without_documents(measured: Library) -> None:
+def test_site_without_documents_has_no_key_or_label_of_an_output(measured: Library) -> None:
     """Nor on that of a build after one that showed documents, which alone has both answers to a case."""
     site, private = built(measured, documents=False)
     page, compared = f"components/{SKILL}.html", f"compare/{SKILL}/1.1.0.html"

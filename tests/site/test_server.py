@@ -44,7 +44,7 @@ def ask(server: SiteServer, path: str, *hosts: str, method: str = "GET") -> tupl
     return answer.status, answer.read().decode(), answer.getheader("Location")
 
 
-def test_files_are_served_below_the_token_and_nothing_can_be_written(server: SiteServer) -> None:
+def test_files_are_served_read_only_below_the_token(server: SiteServer) -> None:
     assert ask(server, f"/{server.token}/") == (200, "the index", None)
     assert ask(server, f"/{server.token}/cases/a.html?1") == (200, "a document", None)
     assert ask(server, f"/{server.token}/index.html", f"localhost:{server.server_port}")[0] == 200
@@ -53,7 +53,7 @@ def test_files_are_served_below_the_token_and_nothing_can_be_written(server: Sit
     }
 
 
-def test_without_the_token_or_by_a_name_that_somebody_else_points_here_nothing_is_told(server: SiteServer) -> None:
+def test_request_without_token_or_with_foreign_host_is_refused(server: SiteServer) -> None:
     for path in ("/", "/index.html", "//", "/cases/a.html", f"/{server.token}", f"/{server.token}x/index.html"):
         status, text, _ = ask(server, path)
         assert (status, server.token in text) == (403, False), path
@@ -62,14 +62,14 @@ def test_without_the_token_or_by_a_name_that_somebody_else_points_here_nothing_i
         assert ask(server, f"/{server.token}/index.html", *hosts)[0] == 403
 
 
-def test_nothing_but_a_file_of_the_site_is_sent_and_nobody_is_sent_elsewhere(server: SiteServer) -> None:
+def test_only_files_of_the_site_are_sent_without_redirects(server: SiteServer) -> None:
     leading_out = ("../outside.txt", "%2e%2e/outside.txt", "..%2foutside.txt", "/etc/passwd", "/evil.example/%2e%2e")
     for path in (*leading_out, "cases", "cases/", "index.html/", "a%00b", "%ff"):
         status, text, elsewhere = ask(server, f"/{server.token}/{path}")
         assert (status, "outside" in text, elsewhere) == (404, False, None), path
 
 
-def test_what_was_built_is_gone_when_the_terminal_is_closed(tmp_path: Path) -> None:
+def test_temporary_site_is_deleted_when_the_terminal_closes(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     command = [sys.executable, "-m", "skill_evaluator", "site", "serve"]
     (tmp_path / "built").mkdir()

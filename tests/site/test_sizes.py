@@ -63,7 +63,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library.root / "site"
 
 
-def test_no_page_grows_with_what_a_record_holds_and_what_is_left_out_is_counted(built: Path) -> None:
+def test_pages_stay_small_and_count_omitted_rows(built: Path) -> None:
     sizes = {path.name: path.stat().st_size for path in built.rglob("*.html")}
     assert max(sizes.values()) < 1_000_000
     page = site_page(built, f"components/{SKILL}.html")
@@ -88,7 +88,7 @@ def test_cases_beyond_the_room_of_the_list_are_links() -> None:
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [360, 1280])
-def test_layout_holds_beside_names_of_any_length(browser: Any, drawn: Path, width: int) -> None:
+def test_layout_fits_with_names_of_any_length(browser: Any, drawn: Path, width: int) -> None:
     with watched(browser, f"file://{drawn}/", viewport={"width": width, "height": 800}) as watch:
         for page in PAGES:
             shown = watch.open_unfolded(page)

@@ -47,6 +47,19 @@ def test_models_0_10_apart_on_40_cases_differ_significantly() -> None:
     }
 
 
+def test_pair_names_the_field_in_which_the_lower_model_is_worst() -> None:
+    field = {"compare": "exact", "n": 10, "right": 9, "wrong": 1, "missing": 0, "extra": 0, "stability": 1.0}
+    better, worse = (
+        {path: {**field, "accuracy": accuracy} for path, accuracy in scores.items()}
+        for scores in ({"total": 0.9, "date": 0.9}, {"total": 0.5, "date": 0.7})
+    )
+    high = model("high", drawn(0.7, 2), per_field=better)
+    (pair,) = rank(model("low", drawn(0.6, 1), per_field=worse), high).pairs
+    assert pair.fell_most == "total 0.900 → 0.500"
+    (pair,) = rank(model("low", drawn(0.6, 1), per_field=better), high).pairs
+    assert pair.fell_most == ""
+
+
 def test_cheaper_model_that_is_no_worse_dominates() -> None:
     ranking = rank(
         model("dear", drawn(0.80, 1), cost_usd=9.0, other={"exact_match": drawn(0.70, 3)}),
@@ -109,8 +122,8 @@ def test_cheaper_model_is_not_advised_when_a_drop_is_not_ruled_out(
     assert advice.model_id == named
     if costs == (8.0, 2.0):
         assert advice.reason == (
-            "high, low are not shown to differ; low is the cheapest of them, but a drop beyond 0.05 from high is not "
-            "ruled out (-0.333); about 4 cases (1.3 × the calls) would decide it, if the difference stays"
+            "high, low are not shown to differ; low is the cheapest of them, but may be more than 0.05 worse than "
+            "high (-0.333); about 4 cases (1.3 × the calls) would decide it, if the difference stays"
         )
 
 

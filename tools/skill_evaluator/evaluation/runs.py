@@ -47,6 +47,7 @@ from skill_evaluator.runner.journal import (
 from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of
 from skill_evaluator.runner.schedule import replicates_of_baseline
 from skill_evaluator.scoring.recording import Finished
+from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, listed
 
 _NO_REUSE_HINT = "(--no-reuse begins a new one)"
@@ -170,7 +171,7 @@ def _limit_message(alone: PlannedRuns, interleaved: PlannedRuns, inputs: Inputs)
 
 def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
     """Return the maximum cost of the remaining calls in USD, by model id. A cost is None if the price is unknown."""
-    costs: dict[str, float | None] = {}
+    costs: dict[str, list[float | None]] = {}
     usable = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     for run in usable:
         manifest, model = run.manifest, run.model
@@ -180,15 +181,12 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
         for case_id, size in input_sizes(planned.components[manifest.run_id], cases).items():
             model_size = size.of_model(model, inputs.kinds[model.provider])
             max_cost = max_call_cost(price, model_size.maximum, model.params.max_output_tokens, batch=batch)
-            sum_so_far = costs.get(model.id, 0.0)
             remaining = manifest.replicates - answered[case_id]
-            costs[model.id] = None if max_cost is None or sum_so_far is None else sum_so_far + remaining * max_cost
+            costs.setdefault(model.id, []).append(None if max_cost is None else remaining * max_cost)
         if (judge := inputs.judge) is not None:
             judge_calls = judge_estimate(judge, inputs.kinds[judge.provider], cases, model, manifest.replicates)
-            max_cost = judge_calls.cost_upper_usd
-            sum_so_far = costs.get(judge.id, 0.0)
-            costs[judge.id] = None if max_cost is None or sum_so_far is None else sum_so_far + max_cost
-    return costs
+            costs.setdefault(judge.id, []).append(judge_calls.cost_upper_usd)
+    return {model_id: total_or_none(parts) for model_id, parts in costs.items()}
 
 
 def record_path(run: Run, component: Component) -> Path:

@@ -229,13 +229,14 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
     name = f"field {measure.metric or WHOLE}" if measure.kind == "field" else measure.metric
     evidence = f"adjusted p-value {probability(measure.q)}"
     if model.verdict == "unchanged" or measure.q is None:
-        evidence = f"tolerance {plain(measure.tolerance)}"
+        rise = "; the rise is not significant" if (measure.difference or 0.0) > measure.tolerance else ""
+        evidence = f"no drop beyond the tolerance {plain(measure.tolerance)}{rise}"
     change = f"{name} {signed(measure.difference)}{named}"
     return evidence_words(change, measure.n_cases, interval_words(measure.ci95, measure.n_cases), evidence)
 
 
 def evidence_words(change: str, cases: int, *evidence: str) -> str:
-    """Format a change with evidence: `evidence_words("f1 +0.100", 5, "p 0.01")` is `f1 +0.100 on 5 cases (p 0.01)`."""
+    """Format a change and its evidence as `change on 5 cases (evidence, evidence)`."""
     return f"{change} on {counted(cases, 'case')} ({', '.join(evidence)})"
 
 
@@ -319,12 +320,14 @@ def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> 
         remedy = model.remedy or next(iter(model.reasons), "more cases would decide it")
         again = reader.command("try" if model.candidate.draft else "evaluate", skill)
         return f"{remedy}; then run {again}" if reader.has_library else remedy
-    if not reader.has_library:
-        return "compare runs that are alike" if model.verdict == "incomparable" else "nothing is in the way"
     if model.verdict == "incomparable":
+        if not reader.has_library:
+            return "compare runs with the same cases, scorer and settings"
         if model.baseline is None:
             return try_step(skill, reader)
         return f"run both versions interleaved: {reader.command('evaluate', skill)}"
+    if not reader.has_library:
+        return "nothing is in the way"
     version, baseline = model.candidate.skill_version, model.baseline
     is_new = baseline is not None and baseline.skill_version != version
     if reader.draft:

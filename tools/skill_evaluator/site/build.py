@@ -111,7 +111,7 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Write the pages of a site and remove those of earlier builds. Raise ComponentError if no component exists."""
+    """Write the pages of a site and remove those of earlier builds. Raise ComponentError if there is no component."""
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:
@@ -152,7 +152,10 @@ def build_site(build: SiteBuild) -> SiteFolder:
     if unread := len(site.problems) - bugs:
         print(f"{counted(unread, 'part')} could not be read: {_REMEDY}", file=sys.stderr)
     if bugs:
-        print(f"{counted(bugs, 'part')} missing by a bug in skill-evaluator: report the traceback", file=sys.stderr)
+        print(
+            f"{counted(bugs, 'part')} missing because of a bug in skill-evaluator: report the traceback",
+            file=sys.stderr,
+        )
     return site
 
 
@@ -204,7 +207,7 @@ def _write_component(
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
-    """Return why no run is complete, and True if the reason is that too few outputs could be read."""
+    """Return the reason that no run is complete, and True if too few outputs could be read."""
     component = recorded.component
     try:
         find_cases(component, fixtures)

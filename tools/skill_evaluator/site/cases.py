@@ -20,7 +20,7 @@ from skill_evaluator.display.addresses import case_address, field_anchor, run_ad
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.files import read_bytes
-from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.cases import Case
 from skill_evaluator.library.prompts import File
 from skill_evaluator.records.archive import RecordedRun
 from skill_evaluator.records.record import PASSED_FROM, CaseRecord, Record, Row, check_path, remedy, served_text
@@ -58,9 +58,6 @@ _VERSIONS = 2  # the newest versions of each model whose outputs are shown
 _MAX_OUTPUTS = 50  # distinct outputs of a case
 _MAX_RUN_ROWS = 300
 _MAX_RUN_TEXTS = 300_000  # characters of all outputs; each has an equal part
-_MAX_DIFFERING = 5  # values of an output that differ
-_MAX_SHORT_VALUE = 60  # characters
-_BEGINNING = 160  # characters of an output in its row
 _JUDGED_BY = ("schema", "contract", "datasets")
 
 
@@ -129,7 +126,7 @@ def write_cases(
     notice = None
     if names is None:
         try:
-            cases = {case.id: case for case in load_cases(component, compared.fixtures)}
+            cases = compared.cases
         except SkillEvaluatorError as problem:
             notice = f"The documents cannot be read: {problem}"
     ids = sorted({case_id for run in runs for case_id in run.case_ids})
@@ -387,7 +384,7 @@ class ShownRun:
         return remarks
 
     def part(self, case_id: str, case: Case | None, limit: int = MAX_OUTPUTS) -> dict[str, Any]:
-        """Return the scores of a case in this run, with at most `limit` distinct outputs if they are stored."""
+        """Return the scores of a case in this run for its page, and up to `limit` distinct outputs if they are here."""
         record, case_record = self.record, self._case_records[case_id]
         part = _case_scores(record, case_record)
         if case is None:
@@ -425,52 +422,22 @@ def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for case_id in sorted(run.case_ids):
         part = run.part(case_id, cases.get(case_id), _MAX_OUTPUTS)
-        rows += [_output_row(run, case_id, len(part["case"].outcomes), output) for output in part["outputs"]]
+        rows += [{**output, "case": case_id, "planned": len(part["case"].outcomes)} for output in part["outputs"]]
         gone = [] if case_id in cases else ["no longer among the fixtures."]
         for notice in filter(None, (*gone, part["notice"], part["others"], *part["remarks"])):
             notices.setdefault(notice, []).append(case_id)
-    rows.sort(  # outputs that are not scored first, then the lowest scores
-        key=lambda row: (row["outcome"] == "scored", row["sort"], -len(row["differing"]), row["case"], -row["times"])
-    )
-    score = record.accuracy.get(record.primary_metric)
+    for row in rows:
+        score = 2.0 if row["score"] is None else row["score"]
+        row["order"] = row["outcome"] == "scored", score, -len(row["differing"]), row["case"], -row["times"]
+    rows.sort(key=lambda row: row["order"])
     shown, more = first_rows(rows, _MAX_RUN_ROWS)
-    room = _MAX_RUN_TEXTS // max(1, len(shown))
     return {
-        "model": record.model_id,
-        "version": record.skill_version,
-        "metric": record.primary_metric,
-        "score": None if score is None else score.strict_mean,
-        "planned": record.planned,
+        "record": record,
         "remarks": [
             notice if len(ids) == len(run.case_ids) else f"{listed(sorted(ids), 4)}: {notice}"
             for notice, ids in notices.items()
         ],
-        "rows": [
-            {**row, "text": row["text"][:_BEGINNING], "whole": row["text"][:room] if row["length"] > _BEGINNING else ""}
-            for row in shown
-        ],
+        "rows": shown,
+        "room": _MAX_RUN_TEXTS // max(1, len(shown)),
         "more": more,
-    }
-
-
-def _output_row(run: ShownRun, case_id: str, planned: int, output: Mapping[str, Any]) -> dict[str, Any]:
-    text = output["texts"][0] if output["texts"] else {"text": output["message"], "length": len(output["message"])}
-    differing = []
-    for value in output["differing"]:
-        shown = [abridged("".join(part for part, _ in value[side]), _MAX_SHORT_VALUE) for side in ("truth", "output")]
-        differing.append({"at": value["at"], "outcome": value["outcome"], "truth": shown[0], "output": shown[1]})
-    is_right = output["outcome"] == "scored" and not differing and output["score"] in (None, 1.0)
-    kinds = ["not scored"] * (output["outcome"] != "scored") + ["not right"] * (not is_right)
-    return {
-        "case": case_id,
-        "address": f"{case_address(run.recorded.component.name, case_id)}#run-{run.id}",
-        **{name: output[name] for name in ("replicates", "times", "outcome", "reason", "score")},
-        "sort": 2.0 if output["score"] is None else output["score"],
-        "planned": planned,
-        "differing": differing[:_MAX_DIFFERING],
-        "fields": sorted({value["field"] for value in output["differing"]}),
-        "kinds": kinds,
-        "more": max(0, len(differing) - _MAX_DIFFERING) + output["left"],
-        "text": text["text"],
-        "length": text["length"],
     }

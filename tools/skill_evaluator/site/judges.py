@@ -48,7 +48,7 @@ def _read_results(folder: Path) -> JudgeRunResults | None:
         return None
     value = read_json(path, JudgeError)
     if not isinstance(value, dict):
-        raise JudgeError(f"{path} holds no results")
+        raise JudgeError(f"{path} is not a JSON object with the results of a judge run")
     version = value.get("results_version")
     if isinstance(version, int) and version > RESULTS_VERSION:
         raise JudgeError(f"{path} has results_version {version}, this evaluator knows {RESULTS_VERSION}; upgrade it")

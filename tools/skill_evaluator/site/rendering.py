@@ -14,9 +14,10 @@ from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
 from skill_evaluator.display import WHOLE, amount, number, signed
+from skill_evaluator.display.addresses import case_address
 from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections_of
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.reports.summary import MARKS
 from skill_evaluator.site.writing import MAX_TEXT, POLICY, SiteFolder, cut_name
 from skill_evaluator.text import counted, version_words
@@ -27,6 +28,7 @@ NAVIGATION: Mapping[str, str] = {
     "audit.html": "Audit",
     "judges.html": "Judges",
 }
+_MAX_SHORT_VALUE = 60  # characters
 _HERE = Path(__file__).parent
 
 
@@ -59,12 +61,13 @@ class Pages:
             undefined=jinja2.StrictUndefined,
             finalize=jinja2.pass_context(_printable),
         )
-        environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "counted": counted}
+        environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "case_address": case_address, "counted": counted}
         environment.filters |= {
             "amount": amount,
             "columns": html_columns,
             "date": lambda timestamp: timestamp[:10],
             "drawings": _drawn_charts,
+            "joined": lambda parts: abridged("".join(part for part, _ in parts), _MAX_SHORT_VALUE),
             "kind": lambda block: type(block).__name__,
             "mood": mood_of,
             "number": number,
@@ -94,7 +97,7 @@ def _uncut(text: str) -> Markup:
 
 def _link(address: str, root: str = "") -> Markup:
     """Return the link to a page; `root` is the path from the page with the link to the root of the site."""
-    return escape(root + address.removeprefix("./"))
+    return escape(root + address)
 
 
 def _prose(text: str) -> Markup:

@@ -1,14 +1,14 @@
 """The pages of versions: the comparison of two versions or models, the verdicts, the overview and the changes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from skill_evaluator.display import WHOLE, arrow, ends, probability, signed
-from skill_evaluator.display.addresses import Site, case_address, compare_address, component_address, verdict_address
-from skill_evaluator.display.pages import MAX_ROWS, Block, Captioned, Fold, Line
+from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
+from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
@@ -18,6 +18,7 @@ from skill_evaluator.reports.comparison import all_sheets, model_words, reading_
 from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.reports.summary import evidence_words, fell_most_words, interval_words, verdict_words, worst_first
 from skill_evaluator.runner.journal import ANSWERS, outcomes
+from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.site.component import run_figures
 from skill_evaluator.site.rendering import Pages
@@ -30,7 +31,6 @@ from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.history.component import ComponentStatus, RecordedComponent
 from skill_evaluator.verdicts.history.series import Point
 
-_ROOT = Site(".")  # addresses on a page are seen from the root of the site
 _MAX_DRAWN = 40
 _CAPTIONS = {"metric": "Metrics", "field": "Fields"}
 _FOLDED = frozenset({"metric", "the run", "the runs"})
@@ -71,6 +71,16 @@ class ComparedComponent:
         return self.recorded.component.name
 
     @cached_property
+    def cases(self) -> Mapping[str, Case]:
+        """The cases by id. Raises SkillEvaluatorError if they cannot be read."""
+        return {case.id: case for case in load_cases(self.recorded.component, self.fixtures)}
+
+    @cached_property
+    def outcomes(self) -> Callable[[Path], Mapping[Call, Replicate]]:
+        """The function that reads the outputs of a run folder; each run is in several comparisons."""
+        return lru_cache(maxsize=16)(outcomes)
+
+    @cached_property
     def versions(self) -> dict[str, ComparisonResult]:
         """The comparisons of the versions that have a baseline, by version."""
         results = self.comparisons.versions.items()
@@ -97,7 +107,6 @@ class ComparedComponent:
 
 def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
     """Write a page for the comparison of each of the newest versions and of each pair of models."""
-    outputs = _ChangedOutputs(compared) if compared.shows_outputs else None
     versions = [(version, compare_address(compared.name, version)) for version in compared.versions]
     pairs = [(f"{pair[0]} with {pair[1]}", compare_address(compared.name, *pair)) for pair in compared.pairs]
     results: list[tuple[ComparisonResult, str, tuple[str, str] | None]] = [
@@ -112,7 +121,7 @@ def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
             max_text=_MAX_SENTENCE,
             component=compared.name,
             state=compared.state,
-            private=outputs is None,
+            private=not compared.shows_outputs,
             version=version,
             pair=pair,
             finding=verdict_words(result, f"{pair[1]} against {pair[0]}" if pair else version_words(version)),
@@ -123,7 +132,7 @@ def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
                     **_model_entry(model, pair),
                     "blocks": [
                         *_tables(compared.name, model, titles),
-                        *(outputs.blocks(model, titles) if outputs else ()),
+                        *(_changed_outputs(compared, model, titles) if compared.shows_outputs else ()),
                     ],
                 }
                 for model in worst_first(result)
@@ -157,13 +166,13 @@ def _model_entry(model: ModelVerdict, pair: tuple[str, str] | None) -> dict[str,
 
 
 def _tables(component: str, model: ModelVerdict, titles: Sequence[str]) -> Iterator[Block]:
-    for piece in all_sheets(model, skill=component, site=_ROOT, limit=MAX_ROWS):
+    for piece in all_sheets(model, component, MAX_ROWS):
         if not isinstance(piece, Sheet):
             yield Line(piece)
             continue
         head = piece.columns[0]
         caption = _CAPTIONS.get(head, f"{head[:1].upper()}{head[1:]}")
-        table = Captioned(_titled(piece, titles), caption)
+        table = replace(_titled(piece, titles), caption=caption)
         yield Fold(caption, [table]) if head in _FOLDED else table
 
 
@@ -175,39 +184,29 @@ def _titled(sheet: Sheet, titles: Sequence[str]) -> Sheet:
     return replace(sheet, columns=[*map(named, sheet.columns)], numbers=frozenset(map(named, sheet.numbers)))
 
 
-class _ChangedOutputs:
-    """The outputs that differ between two runs whose folders are on this machine."""
-
-    def __init__(self, compared: ComparedComponent) -> None:
-        self._recorded, self._fixtures = compared.recorded, compared.fixtures
-        self._outcomes = lru_cache(maxsize=16)(lambda folder: outcomes(folder))  # each run is in several comparisons
-
-    @cached_property
-    def _cases(self) -> Sequence[Case]:
-        return load_cases(self._recorded.component, self._fixtures)
-
-    def blocks(self, model: ModelVerdict, titles: Sequence[str]) -> Iterator[Block]:
-        """Yield the changed outputs with both values, or nothing if the outputs are not on this machine."""
-        component, archive = self._recorded.component, self._recorded.archive
-        runs = [run.run_id for run in (model.baseline, model.candidate) if run is not None]
-        folders = [component.results_dir / run for run in runs]
-        if len(runs) < 2 or not all((folder / ANSWERS).is_file() for folder in folders):
-            return
-        try:
-            before, after = map(archive.record_of, runs)
-            first, second = map(self._outcomes, folders)
-            changed = ChangedAnswers(
-                model_id=after.model_id,
-                baseline=before.run_id,
-                compared=len(common_part(before, after).cases),
-                changes=tuple(answer_changes(component, self._cases, before, after, (first, second))),
-            )
-        except SkillEvaluatorError as problem:
-            yield Line(f"The outputs cannot be read: {problem}")
-            return
-        sentence, sheet = changes_of(changed)
-        table = [Captioned(_titled(sheet, titles), "Outputs that changed")] if sheet.rows else []
-        yield Fold("Outputs that changed, with both values", [Line(sentence), *table])
+def _changed_outputs(compared: ComparedComponent, model: ModelVerdict, titles: Sequence[str]) -> Iterator[Block]:
+    """Yield the changed outputs with both values, or nothing if the outputs are not on this machine."""
+    component, archive = compared.recorded.component, compared.recorded.archive
+    runs = [run.run_id for run in (model.baseline, model.candidate) if run is not None]
+    folders = [component.results_dir / run for run in runs]
+    if len(runs) < 2 or not all((folder / ANSWERS).is_file() for folder in folders):
+        return
+    try:
+        before, after = map(archive.record, runs)
+        first, second = map(compared.outcomes, folders)
+        cases = list(compared.cases.values())
+        changed = ChangedAnswers(
+            model_id=after.model_id,
+            baseline=before.run_id,
+            compared=len(common_part(before, after).cases),
+            changes=tuple(answer_changes(component, cases, before, after, (first, second))),
+        )
+    except SkillEvaluatorError as problem:
+        yield Line(f"The outputs cannot be read: {problem}")
+        return
+    sentence, sheet = changes_of(changed)
+    table = [replace(_titled(sheet, titles), caption="Outputs that changed")] if sheet.rows else []
+    yield Fold("Outputs that changed, with both values", [Line(sentence), *table])
 
 
 def write_verdicts(pages: Pages, compared: ComparedComponent) -> None:

@@ -70,7 +70,7 @@ class FixturesElsewhere(StrictModel):
     @classmethod
     def _is_inside(cls, path: str) -> str:
         if path.startswith("/") or ".." in Path(path).parts:
-            raise ValueError(f"'{path}' is no folder inside that repository")
+            raise ValueError(f"'{path}' is not a folder inside that repository")
         return path
 
 

@@ -78,7 +78,7 @@ def test_program_digest_covers_declared_and_watched_files() -> None:
         ({"run": ["python", "app.py"]}, "run requires watch"),
         ({"run": ["python"], "watch": ["/etc/*"]}, "is not a glob relative to the component's folder"),
         ({"run": ["python"], "watch": ["*"], "env": ["PATH"]}, "PATH is set for every program"),
-        ({"http": {"url": "http://u:p@host/", "body": {}}}, "do not write a password"),
+        ({"http": {"url": "http://u:p@host/", "body": {}}}, "a password in a file is not allowed"),
         ({"http": {"url": "http://host", "body": {}, "headers": {"a\nb": "A"}}}, "http.headers"),
     ],
 )

@@ -325,7 +325,7 @@ class BatchEngine:
             attempt = batch.attempts[call]
             if call not in self._todo:
                 continue  # saved by a process that was killed before its `collected` line
-            if self._run.failed.get(call, 0) >= attempt:  # likewise a failure
+            if self._run.failed.get(call, 0) >= attempt:  # such a process saved a failure
                 self._budget.settle(self._worst_case(call).usd, 0.0)
                 continue
             outcome = results.get(custom_id, status.unanswered)
@@ -357,7 +357,7 @@ class BatchEngine:
     async def _finish_call(self, replicate: Replicate, cost_usd: float | None) -> None:
         self._todo.discard(replicate.call)
         self._progress.note(replicate, cost_usd)
-        busy = self._run.keep(replicate)
+        busy = self._run.save_outcome(replicate)
         if busy is not None:
             await asyncio.wait([asyncio.wrap_future(busy)])
 

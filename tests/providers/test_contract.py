@@ -1,6 +1,6 @@
-"""What every vendor's adapter does, against a real server: one suite for all.
+"""The contract of all vendors' providers, against a real server.
 
-A new provider is run through it once `tests/support/vendor_dialects.py` says how its API is spoken.
+To test a new provider, describe its API in `tests/support/vendor_dialects.py`.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""What a server says beside its text loses no paid answer, and a body without end takes neither memory nor time.
-
-Of every vendor, against a real server.
-"""
+"""Malformed, huge and hostile responses of a real server: no paid output is lost, and memory is bounded."""
 
 import gzip
 import json

@@ -344,13 +344,13 @@ class BatchEngine:
             else:
                 answered += 1
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
-                cost = budget_cost(self._model, self._run.price, outcome)
-                self._budget.settle(worst_case, worst_case if cost is None else cost)
-                answered_at = answer_cost(self._model, self._run.price, outcome)
+                budget_usd = budget_cost(self._model, self._run.price, outcome)
+                self._budget.settle(worst_case, worst_case if budget_usd is None else budget_usd)
+                cost_usd = answer_cost(self._model, self._run.price, outcome)
                 outcome = output_of(outcome, self._request_for(call), self._model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
-                await self._finish_call(replicate, answered_at)
+                await self._finish_call(replicate, cost_usd)
         state = _printable(status.state)
         self._journal.note(batch.number, "collected", state=state, answered=answered, failed=failed, again=resent)
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 from skill_evaluator.ci.doctor import DoctorReport, examine
 from skill_evaluator.ci.fixtures import refuse_fetched
 from skill_evaluator.ci.linting import LintedLibrary, LintRequest, lint
-from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
@@ -346,7 +345,7 @@ class Library:
         Return the run, and the component on disk.
         """
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
-        write_report(finished, site=Site(self.settings.site.address))
+        write_report(finished, site=self.settings.site.address)
         return finished, component
 
     def mutate(

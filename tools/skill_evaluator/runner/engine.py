@@ -203,7 +203,7 @@ class RunningRun:
         self._journal = Journal(self.run.folder)
 
     def save_outcome(self, replicate: Replicate) -> Future[Any] | None:
-        """Append an outcome to the journal, then pass it to `on_outcome`."""
+        """Append an outcome to the journal, then pass it to `on_outcome` and return its result."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
         self._journal.append(replicate)

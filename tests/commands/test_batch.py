@@ -1,4 +1,4 @@
-"""`evaluate --batch`: the three vendors' batches, whatever becomes of them, end in one outcome a call, paid once."""
+"""`evaluate --batch` with the three vendors: each call has one outcome and is paid once."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""`audit run --batch`: every cell through the vendors' batches, at half the price, by whichever process is there."""
+"""`audit run --batch`: every cell is called in a batch at half the price."""
 
 from pathlib import Path
 from typing import Any

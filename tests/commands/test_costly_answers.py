@@ -1,4 +1,4 @@
-"""Answers whose scoring takes for ever: they cost their own case and nothing else, and the run goes on meanwhile."""
+"""Outputs that take too long to score affect only their own case."""
 
 import json
 import time

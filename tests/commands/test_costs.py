@@ -1,4 +1,4 @@
-"""Prompt caching, its price, and `--max-cost`, against a loopback server in place of the vendor."""
+"""Costs of runs and `--max-cost`, with a loopback server in place of the vendor."""
 
 import pytest
 

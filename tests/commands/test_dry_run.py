@@ -1,4 +1,4 @@
-"""`--dry-run`: everything is checked, nothing is asked, written or needed."""
+"""`--dry-run` checks everything, makes no call and writes nothing."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A run that stops names the reason and what to do."""
+"""A run that stops prints the reason and the next step."""
 
 import socket
 import time

@@ -1,4 +1,4 @@
-"""Ctrl-C: once waits for what is paid for and says how to go on; twice leaves at once."""
+"""Ctrl-C: the first waits for calls in flight, the second abandons them."""
 
 import shlex
 import signal

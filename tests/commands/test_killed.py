@@ -1,4 +1,4 @@
-"""A run that is killed at random moments and resumed loses no output and repeats at most the calls in flight."""
+"""A run that is killed at random and resumed loses no output and repeats only calls in flight."""
 
 import json
 import os

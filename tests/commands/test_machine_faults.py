@@ -1,4 +1,4 @@
-"""Faults of the machine: full disks, clocks that change, folders and files that go or are torn, racing writers."""
+"""Faults of the machine: full disks, wrong clocks, removed or incomplete files, concurrent writers."""
 
 import ctypes
 import json

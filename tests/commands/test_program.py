@@ -1,4 +1,4 @@
-"""A program or an endpoint under test: replicates, records and verdicts as of a prompt, and what it may not do."""
+"""A program or an endpoint under test: calls, records, verdicts and restrictions."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Unfinished runs go on, by `--resume` or by the next `evaluate`: no call is paid for twice."""
+"""Unfinished runs are continued by `--resume` or the next `evaluate`, without repeated calls."""
 
 import shutil
 from collections.abc import Callable, Mapping

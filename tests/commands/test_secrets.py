@@ -1,4 +1,4 @@
-"""A key that is set in the environment reaches no file, no screen and no other program, whoever repeats it."""
+"""A key in the environment reaches no file, no terminal and no other program."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Which model answered: a verdict rests on one model, whatever name was requested, or says that it does not."""
+"""The served model: a verdict compares outputs of one model, whatever model was requested."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A run in which fewer than half of the planned outputs could be read, through the command line."""
+"""A run in which fewer than half of the planned outputs could be parsed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`try --watch`: each save evaluates again under one ceiling, and Ctrl-C ends at once."""
+"""`try --watch` evaluates after each save under one call limit, and ends with Ctrl-C."""
 
 import signal
 import subprocess

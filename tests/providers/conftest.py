@@ -1,4 +1,4 @@
-"""A misbehaving server per test, with the environment pointing every vendor at it."""
+"""A misbehaving server for each test; the environment directs every vendor to it."""
 
 from collections.abc import Iterator
 

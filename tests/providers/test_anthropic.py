@@ -1,4 +1,4 @@
-"""What only Anthropic's adapter does; the rest is in the contract suite."""
+"""Behaviour of the Anthropic provider only; the contract suite has the rest."""
 
 import dataclasses
 

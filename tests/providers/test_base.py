@@ -1,4 +1,4 @@
-"""How an HTTP error of any vendor is classified, and how its waiting time is read."""
+"""The classification of HTTP errors, and the wait before a retry."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime

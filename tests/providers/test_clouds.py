@@ -1,4 +1,4 @@
-"""Models in a cloud: the vendor's own client for it, its address, its login, and what an entry has to say."""
+"""Models in a cloud: the SDK's client, address, login and required keys of models.yaml."""
 
 import base64
 import dataclasses

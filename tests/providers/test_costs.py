@@ -1,6 +1,6 @@
-"""A call costs what the vendor's price list says of the tokens it counted, and no count of a server lowers that.
+"""Costs of calls by the vendors' price lists and token counts.
 
-The bodies are as each vendor sends them. The expected cost is worked out from the list by hand.
+The bodies are as each vendor sends them; the expected costs are calculated from the price list by hand.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What only Google's adapter does; the rest is in the contract suite."""
+"""Behaviour of the Google provider only; the contract suite has the rest."""
 
 import dataclasses
 from typing import Any

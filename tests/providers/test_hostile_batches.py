@@ -1,4 +1,4 @@
-"""What a vendor says of a batch in another shape than it promises neither ends a run with a traceback nor keeps it."""
+"""Malformed responses of a batch API raise ProviderError only."""
 
 import asyncio
 import json

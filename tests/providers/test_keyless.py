@@ -1,4 +1,4 @@
-"""A job's identity opens each vendor's models without a key: exchange, refresh, refusal, and no token in a message."""
+"""Authentication by a job's identity: exchange, refusal, and no token in a message."""
 
 import asyncio
 from collections.abc import Iterator

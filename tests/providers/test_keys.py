@@ -1,4 +1,4 @@
-"""Keys are read from the environment, which stays as it is; child processes do not inherit them."""
+"""Keys are read from the environment, which is not changed; child processes do not inherit them."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""One tiny real call per vendor: only with --live and that vendor's key. It shows that the request is accepted."""
+"""One small real call per vendor, only with --live and the vendor's key."""
 
 import os
 

@@ -1,7 +1,4 @@
-"""The local model, really loaded: repeatable by seed, told apart when it fails, weights fetched once and checked.
-
-What calls share is evaluated once, and nothing shows of it in an answer.
-"""
+"""The local model: repeatable outputs, failures, saved states and weights."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What only OpenAI's adapter does; the rest is in the contract suite."""
+"""Behaviour of the OpenAI provider only; the contract suite has the rest."""
 
 import pytest
 from skill_evaluator.library.config import Model

@@ -1,4 +1,4 @@
-"""Keys are removed from what comes back, in four spellings, and nothing else is."""
+"""Keys are removed from texts in every encoding, and nothing else is removed."""
 
 import base64
 import json

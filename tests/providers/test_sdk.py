@@ -1,4 +1,4 @@
-"""What stands around the vendors' SDKs, beside the contract of all: connections, time, trust, proxies, environment."""
+"""The transport of the vendors' SDKs: connections, time limits, TLS, proxies, environment."""
 
 import asyncio
 import datetime

@@ -1,4 +1,4 @@
-"""Vendors' rules for output schemas, the strict form, and the nulls that it requires."""
+"""The vendors' rules for output schemas, the strict form, and its nulls."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Weights and params of the local model that cannot be used are refused in one line."""
+"""Invalid weights and params of the local model."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A provider in memory that follows a script, and an engine around it: for tests of how calls are made."""
+"""A scripted provider in memory, and an engine that calls it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

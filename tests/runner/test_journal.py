@@ -1,4 +1,4 @@
-"""A run folder: what was written is read back, whatever a crash left at its end."""
+"""A run folder: outcomes are read back after a crash, and runs are found."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,4 +1,4 @@
-"""What bounds the calls: how hard an API is pressed, waits before retries, and money that is never exceeded."""
+"""Limits of calls: calls in flight, rates, waits before retries, and the budget."""
 
 import asyncio
 import math

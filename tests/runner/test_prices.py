@@ -1,4 +1,4 @@
-"""What tokens cost, what a run would take, and that no guess stands in for an unknown price."""
+"""Prices, costs of calls and estimates of runs. An unknown price stays unknown."""
 
 from dataclasses import replace
 from pathlib import Path

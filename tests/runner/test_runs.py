@@ -1,4 +1,4 @@
-"""New runs: folders that cannot meet, digests of what shapes the answers, and what each call asks."""
+"""New runs: their ids, digests, requests and seeds."""
 
 import datetime
 import re

@@ -1,4 +1,4 @@
-"""Which calls a run makes, in what order, and how they are shared out."""
+"""The calls of a run: their order, shards, interleaving and digest."""
 
 from collections import Counter
 

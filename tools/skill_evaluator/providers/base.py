@@ -317,7 +317,7 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Federation:
-    """How a job exchanges its identity token at a vendor. `audience` and `rule` may name variables in braces."""
+    """The exchange of a job's identity token at a vendor. `audience` and `rule` may name variables in braces."""
 
     required: tuple[str, ...]  # variables with identifiers, which are not secret
     optional: tuple[str, ...]

@@ -39,7 +39,7 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.remote import error_from_status
-from skill_evaluator.providers.structured import sent_schema
+from skill_evaluator.providers.structured import response_format
 
 _MAX_WAIT_S = 60.0  # wait for an abandoned call
 _MAX_BYTES = 512 << 20  # total size of saved states; a token of a 135M model takes 23 KB
@@ -79,12 +79,7 @@ def params_of(model: Model) -> LocalParams:
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
     """Load the weights into this process. Raise ConfigError without the engine or the weights."""
-    sent = sampling(model).sent
-    return LocalProvider(
-        sampling={name: sent[name] for name in ("temperature", "top_p") if name in sent},
-        model=model,
-        params=params_of(model),
-    )
+    return LocalProvider(model)
 
 
 def find_weights(path: Path | None, sha256: str | None) -> Path:
@@ -252,22 +247,17 @@ class LocalProvider:
 
     in_process = True
 
-    def __init__(
-        self,
-        *,
-        sampling: Mapping[str, Any],
-        model: Model,
-        params: LocalParams,
-    ) -> None:
+    def __init__(self, model: Model) -> None:
         try:
             import xllamacpp as library  # imported first, since it may fail and the weights are a download of 93 MB
         except ImportError:
             raise ConfigError("the local model requires its engine: pip install xllamacpp") from None
+        params, sent = params_of(model), sampling(model).sent
         self._weights = find_weights(params.weights, params.sha256)
         with notice_when_slow(f"loading {self._weights.name}"):
             self.states = SharedStates(library, self._weights, params)
         self._lock = threading.Lock()  # an abandoned call continues in its thread
-        self._sampling = sampling
+        self._sampling = {name: sent[name] for name in ("temperature", "top_p") if name in sent}
         self._model = model
 
     async def complete(self, request: Request) -> Completion:
@@ -277,12 +267,8 @@ class LocalProvider:
             "messages": _spoken(request.messages),
             "max_tokens": request.max_output_tokens,
             "seed": request.seed,
+            **response_format(request, self._model),
         }
-        if request.schema is not None and self._model.sends_schema:
-            schema = {"name": request.schema_name, "schema": sent_schema(request, self._model), "strict": True}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif request.schema is not None and self._model.structured_output == "json_object":
-            body["response_format"] = {"type": "json_object"}
         answer = await _in_daemon_thread(lambda: self._ask(request, body))
         if "error" in answer:
             problem = answer["error"]

@@ -33,7 +33,7 @@ from skill_evaluator.providers.remote import (
     file_placeholder,
     parsed_body,
 )
-from skill_evaluator.providers.structured import sent_schema
+from skill_evaluator.providers.structured import response_format, sent_schema
 from skill_evaluator.text import canonical_json, digest
 
 VENDOR_URL = "https://api.openai.com/v1"
@@ -117,11 +117,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             function = {"name": request.schema_name, "parameters": sent_schema(request, model), **strict}
             content["tools"] = [{"type": "function", "function": function}]
             content["tool_choice"] = {"type": "function", "function": {"name": request.schema_name}}
-        elif request.schema is not None and model.structured_output == "json_object":
-            content["response_format"] = {"type": "json_object"}
-        elif request.schema is not None and model.sends_schema:
-            schema = {"name": request.schema_name, "schema": sent_schema(request, model), "strict": True}
-            content["response_format"] = {"type": "json_schema", "json_schema": schema}
+        else:
+            content |= response_format(request, model)
         return content
 
     def vendor_error(answer: HttpResponse) -> ProviderError | None:

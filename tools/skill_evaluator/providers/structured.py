@@ -165,6 +165,16 @@ def sent_schema(request: Request, model: Model) -> dict[str, Any]:
     return deepcopy(_strict_form(json.dumps(request.bare_schema), model.provider))
 
 
+def response_format(request: Request, model: Model) -> dict[str, Any]:
+    """Return the body key `response_format` of OpenAI's API for a request, or an empty object without a schema."""
+    if request.schema is None or model.structured_output == "none":
+        return {}
+    if not model.sends_schema:
+        return {"response_format": {"type": "json_object"}}
+    schema = {"name": request.schema_name, "schema": sent_schema(request, model), "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
 @lru_cache(maxsize=32)
 def _strict_form(text: str, provider: str) -> dict[str, Any]:
     """Return the strict form of a schema: Anthropic's by its SDK; OpenAI's SDK transforms classes only."""

@@ -325,7 +325,7 @@ class BatchEngine:
             attempt = batch.attempts[call]
             if call not in self._todo:
                 continue  # saved by a process that was killed before its `collected` line
-            if self._run.failed.get(call, 0) >= attempt:  # likewise a failure
+            if self._run.failed.get(call, 0) >= attempt:  # such a process saved a failure
                 self._budget.settle(self._worst_case(call).usd, 0.0)
                 continue
             outcome = results.get(custom_id, status.unanswered)
@@ -344,20 +344,20 @@ class BatchEngine:
             else:
                 answered += 1
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
-                cost = budget_cost(self._model, self._run.price, outcome)
-                self._budget.settle(worst_case, worst_case if cost is None else cost)
-                answered_at = answer_cost(self._model, self._run.price, outcome)
+                budget_usd = budget_cost(self._model, self._run.price, outcome)
+                self._budget.settle(worst_case, worst_case if budget_usd is None else budget_usd)
+                cost_usd = answer_cost(self._model, self._run.price, outcome)
                 outcome = output_of(outcome, self._request_for(call), self._model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
-                await self._finish_call(replicate, answered_at)
+                await self._finish_call(replicate, cost_usd)
         state = _printable(status.state)
         self._journal.note(batch.number, "collected", state=state, answered=answered, failed=failed, again=resent)
 
     async def _finish_call(self, replicate: Replicate, cost_usd: float | None) -> None:
         self._todo.discard(replicate.call)
         self._progress.note(replicate, cost_usd)
-        busy = self._run.keep(replicate)
+        busy = self._run.save_outcome(replicate)
         if busy is not None:
             await asyncio.wait([asyncio.wrap_future(busy)])
 

@@ -160,14 +160,14 @@ class RunningRun:
         self.unmade = len(self.schedule)
         self.failed: dict[Call, int] = {}
         self._errors: dict[Call, Replicate] = {}
-        self._held: FileLock | None = None
+        self._lock: FileLock | None = None
         self._journal: Journal | None = None
 
     def resume(self, budget: Budget) -> None:
         """Read the outcomes of earlier attempts, if any. Raise RunError if another process executes the run."""
         run = self.run
         if run.folder.exists():
-            self._hold()
+            self._lock_run()
             check_same_inputs(run.folder, run.manifest)
         journal = outcomes(run.folder)
         earlier = [call for call in self.schedule if call in journal]
@@ -198,12 +198,12 @@ class RunningRun:
         """Write the run to disk. Call this only after all providers are open."""
         if not (self.run.folder / MANIFEST).exists():
             create_run(self.run.folder, self.run.manifest.model_copy(update={"server": server}))
-        if self._held is None:
-            self._hold()
+        if self._lock is None:
+            self._lock_run()
         self._journal = Journal(self.run.folder)
 
-    def keep(self, replicate: Replicate) -> Future[Any] | None:
-        """Append an outcome to the journal, then pass it to `on_outcome`."""
+    def save_outcome(self, replicate: Replicate) -> Future[Any] | None:
+        """Append an outcome to the journal, then pass it to `on_outcome` and return its result."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
         self._journal.append(replicate)
@@ -223,12 +223,12 @@ class RunningRun:
 
     def release(self) -> None:
         """Release the lock, so that other processes can execute the run."""
-        if self._held is not None:
-            self._held.release()
+        if self._lock is not None:
+            self._lock.release()
 
-    def _hold(self) -> None:
-        self._held = try_lock(self.run.folder / ".lock")
-        if self._held is None:
+    def _lock_run(self) -> None:
+        self._lock = try_lock(self.run.folder / ".lock")
+        if self._lock is None:
             raise RunError(f"{self.run.folder} is being executed by another process")
 
 
@@ -315,23 +315,23 @@ class Engine:
 
     async def _work(self, sequences: Iterator[Sequence[Call]]) -> None:
         for call in chain.from_iterable(sequences):
-            if not self._ended() and self.halted is None and not self._budget.take_call():
+            if not self._must_end() and self.halted is None and not self._budget.take_call():
                 self.halted = NO_CALL_LEFT
             if self.halted is not None:
                 return
-            replicate = await self._make(call)
+            replicate = await self._make_call(call)
             if replicate is not None:
                 self._progress.note(replicate, call_cost(self._job.model, self._job.price, replicate))
                 scoring = self._on_outcome(replicate)
                 if scoring is not None:
                     await asyncio.wait([asyncio.wrap_future(scoring)])
 
-    def _ended(self) -> bool:
+    def _must_end(self) -> bool:
         if self._stop.requested and self.halted is None:
             self.halted = STOPPED
         return self._stop.requested or self._hopeless.is_set()
 
-    async def _make(self, call: Call) -> Replicate | None:
+    async def _make_call(self, call: Call) -> Replicate | None:
         """Make one call with its retries. Return None if the model was halted before the call."""
         request, prompt = self._job.request_for(call), prompt_of(call)
         if prompt in self._cached:
@@ -350,7 +350,7 @@ class Engine:
                 if problem.throttled:
                     self.gate.throttled(wait)
                 is_unreachable = problem.reason == "unreachable" and not self._succeeded and attempt >= _MAX_CONNECTIONS
-                if problem.retryable and attempt < retry.attempts and not is_unreachable and not self._ended():
+                if problem.retryable and attempt < retry.attempts and not is_unreachable and not self._must_end():
                     self._progress.retried += 1
                     await self._pause(wait)
                     continue
@@ -369,7 +369,7 @@ class Engine:
         """Make one attempt under all limits. Return the output and its latency in s, or None if it must not be made."""
         await self.gate.enter()
         try:
-            if self._ended():
+            if self._must_end():
                 return None
             if not await self._budget.reserve(worst_case.usd):
                 self.halted = worst_case.refusal(request, self._budget.left_usd)
@@ -377,7 +377,7 @@ class Engine:
             spent = 0.0
             try:
                 await self._pace.wait(worst_case.tokens)
-                if self._ended():
+                if self._must_end():
                     return None
                 spent = worst_case.usd  # counts unless the cost becomes known
                 begun = time.perf_counter()

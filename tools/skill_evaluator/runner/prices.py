@@ -174,7 +174,7 @@ def sum_of(estimates: Sequence[CostEstimate]) -> CostEstimate:
 
 
 def price_of(model: Model, kind: ProviderKind) -> Price | None:
-    """Return a model's price in USD per million tokens, or None if it is unknown. A local or replayed model costs 0.
+    """Return a model's price in USD per million tokens, or None if it is unknown. By default a local model costs 0.
 
     Cache prices that models.yaml lacks have the same ratio to its price of input as in the price library.
     """
@@ -194,7 +194,10 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
 
 
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
-    """Return the price of the `served` model: `price` if it is the requested model, else its listed price or None."""
+    """Return the price of the model that was `served`, or None if it is unknown.
+
+    `price` is that of the requested model. The served model may be another one, or another release of it.
+    """
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
     is_requested = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
@@ -221,7 +224,10 @@ def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float 
 
 
 def budget_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
-    """Return the cost of an output for a budget: the higher one at the prices of the requested and the served model."""
+    """Return the cost of an output that counts for a budget, in USD, or None if it is unknown.
+
+    It is the higher one of the costs at the prices of the requested and the served model.
+    """
     costs = (usage_cost(price, completion.usage), answer_cost(model, price, completion))
     return max((cost for cost in costs if cost is not None), default=None)
 
@@ -252,7 +258,7 @@ def _listed_price(provider: str, api_name: str) -> Price | None:
 
 
 def context_of(model: Model, kind: ProviderKind) -> int | None:
-    """Return a model's context length in tokens, from models.yaml or the price library. Return None if unknown."""
+    """Return a model's context length in tokens from models.yaml, the provider or the price library, or None."""
     if model.limits.context_tokens is not None or not model.is_direct or model.price is not None:
         return model.limits.context_tokens
     if kind.context_tokens is not None:

@@ -205,7 +205,7 @@ class _RunningModel:
             cache_floor=kind.cache_floor_of(model),
             answered_before=first_part.run.manifest.run_id in first_part.handlers.recorded,
         )
-        engine = Engine(job, self.progress, lambda replicate: parts[replicate.call.arm].keep(replicate))
+        engine = Engine(job, self.progress, lambda replicate: parts[replicate.call.arm].save_outcome(replicate))
         self._engines, self._gate = [engine], engine.gate
 
     @property

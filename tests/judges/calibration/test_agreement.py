@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.agreement import label_results
 from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem
 from skill_evaluator.judges.calibration.results import BiasResult, JudgeResult, LabelAgreement
@@ -141,3 +142,10 @@ def test_each_person_who_scored_an_item_counts_alike() -> None:
 def test_scores_that_do_not_count_are_left_out_and_counted() -> None:
     row = score_row(PEOPLE[:20], [*KEEN[:18], None])
     assert (row.labels, row.n, row.unusable) == (20, 18, 1)
+
+
+def test_score_above_the_scale_of_the_rubric_is_refused() -> None:
+    labels = labels_of(ScoredItem, scores=[{"clear": 5}])
+    given = [StoredScore(id="p0", judge="j", criterion="clear", score=3)]
+    with pytest.raises(JudgeError, match="a score of 5 on 'clear' is above 3, the highest score of the rubric"):
+        label_results(labels, given, scales={"clear": 3})

@@ -23,7 +23,7 @@ VerdictT = TypeVar("VerdictT")
 
 
 def vote(votes: Mapping[str, VerdictT], weights: Weights, default: VerdictT) -> VerdictT | None:
-    """Return the verdict of `votes` by judge with more than half of the weight, else `default`. Return None if empty.
+    """Return the verdict with more than half of the judges' weight, else `default`. Return None if `votes` is empty.
 
     >>> vote({"a": "same", "b": "worse"}, {"a": 2.0}, "uncertain")
     'same'

@@ -47,7 +47,7 @@ def _counted(reasons: Mapping[str, str]) -> str:
 
 
 def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
-    """Return the first output of each case, and the reason for each missing output. Raise RunError or JudgeError."""
+    """Return the first output of each case, and by case id the reason for each missing output. Raise JudgeError."""
     manifest = read_component_manifest(folder)
     if manifest.scenario is not None:
         raise JudgeError(f"{folder} used the scenario '{manifest.scenario}': use a run without a scenario")

@@ -27,7 +27,7 @@ from skill_evaluator.files import (
     parse_json,
     read_bytes,
     read_json,
-    read_text,
+    read_versioned,
     refuse_newer,
     replace_blocks,
     replace_text,
@@ -163,14 +163,9 @@ class AcceptedVersions(FrozenModel):
 
 def read_acceptances(path: Path) -> list[Acceptance]:
     """Return the acceptances of a file, newest last; empty if there is no file. Raise LeaderboardError if invalid."""
-    return parse_acceptances(read_text(path, LeaderboardError), path) if path.exists() else []
-
-
-def parse_acceptances(text: str, path: Path) -> list[Acceptance]:
-    """Parse the text of the file of accepted versions; raise LeaderboardError if it is invalid or newer."""
-    value = parse_json(text, path, LeaderboardError)
-    refuse_newer(value, path, "schema_version", _ACCEPTED_VERSION, LeaderboardError)
-    return validated(AcceptedVersions, value, path, LeaderboardError).accepted
+    if not path.exists():
+        return []
+    return read_versioned(AcceptedVersions, path, "schema_version", _ACCEPTED_VERSION, LeaderboardError).accepted
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import decoded, parse_json, read_bytes, read_text
+from skill_evaluator.files import decoded, parse_json, read_bytes
 from skill_evaluator.library.versions import (
     ComponentVersion,
     Problem,
@@ -26,8 +26,8 @@ from skill_evaluator.records.archive import (
     first_runs,
     mark_edited,
     order,
-    parse_acceptances,
     parse_leaderboard,
+    read_acceptances,
 )
 from skill_evaluator.records.record import Record, Row, parse_record
 from skill_evaluator.repository import Repository, within
@@ -208,7 +208,7 @@ def _acceptance_problems(path: Path, files: CommittedRecords) -> Iterator[Proble
     """Yield a problem for an invalid file of accepted versions, and for versions or runs that are not recorded."""
     file = f"{files.folder}/evals/accepted.json"
     try:
-        acceptances = parse_acceptances(read_text(path, LeaderboardError), Path(file)) if path.exists() else []
+        acceptances = read_acceptances(path)
         rows = _read_rows(files) if acceptances else []
     except LeaderboardError as problem:
         yield Problem(file=file, line=1, message=str(problem))

@@ -124,7 +124,7 @@ def test_run_is_found_by_folder_or_id(library: Library) -> None:
     assert library.call("explain", str(folder.relative_to(library.root)), "--case", "alpha").out == by_id
     missing = library.call("explain", "2026", "--case", "alpha")
     assert missing.code == 2
-    assert missing.err.startswith("error: no run folder '2026', and no run of that id below components")
+    assert missing.err.startswith("error: there is no run folder '2026', and no run with this id in components")
     component = library.call("explain", SKILL, "--case", "alpha")
     assert component.err == f"error: '{SKILL}' is a component: name one of its runs ({folder.name})\n"
     no_run = library.call("explain", "components", "--case", "alpha")

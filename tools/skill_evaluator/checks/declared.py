@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, PositiveFloat, StringConstraints, ValidationError, create_model, model_validator
 
-from skill_evaluator.checks import CHECKS, CheckKind
-from skill_evaluator.checks.values import NO_VALUE, Pointer, Raw, value_at
+from skill_evaluator.checks import CHECKS, NO_VALUE, CheckKind, Pointer, Raw, value_at
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, first_problem, read_text
 from skill_evaluator.identifiers import Tier

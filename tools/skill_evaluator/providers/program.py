@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from skill_evaluator.checks.values import NO_VALUE, value_at
+from skill_evaluator.checks import NO_VALUE, value_at
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.programs import Endpoint, ProgramUnderTest

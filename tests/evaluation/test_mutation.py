@@ -32,6 +32,15 @@ def noisy(mean: float) -> World:
     return lambda dice, case: float(dice.random() < mean)
 
 
+def test_parts_of_a_prompt_are_sections_bullets_and_sentences_outside_of_code() -> None:
+    text = (
+        "# Read\n\nRead it.\n\n```\nAn example. It stays.\n```\n\n- Trim it.\n  Always.\n\n## Dates\n\nUse ISO dates.\n"
+    )
+    mutants = {mutant.id: mutant.text for mutant in mutants_of(Prompt.of(f"{text}\n# Answer\n\nWrite JSON."))}
+    assert " ".join(mutants) == "section-1 sentence-3 bullet-9 section-12 sentence-14 section-16 sentence-18"
+    assert (mutants["bullet-9"], mutants["section-12"]) == ("- Trim it. Always.", "## Dates Use ISO dates.")
+
+
 def test_mutants_without_effect_are_seldom_killed() -> None:
     dice = random.Random(7)
     killed = sum(status(noisy(0.8), noisy(0.8), dice) == "killed" for _ in range(40))

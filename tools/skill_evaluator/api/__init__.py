@@ -277,7 +277,11 @@ class Library:
         return result.model_copy(update={"unmeasured": unmeasured, "ship": ship})
 
     def exit_code(self, results: Sequence[ComparisonResult], fail_on: Sequence[str] = ()) -> int:
-        """Return the exit code of verdicts: 0, 3 or 4, by `fail_on` or else by the policy of settings.yaml."""
+        """Return the exit code for the worst verdict: 3 if it regressed, 4 for any other verdict that fails, else 0.
+
+        `fail_on` has the verdicts that fail, by default those of policy.fail_on. Return 4 also if another model was
+        served and no verdict fails.
+        """
         return exit_code_of(results, self.settings.policy, fail_on)
 
     def history(self, skill: str, models: Sequence[str] = ()) -> History:
@@ -415,7 +419,10 @@ class Library:
         return import_cases(table, on_problem)
 
     def review_cases(self, skill: str, *, accept: Sequence[str] = ()) -> list[str]:
-        """Return the folders of a component's unreviewed cases; or accept cases by id or pattern and return the ids."""
+        """Return the folders of a component's unreviewed cases.
+
+        With `accept`, mark these cases (ids or patterns) as reviewed instead, and return their ids.
+        """
         component = self.component(skill)
         if accept:
             refuse_fetched(self.settings.fixtures, self.fixtures)

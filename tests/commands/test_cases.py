@@ -50,7 +50,7 @@ def test_import_asks_at_a_terminal_before_it_writes(library: Library) -> None:
         os.write(terminal, b"y\n")
         assert process.wait(60) == 0
     os.close(command)
-    assert b"Write them? [y/N]" in os.read(terminal, 65_536)
+    assert b"Write the cases? [y/N]" in os.read(terminal, 65_536)
     os.close(terminal)
     assert (library.root / CASES / "new-1").exists()
 

@@ -92,19 +92,6 @@ def test_full_disk_leaves_the_older_site_unchanged(library: Library) -> None:
     assert contents(library.root / "site") != before
 
 
-def test_pages_of_an_aborted_build_are_removed_with_their_component(library: Library) -> None:
-    keep(library, a_run("1.0.0", 4, CASES, model_id="a-model-with-a-page-too-large"))
-    library.write("components/aa/prompt.md", "---\nname: aa\nversion: 1.0.0\n---\nDo it.\n")
-    keep_in(library.root / "components" / "aa", a_run("1.0.0", 1, CASES, skill="aa"))
-    size = (library.root / f"site/components/{OTHER}.html").stat().st_size
-    with small_files(size + 2_000):
-        assert built(library).code == 2
-    assert (library.root / "site/components/aa.html").exists()
-    (library.root / "components" / "aa").rename(library.root / "gone")
-    assert built(library).code == 0
-    assert not (library.root / "site/components/aa.html").exists()
-
-
 def test_audit_that_cannot_be_shown_is_listed(library: Library) -> None:
     library.write("audits/broken/report.json", "{")
     names = ("a\nb", "x\u200by", "y" * 230, "a b")

@@ -1,8 +1,9 @@
 """One list of blocks, rendered as Markdown, on a terminal and as HTML."""
 
+from dataclasses import replace
+
 import pytest
 from skill_evaluator.display.pages import (
-    Captioned,
     Chart,
     Closing,
     Drawing,
@@ -27,7 +28,7 @@ PAGE = Page(
             blocks=[
                 Heading("Scores of ", Cell("ash", code=True), level=2),
                 Line(Cell("It is able", "bold"), ", but <b>"),
-                Captioned(SHEET, "Every model", "of one run"),
+                replace(SHEET, caption="Every model", note="of one run"),
                 ForMedia(("markdown",), [Chart("map", [MAP])]),
                 Closing([Line("all in all")]),
                 Lines(["first", Line("second")], "[ ]"),
@@ -85,4 +86,4 @@ def test_terminal_ends_with_the_closing_and_opens_folds_if_full(capsys: pytest.C
 def test_html_page_has_a_section_for_each_heading() -> None:
     ((title, blocks),) = sections_of(PAGE.blocks)
     assert title == "Scores of ash"
-    assert [type(block).__name__ for block in blocks] == ["Line", "Captioned", "Line", "Lines", "Lines", "Fold"]
+    assert [type(block).__name__ for block in blocks] == ["Line", "Sheet", "Line", "Lines", "Lines", "Fold"]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 from skill_evaluator.ci.outcome import Outcome
-from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.pages import Fold, Heading, Page, Section
 from skill_evaluator.reports.ci import outcome_page
 from skill_evaluator.reports.evaluation import report_page
@@ -22,7 +21,7 @@ from tests.support.records import a_record
 from tests.verdicts.rules import some_rules
 
 EXPECTED = Path(__file__).parents[1] / "data" / "markdown"
-SITE = Site("https://example.com/site/")
+SITE = "https://example.com/site/"
 COMMENT = 65_000
 _OURS = re.compile(r"<details><summary>[\w ,%]+</summary>|</details>")
 _RENDERER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -38,7 +37,7 @@ def an_outcome() -> Outcome:
     return made.model_copy(update={"verdicts": [one, other]})
 
 
-def a_report(site: Site = SITE) -> Page:
+def a_report(site: str | None = SITE) -> Page:
     names = {f"case-{at}": [0.9, 0.92] for at in range(8)}
     fields = {"total": dict.fromkeys(names, (2, 2))}
     before = a_record(names, run_id="old", fields=fields)
@@ -104,7 +103,7 @@ def test_verdict_comes_first_with_links_to_the_site() -> None:
     page = a_report().markdown()
     assert "[`total`](https://example.com/site/components/s.html#field-total)" in page
     assert "[`case-0`](https://example.com/site/cases/s/case-0.html)" in page
-    assert "](" not in a_report(Site()).markdown()
+    assert "](" not in a_report(None).markdown()
 
 
 def test_page_fits_its_limit_and_names_omitted_sections() -> None:

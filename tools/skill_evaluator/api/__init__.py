@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 from skill_evaluator.ci.doctor import DoctorReport, examine
 from skill_evaluator.ci.fixtures import refuse_fetched
 from skill_evaluator.ci.linting import LintedLibrary, LintRequest, lint
-from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
@@ -30,6 +29,7 @@ from skill_evaluator.library.config import Model, Settings, load_models, load_se
 from skill_evaluator.library.sources import components_of
 from skill_evaluator.library.tables import ProblemHandler
 from skill_evaluator.providers import read_configuration
+from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import Acceptance, Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import Accepted, accept
@@ -301,7 +301,6 @@ class Library:
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
         if not names:
             raise LeaderboardError(f"no run is recorded in {self.components}; evaluate one, or see --components DIR")
-        from skill_evaluator.providers.redaction import result_or_error
 
         def ranked(skill: str) -> ModelRanking:
             recorded = self.recorded(skill)
@@ -346,7 +345,7 @@ class Library:
         Return the run, and the component on disk.
         """
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
-        write_report(finished, site=Site(self.settings.site.address))
+        write_report(finished, site=self.settings.site.address)
         return finished, component
 
     def mutate(

@@ -5,6 +5,7 @@ The terminal, Markdown, the site and the chart files are rendered from this page
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from skill_evaluator.audit.results import (
 )
 from skill_evaluator.display.pages import (
     Block,
-    Captioned,
     Chart,
     Drawing,
     Fold,
@@ -109,7 +109,7 @@ def draw(page: Page, folder: Path) -> list[Path]:
     try:
         drawings = draw_charts(page.blocks)
     except ImportError as problem:
-        raise AuditError(f"charts need libraries that do not load ({problem}): {INSTALL}") from problem
+        raise AuditError(f"charts require libraries that cannot be imported ({problem}): {INSTALL}") from problem
     for name, drawing in drawings.items():
         replace_text(folder / name, drawing)
     return [folder / name for name in drawings]
@@ -134,7 +134,7 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     ]
     models = _model_sheet(columns, result.best_first())
     quadrants = " · ".join(f"{number} {quadrant}" for quadrant, number in QUADRANTS.items())
-    yield Captioned(models, "Models, the best grade first", f"{quadrants}.")
+    yield replace(models, caption="Models, the best grade first", note=f"{quadrants}.")
     medians = result.medians
     thresholds = f"Thresholds of σ: {_threshold_text(result.thresholds)}"
     if medians is not None:
@@ -179,7 +179,7 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
     )
     models = result.best_first()
     shown_columns = [(name, cell) for name, cell in columns if any(cell(model).text != "–" for model in models)]
-    yield Captioned(_model_sheet(shown_columns, models), "Figures of each model", note)
+    yield replace(_model_sheet(shown_columns, models), caption="Figures of each model", note=note)
     caption = f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
     boxes = Drawing(
         file="boxes.svg", alt_text=caption, draw=partial(_draw_chart, "box_chart", result), figures=_score_sheet(result)
@@ -212,7 +212,7 @@ def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
         rows.append([Cell(scenario, code=True), Cell(points(mean)), *map(Cell, cells)])
     columns = ("scenario", "mean over the models", "shift", "standard errors", "shifts all models")
     sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:4]))
-    yield Captioned(sheet, "Difficulty of the scenarios")
+    yield replace(sheet, caption="Difficulty of the scenarios")
     if result.neutrality.limit is not None:
         yield Line(
             "Shift: the median over the models of the score relative to the model's own median. If a scenario shifts "
@@ -240,7 +240,7 @@ def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
     note = (
         "Grade, σ and μ; a grade on one benchmark is relative to these models there. (noise): noise explains all of σ."
     )
-    yield Captioned(grades, "Grades on each benchmark alone", note)
+    yield replace(grades, caption="Grades on each benchmark alone", note=note)
 
 
 def _score_sheet(result: AuditResult) -> Sheet:

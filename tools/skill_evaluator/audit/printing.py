@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from skill_evaluator.audit.calls import AuditResults, AuditRun
 from skill_evaluator.audit.drawing import AuditSize
@@ -10,7 +10,7 @@ from skill_evaluator.audit.family import FamilyCheck, Trial
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.display import cost_words
 from skill_evaluator.display.options import FOLDERS, words_of
-from skill_evaluator.display.pages import Block, Captioned, ForMedia, Heading, Line, Lines, Page, page_of, print_page
+from skill_evaluator.display.pages import Block, ForMedia, Heading, Line, Lines, Page, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.runner.prices import AMOUNTS
@@ -147,4 +147,4 @@ def _trial_blocks(trial: "Trial") -> list[Block]:
     ]
     sheet = Sheet(columns=("scenario", *models), rows=rows, numbers=frozenset(models), named=frozenset(models))
     caption = f"Trial {trial.audit}, {counted(trial.questions, 'question')}, % right"
-    return [Captioned(sheet, caption), Line(f"{trial.neutrality}.")]
+    return [replace(sheet, caption=caption), Line(f"{trial.neutrality}.")]

@@ -8,7 +8,6 @@ from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.collecting import CollectRequest, resume_commands
 from skill_evaluator.ci.planning import PlanRequest
 from skill_evaluator.ci.publishing import PublishRequest
-from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import (
     COMMON,
     ConfigOption,
@@ -81,7 +80,7 @@ def plan(options: PlanOptions) -> int:
 def collect(options: CollectRequest) -> int:
     """Score the outputs of a plan's jobs; write one record per component and model, and outcome.json."""
     outcome = ContinuousIntegration.collect(options)
-    site = Site(options.configuration.settings.site.address)
+    site = options.configuration.settings.site.address
     print_outcome(outcome, options.format, site)
     add_outcome_summary(outcome, options.platform, site)
     if not options.platform and not outcome.complete:
@@ -126,7 +125,7 @@ def report(options: ReportOptions) -> int:
         require_platform(options.platform)
     library = Library(**folders_of(options))
     settings, outcome = library.settings, library.ci.outcome(options.collected, options.plan)
-    site = Site(settings.site.address)
+    site = settings.site.address
     print_outcome(outcome, options.format, site)
     if options.platform is not None:
         page = outcome_page(outcome, options.published, site)

@@ -8,7 +8,6 @@ from pathlib import Path
 from skill_evaluator.api import Library
 from skill_evaluator.ci.plan import planned_request, read_plan
 from skill_evaluator.commands.options import agreed
-from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import (
     SKILL,
     Cases,
@@ -154,7 +153,7 @@ def mutate(options: MutationRequest) -> int:
 
 
 def _show(done: EvaluationResult, request: EvaluationRequest, *, full: bool, show_changes: bool = False) -> int:
-    site = Site(done.inputs.settings.site.address)
+    site = done.inputs.settings.site.address
     changes = done.changed_outputs() if show_changes else []
     page = evaluation_page(done, changes, words_of(request), site)
     print_page(request.format, json=lambda: evaluation_json(done, changes), page=lambda: page, full=full)

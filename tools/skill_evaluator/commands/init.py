@@ -85,8 +85,8 @@ def _adopt(options: InitRequest) -> None:
     if proposal.unread:
         print(f"{proposal.unread:,} more components were not read for this table; `lint` reads all\n")
     if proposal.sentences:
-        count = counted(proposal.sentences, "check")
-        print(f"A model must judge {count}; set policy.judge.model in .evaluator/settings.yaml\n")
+        checks = counted(proposal.sentences, "check")
+        print(f"A model must judge {checks}; set policy.judge.model in .evaluator/settings.yaml\n")
     for path, text in proposal.files.items():
         print(f"proposed {path}{f': {declared_words(text)}' if path in proposal.declared else ''}")
     if proposal.ignored:

@@ -7,7 +7,6 @@ from pathlib import Path
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import leave_out, named_verdicts
 from skill_evaluator.display import number
-from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import (
     SKILL,
     SKILLS,
@@ -116,7 +115,7 @@ def compare(options: CompareOptions) -> int:
         different_days=options.different_days,
     )
     outputs = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
-    reader, site = Reader(outputs=outputs, folders=words_of(options)), Site(library.settings.site.address)
+    reader, site = Reader(outputs=outputs, folders=words_of(options)), library.settings.site.address
     print_page(
         options.format, json=lambda: result, page=lambda: comparison_page(result, reader, site), full=options.full
     )
@@ -138,7 +137,7 @@ def history(options: HistoryOptions) -> int:
     fail_on = named_verdicts(options.fail_on)
     library = Library(**folders_of(options))
     judged = library.history(options.skill, options.models)
-    site = Site(library.settings.site.address)
+    site = library.settings.site.address
     print_page(options.format, json=lambda: judged, page=lambda: history_page(judged, site, words_of(options)))
     return exit_code(judged.newest_verdict, fail_on)
 

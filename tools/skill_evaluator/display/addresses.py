@@ -1,7 +1,6 @@
 """The addresses of the pages of a published site."""
 
 import re
-from dataclasses import dataclass
 from urllib.parse import quote
 
 from skill_evaluator.text import digest
@@ -20,9 +19,13 @@ def file_name(name: str) -> str:
     return f"{re.sub(r'[^a-z0-9_-]', '-', name[:40])}-{digest(name)[-10:]}"
 
 
+def _quoted(name: str) -> str:
+    return quote(name, errors="replace")  # a lone surrogate has no encoding
+
+
 def component_address(skill: str, field: str | None = None) -> str:
     """Return the address of a component's page relative to the site's root, or of a field's cases on it."""
-    return f"components/{quote(skill)}.html" + (f"#{field_anchor(field)}" if field is not None else "")
+    return f"components/{_quoted(skill)}.html" + (f"#{field_anchor(field)}" if field is not None else "")
 
 
 def field_anchor(path: str) -> str:
@@ -32,45 +35,22 @@ def field_anchor(path: str) -> str:
 
 def verdict_address(skill: str, version: str) -> str:
     """Return the address of the verdict on a version, relative to the root of the site."""
-    return f"verdicts/{quote(skill)}/{file_name(version)}.html"
+    return f"verdicts/{_quoted(skill)}/{file_name(version)}.html"
 
 
 def compare_address(skill: str, *names: str) -> str:
     """Return the address of the comparison of a version with the one before, or of two models."""
-    return f"compare/{quote(skill)}/{'--'.join(map(file_name, names))}.html"
+    return f"compare/{_quoted(skill)}/{'--'.join(map(file_name, names))}.html"
 
 
 def case_address(skill: str, case_id: str) -> str:
     """Return the address of the page of a case, relative to the root of the site."""
-    return f"cases/{quote(skill)}/{file_name(case_id)}.html"
+    return f"cases/{_quoted(skill)}/{file_name(case_id)}.html"
 
 
 def run_address(skill: str, run_id: str) -> str:
     """Return the address of the page with the outputs of a run, relative to the root of the site."""
-    return f"runs/{quote(skill)}/{run_id}.html"
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A published site; if it has no address, reports have no links."""
-
-    address: str | None = None
-
-    def page(self, skill: str, *, case: str | None = None, field: str | None = None) -> str:
-        """Return the address of the page of a component, of a case, or of the cases of a field.
-
-        Return "" if the site has no address.
-
-        >>> Site("https://example.com/site").page("receipts", field="total")
-        'https://example.com/site/components/receipts.html#field-total'
-        """
-        if self.address is None:
-            return ""
-        path = component_address(skill, field) if case is None else case_address(skill, case)
-        return f"{self.address.rstrip('/')}/{path}"
-
-
-NO_SITE = Site()
+    return f"runs/{_quoted(skill)}/{run_id}.html"
 
 
 def linked(text: str, address: str) -> str:

@@ -41,7 +41,7 @@ _WIDE, _NARROW = 1.0, 0.56  # width of a character, in font sizes
 
 
 def grade_scales(grades: Sequence[str]) -> tuple[alt.Scale, alt.Scale]:
-    """Return the scales of colour and shape for grades, the best first."""
+    """Return the scales of colour and shape for grades, which are given best first."""
     shapes = [_SHAPES[at % len(_SHAPES)] for at in range(len(grades))]
     if len(grades) <= len(_FEW):
         return alt.Scale(domain=grades, range=_FEW[: len(grades)]), alt.Scale(domain=grades, range=shapes)

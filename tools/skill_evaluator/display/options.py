@@ -78,47 +78,47 @@ def argument(help: str, default: Any = dataclasses.MISSING, metavar: str | None 
 
 @options
 class ComponentsOption:
-    """A command that reads components."""
+    """The option for the folder of the components."""
 
     components: Path = option("Folder of the components.", COMPONENTS, metavar="DIR", group=COMMON)
 
 
 @options
 class FixturesOption:
-    """A command that reads cases."""
+    """The option for the folder of the cases."""
 
     fixtures: Path | None = option("Folder of the cases; default: fixtures.", metavar="DIR", group=COMMON)
 
 
 @options
 class ConfigOption:
-    """A command that reads models.yaml or settings.yaml."""
+    """The option for the folder of models.yaml and settings.yaml."""
 
     config: Path = option("Configuration folder.", CONFIG, metavar="DIR", group=COMMON)
 
 
 @options
 class PlatformOption:
-    """A command that CI also runs."""
+    """The option of a command that CI also runs."""
 
     platform: PlatformName | None = rare("In a CI job: also write outputs, summary and annotations.")
 
 
 @options
 class FormatOption:
-    """A command that prints a result."""
+    """The option for the format of a printed result."""
 
     format: Format = option("How to print the result.", "text", metavar="text|json|markdown", group=COMMON)
 
 
 @options
 class RecordOptions(FormatOption, ConfigOption, ComponentsOption):
-    """A command that reads components and their records, and prints a result."""
+    """The options of a command that reads components and their records, and prints a result."""
 
 
 @options
 class LibraryOptions(FormatOption, ConfigOption, FixturesOption, ComponentsOption):
-    """A command that reads a whole library, and prints a result."""
+    """The options of a command that reads a whole library, and prints a result."""
 
 
 def _shared(help: str, *flags: str, **how: Any) -> Any:
@@ -237,7 +237,7 @@ def _fitting(name: str, hint: Any, value: Any) -> Any:
 
 @options
 class LimitsOption:
-    """A command that calls models."""
+    """The limits of a command that calls models."""
 
     concurrency: Concurrency = None
     max_cost: MaxCost = None

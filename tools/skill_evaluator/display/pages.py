@@ -61,18 +61,9 @@ class Code:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Captioned:
-    """A table with a caption above and a note below."""
-
-    sheet: Sheet
-    caption: str = ""
-    note: str = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """An altair chart, made by `draw`, for the file `file`.
+    """An altair chart, made by `draw`; `file` is the name of its SVG file.
 
     `alt_text` replaces it where it cannot be shown; `figures` is its table; `label` names it among several.
     """
@@ -120,7 +111,7 @@ class ForMedia:
 
 
 # A bare `str` is a sentence.
-Block = str | Line | Lines | Code | Sheet | Captioned | Chart | Fold | Closing | ForMedia
+Block = str | Line | Lines | Code | Sheet | Chart | Fold | Closing | ForMedia
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +123,25 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class _Target:
+    """Where a Markdown page is read: the folder of its drawings, and the address of the site, to which links lead."""
+
+    charts: str = ""
+    site: str | None = None
+
+    def absolute(self, link: str) -> str:
+        return f"{self.site.rstrip('/')}/{link}" if self.site and link else ""
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
-    """A report; if it is too large, the last sections are omitted first."""
+    """A report; if it is too large, the last sections are omitted first.
+
+    Its cells link to the pages of the site at the address `site`; without an address, Markdown has no links.
+    """
 
     sections: Sequence[Section] = field(default_factory=tuple)
+    site: str | None = None
 
     @property
     def blocks(self) -> list[Block]:
@@ -144,20 +150,21 @@ class Page:
 
     def markdown(self, charts: str = "") -> str:
         """Render the page as Markdown; `charts` is the folder of its drawings."""
-        return _blocks_markdown(self.blocks, charts)
+        return _blocks_markdown(self.blocks, _Target(charts, self.site))
 
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
-        """Render the page as Markdown with a size of at most `limit`, and name the omitted sections.
+        """Render the page as Markdown of at most `limit`, as measured by `size`, and name the omitted sections.
 
         The collapsed details are omitted first, from the last section to the first, then whole sections.
         """
-        texts = [_blocks_markdown(section.blocks) for section in self.sections]
+        target = _Target(site=self.site)
+        texts = [_blocks_markdown(section.blocks, target) for section in self.sections]
         if size(_joined(texts)) <= limit:
             return _joined(texts)
         room = limit - min(_ROOM_FOR_NOTE, limit // 4)
         needed = sum(size(text) + 2 for text in texts)
         bare = [
-            _blocks_markdown([block for block in section.blocks if not isinstance(block, Fold)])
+            _blocks_markdown([block for block in section.blocks if not isinstance(block, Fold)], target)
             for section in self.sections
         ]
         last_first = range(len(texts) - 1, -1, -1)
@@ -178,9 +185,9 @@ class Page:
         return _joined([*texts, note])
 
 
-def page_of(name: str, blocks: Iterable[Block]) -> Page:
-    """Make a page of one section."""
-    return Page([Section(name=name, blocks=list(blocks))])
+def page_of(name: str, blocks: Iterable[Block], site: str | None = None) -> Page:
+    """Make a page of one section, whose links lead to the site at an address."""
+    return Page([Section(name=name, blocks=list(blocks))], site)
 
 
 def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page], full: bool | None = None) -> None:
@@ -202,49 +209,47 @@ def cut_table(sheet: Sheet, limit: int) -> list[Block]:
     return [replace(sheet, rows=sheet.rows[:limit]), f"… and {more} more."] if more > 0 else [sheet]
 
 
-def _blocks_markdown(blocks: Iterable[Block], charts: str = "") -> str:
-    return _joined(_markdown(block, charts) for block in blocks)
+def _blocks_markdown(blocks: Iterable[Block], target: _Target) -> str:
+    return _joined(_markdown(block, target) for block in blocks)
 
 
-def _markdown(block: Block, charts: str) -> str:
+def _markdown(block: Block, target: _Target) -> str:
     """Render a block as Markdown; return "" if it has no content."""
     match block:
         case Sheet():
-            return markdown_table(block) if block.rows else ""
+            caption = prose(f"{block.caption}:") if block.caption else ""
+            note = prose(block.note) if block.note else ""
+            return _joined([caption, markdown_table(block, target.absolute), note]) if block.rows else ""
         case Code():
             return code_block(block.text)
         case Heading():
-            return f"{'#' * block.level} {_line_markdown(block)}"
+            return f"{'#' * block.level} {_line_markdown(block, target)}"
         case Line() | str():
-            return _line_markdown(block) if block else ""
+            return _line_markdown(block, target) if block else ""
         case Lines():
             mark = "- [ ]" if block.mark == "[ ]" else "-"
-            return "\n".join(f"{mark} {_line_markdown(line)}" for line in block.lines)
-        case Captioned():
-            table = _markdown(block.sheet, charts)
-            caption = prose(f"{block.caption}:") if block.caption else ""
-            return _joined([caption, table, prose(block.note) if block.note else ""]) if table else ""
+            return "\n".join(f"{mark} {_line_markdown(line, target)}" for line in block.lines)
         case Chart():
-            images = [f"![{prose(drawing.alt_text)}]({charts}/{drawing.file})" for drawing in block.drawings]
-            return _joined(images) if charts else ""
+            images = [f"![{prose(drawing.alt_text)}]({target.charts}/{drawing.file})" for drawing in block.drawings]
+            return _joined(images) if target.charts else ""
         case Fold():
-            inside = _blocks_markdown(block.blocks, charts)
+            inside = _blocks_markdown(block.blocks, target)
             fold = f"<details><summary>{block.summary}</summary>\n\n{inside}\n</details>" if inside else ""
-            return _joined([_blocks_markdown(block.brief, charts), fold])
+            return _joined([_blocks_markdown(block.brief, target), fold])
         case Closing():
-            return _blocks_markdown(block.blocks, charts)
+            return _blocks_markdown(block.blocks, target)
         case ForMedia():
-            return _blocks_markdown(block.blocks, charts) if "markdown" in block.media else ""
+            return _blocks_markdown(block.blocks, target) if "markdown" in block.media else ""
 
 
-def _line_markdown(line: Line | str) -> str:
+def _line_markdown(line: Line | str, target: _Target) -> str:
     """Render a line; parts that could be mark-up become code."""
     if isinstance(line, str):
         return prose(line)
     text = ""
     for word in line.parts:
         cell = Cell(word) if isinstance(word, str) else word
-        shown = linked(code_span(cell.text) if cell.code else prose(cell.text, bool(text)), cell.link)
+        shown = linked(code_span(cell.text) if cell.code else prose(cell.text, bool(text)), target.absolute(cell.link))
         mark = "**" if "bold" in cell.style else ""
         text += f"{mark}{shown}{mark}" if shown else ""
     return f"**{text}**" if line.style.startswith("bold") and not isinstance(line, Heading) else text
@@ -259,23 +264,20 @@ def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "It
 
     before: Block | None = None
     for block in _terminal_blocks(list(blocks), full):
-        sheet = block.sheet if isinstance(block, Captioned) else block
-        if not block or (isinstance(block, Lines) and not block.lines) or (isinstance(sheet, Sheet) and not sheet.rows):
+        if not block or (isinstance(block, Lines) and not block.lines) or (isinstance(block, Sheet) and not block.rows):
             continue
-        near_table = isinstance(sheet, Sheet) and not isinstance(before, Heading)
         is_blank = isinstance(block, Line) and not block.parts
-        if before and (near_table or isinstance(before, Captioned | Sheet) or isinstance(block, Heading)):
+        near_table = (isinstance(block, Sheet) and not isinstance(before, Heading)) or isinstance(before, Sheet)
+        if before and (near_table or isinstance(block, Heading)):
             yield from () if is_blank else (Text(),)
         before = block
         if isinstance(block, Lines):
             for line in block.lines:
                 yield Text("  - " if block.mark else "").append_text(_terminal_line(line, block.style))
-        elif isinstance(sheet, Sheet):
-            if isinstance(block, Captioned) and block.caption:
-                yield Text(visible(block.caption), style="bold")
-            yield sheet
-            if isinstance(block, Captioned) and block.note:
-                yield Text(visible(block.note), style="dim")
+        elif isinstance(block, Sheet):
+            yield from [Text(visible(block.caption), style="bold")] if block.caption else []
+            yield block
+            yield from [Text(visible(block.note), style="dim")] if block.note else []
         elif isinstance(block, Code):
             yield visible(block.text.rstrip("\n"), keep="\n\t")
         elif isinstance(block, Line | str):
@@ -295,7 +297,7 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
 def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Block]:
     """Yield the blocks as a terminal shows them, with closing blocks last.
 
-    If `full`, folds are opened. If not, they are cut, and a line names --full.
+    If `full` is true, folds are opened. Otherwise their brief blocks are shown; if it is False, a line names --full.
     """
     shown = list(_flat(blocks, "terminal", full=bool(full)))
     yield from (block for block in shown if not isinstance(block, Closing))
@@ -339,7 +341,7 @@ def _for_html(blocks: Iterable[Block]) -> list[Block]:
 
 
 def mood_of(cell: Cell) -> str | None:
-    """Return the verdict whose style a cell has on an HTML page, by its colour. Return None if it has no colour."""
+    """Return the verdict that has the colour of a cell on an HTML page. Return None if the cell has no colour."""
     return _MOODS.get(cell.style.removeprefix("bold "))
 
 

@@ -73,7 +73,7 @@ def abridged(text: str, limit: int = 2 * _SHORT) -> str:
 
 
 def value_pair(before: Any, after: Any, limit: int | None = _SHORT) -> tuple[str, str]:
-    """Format two values, cut around their first difference if they exceed the limit."""
+    """Format two values, cut around their first difference if they exceed the limit; a limit of None cuts nothing."""
     first, second = value_text(before), value_text(after)
     if limit is None:
         return first, second

@@ -5,7 +5,7 @@ A terminal never cuts words or numbers: columns of words are wrapped, and column
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
@@ -31,7 +31,10 @@ _INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # long paths and i
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table; `code` marks external text, which Markdown shows as code; `link` is an address."""
+    """A cell of a table; `code` marks external text, which Markdown shows as code.
+
+    `link` is the address of a page of the site, relative to its root.
+    """
 
     text: str
     style: str = ""
@@ -41,7 +44,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """A table; columns in `numbers` are aligned right, columns in `whole` are broken only if very long.
+    """A table with a caption above and a note below.
+
+    Columns in `numbers` are aligned right, columns in `whole` are broken only if very long.
 
     The titles of columns in `named` are external text. If a terminal is too narrow, the columns in `below` go below
     their row in that order, then the other columns from the last.
@@ -53,6 +58,8 @@ class Sheet:
     whole: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
     below: Sequence[str] = ()
+    caption: str = ""
+    note: str = ""
 
     def only(self, *columns: str, limit: int | None = None) -> "Sheet":
         """Return these columns, with at most `limit` rows."""
@@ -66,12 +73,12 @@ def cells_of(names: Sequence[str], *values: Cell | str | int | None) -> list[Cel
     return [*(Cell(name, code=True) for name in names), *shown]
 
 
-def markdown_table(sheet: Sheet) -> str:
-    """Render a table as GitHub's Markdown."""
+def markdown_table(sheet: Sheet, absolute: Callable[[str], str] = str) -> str:
+    """Render a table as GitHub's Markdown; `absolute` returns the address that a link of a cell leads to."""
     titles = (code_span(name) if name in sheet.named else name for name in sheet.columns)
     lines = [" | ".join(titles), "|".join("---:" if name in sheet.numbers else "---" for name in sheet.columns)]
     for row in sheet.rows:
-        cells = (linked(code_span(cell.text) if cell.code else cell.text, cell.link) for cell in row)
+        cells = (linked(code_span(cell.text) if cell.code else cell.text, absolute(cell.link)) for cell in row)
         lines.append(" | ".join(cells))
     return "".join(f"| {line} |\n" for line in lines)
 

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
@@ -37,7 +36,7 @@ from skill_evaluator.verdicts.history.component import RecordedComponent, RunSpr
 from skill_evaluator.verdicts.planning.ranking import ModelRanking
 
 RequestT = TypeVar("RequestT", bound=EvaluationRequest)
-WriteReport = Callable[[Finished, ComparisonResult | None, Site], None]
+WriteReport = Callable[[Finished, ComparisonResult | None, str | None], None]
 MAX_CALLS = 200  # total of all tries, unless the request has a limit
 _STEP_MS = 300  # editors save in several steps
 _IGNORED = re.compile(r"/evals/(results|records)/|/(README\.md|CHANGELOG\.md|leaderboard\.json|\.[^/]*|[^/]*~)$")
@@ -284,7 +283,7 @@ def _write_reports(result: EvaluationResult, write_report: WriteReport) -> Evalu
     finished, problems = list[Finished](), [*result.problems]
     for run in result.finished:
         try:
-            write_report(run, result.verdict, Site(result.inputs.settings.site.address))
+            write_report(run, result.verdict, result.inputs.settings.site.address)
             finished.append(run)
         except SkillEvaluatorError as problem:
             problems.append(problem)
@@ -307,7 +306,7 @@ def _changed_outputs(result: EvaluationResult, verdict: ComparisonResult) -> Ite
             absent = f"its run folder, which is not committed, is not on this machine; {command}"
             yield ChangedAnswers(model_id=model.model_id, baseline=run_id, absent=absent)
             continue
-        baseline, answers = result.archive.record_of(run_id), (outcomes(folder), outcomes(run.folder))
+        baseline, answers = result.archive.record(run_id), (outcomes(folder), outcomes(run.folder))
         yield ChangedAnswers(
             model_id=model.model_id,
             baseline=run_id,

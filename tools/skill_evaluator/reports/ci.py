@@ -11,7 +11,7 @@ from skill_evaluator.ci.outcome import Outcome, Status
 from skill_evaluator.ci.plan import Plan, PlannedRun
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display import cost_words, count, interval, number
-from skill_evaluator.display.addresses import NO_SITE, Site
+from skill_evaluator.display.addresses import component_address
 from skill_evaluator.display.options import PlatformName
 from skill_evaluator.display.pages import Block, Fold, ForMedia, Heading, Lines, Page, Section, cut_table, print_page
 from skill_evaluator.display.safe_text import abridged
@@ -75,11 +75,13 @@ def plan_page(plan: Plan) -> Page:
         "Not evaluated": Sheet(columns=("component", "models", "why"), rows=skipped),
         "Judged": Sheet(columns=columns, rows=judged, numbers=frozenset(columns[-1:])),
     }
+    cases = by_key((run.skill, case_id) for run in plan.runs for case_id in run.cases)
+    sizes = {skill: len(set(case_ids)) for skill, case_ids in cases.items()}
     first = [
         Heading("Evaluation plan", level=2),
         f"{_plan_size(plan)}.",
         *chosen,
-        Lines([*plan.retiring, *_few_cases(plan)], "-"),
+        Lines([*plan.retiring, *(f"{skill}: {can_show(n)}" for skill, n in sizes.items() if 0 < n < FEW_CASES)], "-"),
     ]
     sections = [
         Section(name=title, blocks=[Heading(title), *cut_table(sheet, _MAX_PLANNED)])
@@ -88,13 +90,6 @@ def plan_page(plan: Plan) -> Page:
     ]
     faults = [_fault_section(plan.faults)] if plan.faults else []
     return Page([Section(name="the plan", blocks=first), *sections, *faults])
-
-
-def _few_cases(plan: Plan) -> Iterator[str]:
-    for skill, runs in by_key((run.skill, run) for run in plan.runs).items():
-        cases = len({case_id for run in runs for case_id in run.cases})
-        if 0 < cases < FEW_CASES:
-            yield f"{skill}: {can_show(cases)}"
 
 
 def _chosen_sheet(plan: Plan) -> Sheet:
@@ -133,12 +128,12 @@ def _calls_and_cost(runs: Sequence[PlannedRun]) -> tuple[str, str]:
     return count(sum(run.all_calls for run in runs)), text
 
 
-def print_outcome(outcome: Outcome, form: Format, site: Site = NO_SITE) -> None:
+def print_outcome(outcome: Outcome, form: Format, site: str | None = None) -> None:
     """Print an outcome to stdout."""
     print_page(form, json=lambda: outcome, page=lambda: outcome_page(outcome, site=site))
 
 
-def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE) -> Page:
+def outcome_page(outcome: Outcome, published: bool = True, site: str | None = None) -> Page:
     """Report the outcome of CI runs: the verdicts, the comparisons, the worst first, and all runs.
 
     Comparisons with the verdict unchanged are collapsed. `published` is False if records did not reach their branch.
@@ -154,20 +149,19 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
             rows = [cells_of((one.path, one.case_id, one.before, one.after)) for one in run.lost_values]
             values[run.run_id] = "", Sheet(columns=("lost value", "case", "before", "after"), rows=rows)
     compared = [
-        (result, comparison_section(result, _component_conclusion(result, outcome), site, values))
-        for result in worst_first
+        (result, comparison_section(result, _component_conclusion(result, outcome), values)) for result in worst_first
     ]
     changed = [section for result, section in compared if result.verdict != "unchanged"]
     unchanged = [block for result, section in compared if result.verdict == "unchanged" for block in section.blocks]
-    runs: list[Block] = cut_table(_run_sheet(outcome, site), _MAX_RUNS) if outcome.runs else []
+    runs: list[Block] = cut_table(_run_sheet(outcome), _MAX_RUNS) if outcome.runs else []
     sections = [Section(name="the summary", blocks=[Heading("Evaluation", level=2), *_outcome_blocks(outcome), remark])]
     if outcome.faults:
         sections.append(_fault_section(outcome.faults))
     sections += changed
-    sections += [_drift_section(result, site) for result in outcome.drift]
+    sections += [_drift_section(result) for result in outcome.drift]
     sections += [_collapsed_section("Unchanged", unchanged), _collapsed_section("Every run", runs)]
     everything = [*outcome.verdicts, *outcome.drift]
-    return Page([*sections, *([legend_section(everything)] if everything else [])])
+    return Page([*sections, *([legend_section(everything)] if everything else [])], site)
 
 
 def _collapsed_section(title: str, blocks: Sequence[Block]) -> Section:
@@ -183,7 +177,7 @@ def _component_conclusion(result: ComparisonResult, outcome: Outcome) -> Compari
     return conclusion
 
 
-def add_outcome_summary(outcome: Outcome, platform: PlatformName | None, site: Site) -> None:
+def add_outcome_summary(outcome: Outcome, platform: PlatformName | None, site: str | None) -> None:
     """Add the page of an outcome to the summary of the CI job. Do nothing if `platform` is None."""
     if platform is not None:
         PLATFORMS[platform].add_summary(outcome_page(outcome, site=site))
@@ -218,7 +212,7 @@ def open_pull_request(outcome: Outcome, platform: PlatformName, branch: str, to:
         print(f"pull request of the records: {address or 'nothing to review'}", file=sys.stderr)
 
 
-def _drift_section(result: ComparisonResult, site: Site) -> Section:
+def _drift_section(result: ComparisonResult) -> Section:
     """Report for each model whether it drifted and which models were served; the comparison is collapsed."""
     lines = []
     for model in result.models:
@@ -231,7 +225,7 @@ def _drift_section(result: ComparisonResult, site: Site) -> Section:
         ]
         if len(set(served)) > 1:
             lines.append(f"{model.model_id}: the vendor served {', then '.join(served)}")
-    details = comparison_section(result, conclude(result, Reader(in_ci=True)), site).blocks
+    details = comparison_section(result, conclude(result, Reader(in_ci=True))).blocks
     heading = Heading(Cell(result.skill, code=True), ": drift", level=2)
     fold = Fold("Both runs", details)
     return Section(name=f"{result.skill}: drift", blocks=[heading, Lines(lines, "-"), fold])
@@ -265,7 +259,7 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
     yield f"{counted(len(outcome.runs), 'run')} ({kinds}); {calls}, {count(planned - scored - failed)} not run."
 
 
-def _run_sheet(outcome: Outcome, site: Site = NO_SITE) -> Sheet:
+def _run_sheet(outcome: Outcome) -> Sheet:
     rows = []
     for run in outcome.runs:
         figures = run.figures
@@ -274,7 +268,7 @@ def _run_sheet(outcome: Outcome, site: Site = NO_SITE) -> Sheet:
         text.append(", ".join(f"{times} {kind}" for kind, times in run.failed.items()))
         remark = "; ".join(filter(None, [*text, abridged(run.reason, _MAX_MESSAGE)]))
         cells = [
-            Cell(run.skill, code=True, link=site.page(run.skill)),
+            Cell(run.skill, code=True, link=component_address(run.skill)),
             Cell(run.model_id, code=True),
             Cell(version_words(figures.skill_version), code=True) if figures else None,
             Cell(run.primary_metric, code=True) if run.primary_metric else None,

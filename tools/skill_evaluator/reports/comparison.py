@@ -20,7 +20,7 @@ from skill_evaluator.display import (
     stability_words,
     times,
 )
-from skill_evaluator.display.addresses import NO_SITE, Site
+from skill_evaluator.display.addresses import case_address, component_address
 from skill_evaluator.display.pages import Block, Fold, Heading, LinePart, Lines, Page, Section
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
@@ -71,15 +71,14 @@ _CHANGE = ("before → after", "change", "95 % interval", "verdict")
 _TIER_MARKS = {"critical": " *", "supporting": " (supporting)", "advisory": ""}
 
 
-def comparison_page(result: ComparisonResult, reader: Reader, site: Site = NO_SITE) -> Page:
+def comparison_page(result: ComparisonResult, reader: Reader, site: str | None = None) -> Page:
     """Report one comparison; the reader decides the commands that the page names."""
-    return Page([comparison_section(result, conclude(result, reader), site), legend_section([result])])
+    return Page([comparison_section(result, conclude(result, reader)), legend_section([result])], site)
 
 
 def comparison_section(
     result: ComparisonResult,
     conclusion: ComparisonSummary,
-    site: Site = NO_SITE,
     examples: Mapping[str, Example] = {},
 ) -> Section:
     """Report a comparison: its conclusion, metrics, largest changes and reasons; all figures are collapsed.
@@ -88,10 +87,9 @@ def comparison_section(
     sentence, it replaces the table of fields and cases.
     """
     models, several = worst_first(result), len(result.models) > 1
-    page = partial(site.page, result.skill)
     shown = {model.model_id: examples[run] for model in models if (run := model.candidate.run_id) in examples}
     sentences = [words for words, _ in shown.values() if words]
-    moved = {model.model_id: _moved_sheet(model, page) for model in models}
+    moved = {model.model_id: _moved_sheet(model, result.skill) for model in models}
     reasons = dict[str, list[str]]()
     for model in models:
         open_reasons = [reason for reason in _open_reasons(model) if reason not in conclusion.lost]
@@ -100,14 +98,14 @@ def comparison_section(
     left_out = [f"{model_id} is skipped: {reason}" for model_id, reason in result.left_out.items()]
     blocks: list[Block] = [
         Lines([result.unmeasured] if result.unmeasured else [], style="yellow"),
-        Heading(*_title(result, page()), level=2),
+        Heading(*_title(result), level=2),
         conclusion.closing,
         *joined({model.model_id: _main_measures(model, several=several) for model in models}, _MAX_ROWS, 1),
         *(sentences or joined(moved, _MAX_ROWS)),
         *joined({name: sheet for name, (_, sheet) in shown.items()}, _MAX_EXAMPLES),
         Lines([f"{', '.join(names)}: {reason}" if several else reason for reason, names in reasons.items()]),
         Lines(left_out, style="yellow"),
-        Fold("All figures", [block for model in models for block in _model_blocks(model, result.skill, site)]),
+        Fold("All figures", [block for model in models for block in _model_blocks(model, result.skill)]),
     ]
     return Section(name=result.skill, blocks=blocks)
 
@@ -123,10 +121,10 @@ def reading_words(result: ComparisonResult) -> list[str]:
     return [*_LEGEND, f"verdicts: by p adjusted over {result.family}; α {plain(result.alpha)}"]
 
 
-def _title(result: ComparisonResult, address: str) -> Iterator[LinePart]:
+def _title(result: ComparisonResult) -> Iterator[LinePart]:
     models = worst_first(result)
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
-    yield Cell(result.skill, code=True, link=address)
+    yield Cell(result.skill, code=True, link=component_address(result.skill))
     yield " "
     yield Cell(versions, code=True)
     metric = next((one.metric for model in models for one in model.metrics if one.tier == "critical"), "")
@@ -175,20 +173,20 @@ def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
     return sheet.only(*columns[several:])
 
 
-def _moved_sheet(model: ModelVerdict, page: Callable[..., str]) -> Sheet:
+def _moved_sheet(model: ModelVerdict, skill: str) -> Sheet:
     """Build the table of the fields and cases that moved, the significant ones first."""
     columns = ("before → after", "change", "verdict")
-    fields = _field_sheet(model, _moved_fields(model), page).only("field", *columns)
+    fields = _field_sheet(model, _moved_fields(model), skill).only("field", *columns)
     rows = [[replace(row[0], text=f"field {row[0].text}"), *row[1:]] for row in fields.rows]
     for verdict, changes in (("regressed", model.cases.broke), ("improved", model.cases.fixed)):
-        for name, scores, counts in _case_sheet("", changes, page).rows:
+        for name, scores, counts in _case_sheet("", changes, skill).rows:
             text = f"case {name.text}" + (f": {counts.text}" if counts.code else "")
             rows.append([replace(name, text=text), scores, Cell("–"), _verdict_cell(verdict)])
     rows.sort(key=lambda row: row[-1].text not in ("regressed", "improved"))
     return Sheet(columns=("field or case", *columns), rows=rows, numbers=_NUMBERS)
 
 
-def _model_blocks(model: ModelVerdict, skill: str, site: Site) -> list[Block]:
+def _model_blocks(model: ModelVerdict, skill: str) -> list[Block]:
     lost = lost_words(model)
     size, *notes = model_words(model)
     return [
@@ -197,7 +195,7 @@ def _model_blocks(model: ModelVerdict, skill: str, site: Site) -> list[Block]:
         ),
         f"{' → '.join(_versions(model))} · {size}",
         Lines(notes, "-"),
-        *all_sheets(model, skill=skill, site=site),
+        *all_sheets(model, skill),
     ]
 
 
@@ -252,32 +250,30 @@ def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
     yield from (f"not measured: {listed(names)}, as {reason}" for reason, names in unmeasured.items())
 
 
-def all_sheets(
-    model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, limit: int = _MAX_TABLE_ROWS
-) -> Iterator[Sheet | str]:
-    """Yield the tables of metrics, fields, cases and runs of a model, each with at most `limit` rows.
+def all_sheets(model: ModelVerdict, skill: str, limit: int = _MAX_TABLE_ROWS) -> Iterator[Sheet | str]:
+    """Yield the tables of metrics, fields, cases and runs of a model.
 
-    A table that was cut is followed by a sentence on the further rows.
+    Tables of fields and cases have at most `limit` rows; a sentence with the number of further rows follows.
     """
-    page, fields = partial(site.page, skill), _moved_fields(model)
+    fields = _moved_fields(model)
     if model.metrics:
         yield measure_sheet(model)
     if fields:
-        yield _field_sheet(model, fields[:limit], page)
+        yield _field_sheet(model, fields[:limit], skill)
         yield from _more(len(fields) - limit, " fields")
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
-            yield _case_sheet(f"{title}: {len(changes)}", changes[:limit], page)
+            yield _case_sheet(f"{title}: {len(changes)}", changes[:limit], skill)
             yield from _more(len(changes) - limit)
     yield run_sheet(model)
 
 
-def _case_sheet(title: str, changes: Sequence[CaseChange], page: Callable[..., str]) -> Sheet:
+def _case_sheet(title: str, changes: Sequence[CaseChange], skill: str) -> Sheet:
     rows = []
     for change in changes:
         counts = [f"{path or WHOLE} {times}" for path, times in change.fields.items()]
         cell = Cell(listed(counts, _MAX_FIELDS_OF_CASE), code=True) if counts else Cell("–")
-        case = Cell(change.case_id, code=True, link=page(case=change.case_id))
+        case = Cell(change.case_id, code=True, link=case_address(skill, change.case_id))
         rows.append([case, Cell(arrow(change.before, change.after)), cell])
     columns = (title, "before → after", "right outputs by field, before → after")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({title}))
@@ -321,7 +317,7 @@ def _verdict_cell(verdict: str | None) -> Cell:
     return Cell(verdict or "–", STYLES.get(verdict or "", ""))
 
 
-def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], page: Callable[..., str]) -> Sheet:
+def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], skill: str) -> Sheet:
     replicates = min(run.replicates for run in (model.baseline, model.candidate) if run is not None)
     figures = ("before → after", "change", "95 % interval", "p")
     rows = []
@@ -335,7 +331,7 @@ def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], page: Cal
         )
         changed = ", ".join(changes)
         path = field.metric or WHOLE
-        name = Cell(path + _TIER_MARKS[field.tier], code=True, link=page(field=path))
+        name = Cell(path + _TIER_MARKS[field.tier], code=True, link=component_address(skill, field.metric))
         rows.append([name, *map(Cell, values), _verdict_cell(field.verdict), Cell(changed or "as before")])
     columns = ("field", *figures, "verdict", "cases in which it is")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from skill_evaluator.display import WHOLE, cost_words, count, interval, number, percent, seconds, stability_words
-from skill_evaluator.display.addresses import NO_SITE, Site
+from skill_evaluator.display.addresses import component_address
 from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section
 from skill_evaluator.display.safe_text import name_text
 from skill_evaluator.display.sheets import Cell, Sheet
@@ -65,7 +65,7 @@ def run_json(run: Finished) -> dict[str, Any]:
 
 
 def evaluation_page(
-    done: EvaluationResult, changes: Sequence[ChangedAnswers] = (), folders: Sequence[str] = (), site: Site = NO_SITE
+    done: EvaluationResult, changes: Sequence[ChangedAnswers] = (), folders: Sequence[str] = (), site: str | None = None
 ) -> Page:
     """Report an evaluation with the outputs that changed; `folders` are the options that name the library.
 
@@ -76,7 +76,7 @@ def evaluation_page(
     if verdict is not None and summary is not None:
         runs = {model.model_id: model.candidate.run_id for model in verdict.models}
         examples = {runs[model.model_id]: changes_of(model) for model in changes if model.model_id in runs}
-        sections.append(comparison_section(verdict, summary, site, examples))
+        sections.append(comparison_section(verdict, summary, examples))
     elif ranking is not None:
         sections.append(Section(name="the ranking", blocks=ranking_blocks(ranking)))
     models = () if verdict is None else verdict.models
@@ -85,17 +85,17 @@ def evaluation_page(
     opened = [run for run in done.finished if run.record.run_id not in shown and (verdict or not ranking)]
     closed = [run for run in done.finished if run not in opened]
     names = [name for run_id, name in _run_names(done).items() if run_id not in baselines]
-    sections += [_run_section(run, site) for run in opened]
+    sections += [_run_section(run) for run in opened]
     remarks: list[Block] = [
         Lines([line for run in closed for line in _failure_lines(run.record)], style="yellow"),
         Lines([_spread_words(spread) for spread in done.spreads]),
         ranking.advice.words if verdict and ranking and ranking.advice.version is None else "",
         f"outputs: {listed(names, 1)}" if names and not (summary and names[0] in summary.next) else "",
-        Fold("Each run", [block for run in closed for block in _run_section(run, site).blocks]),
+        Fold("Each run", [block for run in closed for block in _run_section(run).blocks]),
         *([] if verdict or summary is None else [summary.closing]),
     ]
     sections.append(Section(name="the runs", blocks=remarks))
-    return Page([*sections, *([legend_section([verdict])] if verdict else [])])
+    return Page([*sections, *([legend_section([verdict])] if verdict else [])], site)
 
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
@@ -129,29 +129,29 @@ def _spread_words(spread: RunSpread) -> str:
     return text if spread.sigma is None else f"{text}; standard deviation between runs {number(spread.sigma)}"
 
 
-def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> None:
+def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: str | None = None) -> None:
     """Write `report.md` into a run folder, with the verdict on the run if `verdict` has one."""
     replace_text(finished.folder / REPORT, report_page(finished, verdict, site).markdown())
 
 
-def report_page(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> Page:
+def report_page(finished: Finished, verdict: ComparisonResult | None = None, site: str | None = None) -> Page:
     """Report one run: the verdict on it if `verdict` has one, then its figures."""
     model = None if verdict is None else verdict.on_run(finished.record.run_id)
-    run = _run_section(finished, site)
+    run = _run_section(finished)
     if verdict is None or model is None:
-        return Page([run])
+        return Page([run], site)
     reader = Reader(outputs={finished.record.run_id: finished.folder.name})
     alone = verdict.model_copy(update={"models": [model], "verdict": model.verdict})
-    return Page([comparison_section(alone, conclude(alone, reader), site), run, legend_section([alone])])
+    return Page([comparison_section(alone, conclude(alone, reader)), run, legend_section([alone])], site)
 
 
-def _run_section(finished: Finished, site: Site = NO_SITE) -> Section:
+def _run_section(finished: Finished) -> Section:
     """Report a run: calls, cost, metrics, the weakest fields and remarks; its figures and files are collapsed."""
     record = finished.record
     version = version_words(record.skill_version, record.timestamp)
     scenario = f" in scenario {record.scenario}" if record.scenario else ""
     title = f" {version}: {record.model_id}{scenario}"
-    weakest = _weakest_sheet(record, site)
+    weakest = _weakest_sheet(record)
     open_metrics = [name for name, summary in record.accuracy.items() if summary.n] + list(record.reproducibility)[:1]
     every = [*record.accuracy, *record.reproducibility]
     paths = (f"record: {finished.record_path}", f"outputs: {finished.folder}")
@@ -231,7 +231,7 @@ def incomplete(record: Record) -> str:
     return f"INCOMPLETE: completion {percent(record.coverage)}{stopped}"
 
 
-def _weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
+def _weakest_sheet(record: Record) -> Sheet:
     """Build the table of the fields with the lowest accuracy, or token F1 for free text, below 1."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
@@ -242,7 +242,7 @@ def _weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
             break
         unit = " F1" if field.token_f1 is not None else ""
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
-        name = Cell(name_text(path) or WHOLE, code=True, link=site.page(record.skill, field=path))
+        name = Cell(name_text(path) or WHOLE, code=True, link=component_address(record.skill, path))
         stabilities = field.profile.model_dump() if field.profile else {}
         counts_by_name = {
             stability_words(name, record.replicates): cases for name, cases in stabilities.items() if cases

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from skill_evaluator.display import WHOLE, interval, number, plain, probability, signed
-from skill_evaluator.display.addresses import NO_SITE, Site
+from skill_evaluator.display.addresses import component_address
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, page_of
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance, precedence
@@ -26,15 +26,15 @@ _MAX_FLAKY = 5
 _MOVED = {"regressed", "improved"}
 
 
-def history_page(history: History, site: Site = NO_SITE, folders: Sequence[str] = ()) -> Page:
+def history_page(history: History, site: str | None = None, folders: Sequence[str] = ()) -> Page:
     """Report a history; `folders` are the options for the library's folders, repeated in suggested commands."""
-    return page_of(history.skill, _history_blocks(history, site, Reader(folders=folders)))
+    return page_of(history.skill, _history_blocks(history, Reader(folders=folders)), site)
 
 
-def _history_blocks(history: History, site: Site, reader: Reader) -> Iterator[Block]:
+def _history_blocks(history: History, reader: Reader) -> Iterator[Block]:
     yield Lines([history.unmeasured] if history.unmeasured else [], style="yellow")
     title = f": {history.metric} (strict mean over all runs of a version)"
-    yield Heading(Cell(history.skill, code=True, link=site.page(history.skill)), title, level=2)
+    yield Heading(Cell(history.skill, code=True, link=component_address(history.skill)), title, level=2)
     yield _version_sheet(history)
     verdicts = {point.step.verdict for model in history.models for point in model.points if point.step}
     within = {"unchanged": f": no drop beyond the tolerance ({plain(history.tolerance)})"}

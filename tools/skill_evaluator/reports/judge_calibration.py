@@ -8,7 +8,6 @@ from typing import Any
 from skill_evaluator.display import number, plain
 from skill_evaluator.display.pages import (
     Block,
-    Captioned,
     Chart,
     Drawing,
     ForMedia,
@@ -103,7 +102,7 @@ def _calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
             yield ForMedia(("site",), [Line(*text)])
             yield ForMedia(("terminal", "markdown"), [Line(*text, "; for example: ", example)])
         for row in _shown(judge):
-            yield Captioned(_six_lines(judge, row))
+            yield _six_lines(judge, row)
             if row.strata:
                 words: list[str | Cell] = []
                 for stratum, part in row.strata.items():
@@ -200,16 +199,18 @@ def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
         trust = "–" if row is None else trust_cell(row.trust.trusted)
         cells.append(row_of([entry.dimension], entry.reported, entry.corrected, *figures, trust))
     columns = ("dimension", "reported", "corrected", "κ", "TPR", "TNR", "")
-    yield Captioned(
-        Sheet(columns=columns, rows=cells, numbers=frozenset(columns[1:6])),
-        f"{judge.judge}: rates of regressions in {counted(batch.pairs, 'pair')}",
-        "Corrected: the rate corrected for misses and false alarms by TPR and TNR (Rogan and Gladen 1978).",
+    yield Sheet(
+        columns=columns,
+        rows=cells,
+        numbers=frozenset(columns[1:6]),
+        caption=f"{judge.judge}: rates of regressions in {counted(batch.pairs, 'pair')}",
+        note="Corrected: the rate corrected for misses and false alarms by TPR and TNR (Rogan and Gladen 1978).",
     )
     if batch.rated_kappa.n:
-        impacts = [row_of([], f"people: {level}", *counts.values()) for level, counts in batch.rated.items()]
-        yield Captioned(
-            Sheet(columns=("rated severity", *(f"judge: {level}" for level in batch.rated)), rows=impacts),
-            f"{judge.judge}: impact against rated severity, κ {share(batch.rated_kappa)}",
+        yield Sheet(
+            columns=("rated severity", *(f"judge: {level}" for level in batch.rated)),
+            rows=[row_of([], f"people: {level}", *counts.values()) for level, counts in batch.rated.items()],
+            caption=f"{judge.judge}: impact against rated severity, κ {share(batch.rated_kappa)}",
         )
     if batch.too_few:
         yield Line(f"warning: {counted(batch.pairs, 'pair')}; rates from fewer than 100 pairs are uncertain")
@@ -230,7 +231,7 @@ def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float) -> ForM
     columns = ("judge", "on", "κ, 95 % interval", "n", "")
     sheet = Sheet(columns=columns, rows=cells, numbers=frozenset(columns[2:4]))
     if not points:
-        return ForMedia(("site",), [Captioned(sheet, "Agreement with people", _RULE.format(bar=plain(bar)))])
+        return ForMedia(("site",), [replace(sheet, caption="Agreement with people", note=_RULE.format(bar=plain(bar)))])
     counts = Counter(TRUSTED[row.trust.trusted] for _, row in rows)
     decisions = ", ".join(f"{count} {text}" for text, count in counts.items())
 

@@ -3,12 +3,12 @@
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TypeVar
 
 from skill_evaluator.checking.rubrics import RubricLint
 from skill_evaluator.display import count, number, plain, probability
-from skill_evaluator.display.pages import Block, Captioned, ForMedia, Heading, Line, Lines, page_of, print_page
+from skill_evaluator.display.pages import Block, ForMedia, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import EXIT_OK
@@ -148,7 +148,7 @@ def judged_doubts(results: JudgedResults) -> Iterator[Block]:
     yield _NO_LABELS
     for judge in _usable(results.judges):
         table, sentences = _bias_parts(judge)
-        yield Captioned(table, f"Without labels, {judge.judge.model_id}")
+        yield replace(table, caption=f"Without labels, {judge.judge.model_id}")
         yield Lines(sentences)
 
 
@@ -191,10 +191,10 @@ def _score_blocks(results: ScoreResults) -> Iterator[Block]:
         for one in judge.criteria
     ]
     numbers = ("outputs", "score", "confidence", "unsure")
-    yield Captioned(_judge_table(("judge", "criterion", "method"), numbers, "unscored", rows), "Scores")
+    yield replace(_judge_table(("judge", "criterion", "method"), numbers, "unscored", rows), caption="Scores")
     yield from panel_blocks("mean", results.panel)
     if judges:
-        yield ForMedia(("terminal", "markdown"), [Captioned(_worst_scores(judges), "The lowest scores")])
+        yield ForMedia(("terminal", "markdown"), [replace(_worst_scores(judges), caption="The lowest scores")])
 
 
 def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
@@ -250,15 +250,15 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
         for one in judge.shown
     ]
     numbers = ("1 better", "2 better", "ties", "order flips", "unsure", "1 wins", "1 wins, similar length")
-    yield Captioned(_judge_table(("judge", "criterion"), numbers, "unscored", rows), "Comparisons")
+    yield replace(_judge_table(("judge", "criterion"), numbers, "unscored", rows), caption="Comparisons")
     for judge in judges:
         if judge.win_rates:
             rows = [row_of([name], wins) for name, wins in judge.win_rates.items()]
-            yield Captioned(Sheet(columns=("output", "win rate"), rows=rows), f"Win rates by {judge.judge.model_id}")
+            yield Sheet(columns=("output", "win rate"), rows=rows, caption=f"Win rates by {judge.judge.model_id}")
     yield from panel_blocks("majority, wins of output 1", results.panel)
     uncertain = _uncertain_matches(judges)
     if uncertain.rows:
-        yield ForMedia(("terminal", "markdown"), [Captioned(uncertain, "The least certain comparisons")])
+        yield ForMedia(("terminal", "markdown"), [replace(uncertain, caption="The least certain comparisons")])
 
 
 def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
@@ -322,16 +322,16 @@ def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
         row_of([one.judge.model_id], len(one.pairs), *one.decisions.values(), one.undecided, one.unverified)
         for one in judges
     ]
-    yield Captioned(Sheet(columns=("judge", *numbers), rows=rows, numbers=frozenset(numbers)), "Decisions")
+    yield Sheet(columns=("judge", *numbers), rows=rows, numbers=frozenset(numbers), caption="Decisions")
     held = [(judge.judge.model_id, pair) for judge in judges for pair in judge.pairs if pair.ship_decision != "ship"]
     held.sort(key=lambda row: (row[1].ship_decision != "block", row[1].ship_decision is None))
     if held:
         caption = f"The worst of {counted(len(held), 'pair')} without the decision to ship"
-        yield ForMedia(("terminal", "markdown"), [Captioned(_worst_pairs(held[:_MAX_PAIRS]), caption)])
+        yield ForMedia(("terminal", "markdown"), [replace(_worst_pairs(held[:_MAX_PAIRS]), caption=caption)])
         rows = [row_of([judge, pair.id], _decision_cell(pair), "; ".join(pair.reasons)) for judge, pair in held]
         sheet = Sheet(columns=("judge", "pair", "decision", "reasons"), rows=rows)
-        yield ForMedia(("site",), [Captioned(sheet, "Pairs without the decision to ship")])
-    yield Captioned(_dimension_sheet(judges), "Dimensions")
+        yield ForMedia(("site",), [replace(sheet, caption="Pairs without the decision to ship")])
+    yield replace(_dimension_sheet(judges), caption="Dimensions")
     if results.changes:
         rows = [
             row_of(
@@ -342,7 +342,7 @@ def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
             for one in results.changes
         ]
         sheet = _judge_table(("judge", "dimension"), ("earlier", "now", "difference", "p", "q"), "", rows)
-        yield Captioned(sheet, f"Rates of regressions against {results.against}")
+        yield replace(sheet, caption=f"Rates of regressions against {results.against}")
     yield from panel_blocks("majority", results.panel)
 
 
@@ -472,7 +472,7 @@ def panel_blocks(method: str, panel: PanelResult | None) -> Iterator[Block]:
     summary = "" if panel.summary is None else f" {share(panel.summary)};"
     yield Line(f"panel ({method}):{summary} {figures}; all judges agree on {share(panel.agreement)}")
     rows = [row_of([one.judge], plain(one.weight), one.agrees) for one in panel.judges]
-    yield Captioned(Sheet(columns=("judge", "weight", "agrees with the panel"), rows=rows), "Panel")
+    yield Sheet(columns=("judge", "weight", "agrees with the panel"), rows=rows, caption="Panel")
 
 
 def cascade_blocks(cascade: CascadeResult | None) -> Iterator[Block]:

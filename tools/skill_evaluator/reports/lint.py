@@ -115,17 +115,12 @@ def _component_blocks(linted: LintResult) -> Iterator[Block]:
     if linted.version:
         yield Line(_component_facts(linted))
         yield _field_plan_sheet(linted.lines, linted.checks)
-    yield Lines(_skipped_reasons(linted))
+    drafts = [f"case '{case_id}' is not evaluated yet: it is an unreviewed draft" for case_id in linted.unreviewed]
+    waiting = [f"case '{case_id}' is not evaluated yet: it has no document" for case_id in linted.waiting]
+    yield Lines([*drafts, *waiting] if linted.not_evaluated is None else [linted.not_evaluated, *drafts])
     yield Lines([f"hint: {hint}" for hint in linted.hints], style="yellow")
     problems = (f" {abridged(problem, _MAX_MESSAGE)}" for problem in linted.problems)
     yield Lines([Line(Cell("problem:", "bold"), problem, style="red") for problem in problems])
-
-
-def _skipped_reasons(linted: LintResult) -> list[str]:
-    drafts = [f"case '{case_id}' is not evaluated yet: it is an unreviewed draft" for case_id in linted.unreviewed]
-    if linted.not_evaluated is not None:
-        return [linted.not_evaluated, *drafts]
-    return [*drafts, *(f"case '{case_id}' is not evaluated yet: it has no document" for case_id in linted.waiting)]
 
 
 def print_rubric_lint(linted: RubricLint, form: Format) -> None:

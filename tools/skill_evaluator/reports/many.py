@@ -72,7 +72,7 @@ def _run_rows(done: _Results) -> Iterator[dict[str, Any]]:
 
 
 def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
-    """Yield model, version, score, change, verdict and cost in USD of each run but interleaved baselines."""
+    """Yield the model, version, score, change, verdict and cost in USD of each run, except interleaved baselines."""
     metric = done.inputs.component.primary_metric
     for record in (run.record for run in done.finished):
         if record.beside is not None and done.planned.roles[record.run_id] == "baseline":

@@ -97,7 +97,7 @@ def _uncut(text: str) -> Markup:
 
 def _link(address: str, root: str = "") -> Markup:
     """Return the link to a page; `root` is the path from the page with the link to the root of the site."""
-    return escape(root + address.removeprefix("./"))
+    return escape(root + address)
 
 
 def _prose(text: str) -> Markup:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.display import WHOLE, arrow, ends, probability, signed
-from skill_evaluator.display.addresses import Site, case_address, compare_address, component_address, verdict_address
-from skill_evaluator.display.pages import MAX_ROWS, Block, Captioned, Fold, Line
+from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
+from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
@@ -31,7 +31,6 @@ from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.history.component import ComponentStatus, RecordedComponent
 from skill_evaluator.verdicts.history.series import Point
 
-_ROOT = Site(".")  # addresses on a page are seen from the root of the site
 _MAX_DRAWN = 40
 _CAPTIONS = {"metric": "Metrics", "field": "Fields"}
 _FOLDED = frozenset({"metric", "the run", "the runs"})
@@ -167,13 +166,13 @@ def _model_entry(model: ModelVerdict, pair: tuple[str, str] | None) -> dict[str,
 
 
 def _tables(component: str, model: ModelVerdict, titles: Sequence[str]) -> Iterator[Block]:
-    for piece in all_sheets(model, skill=component, site=_ROOT, limit=MAX_ROWS):
+    for piece in all_sheets(model, component, MAX_ROWS):
         if not isinstance(piece, Sheet):
             yield Line(piece)
             continue
         head = piece.columns[0]
         caption = _CAPTIONS.get(head, f"{head[:1].upper()}{head[1:]}")
-        table = Captioned(_titled(piece, titles), caption)
+        table = replace(_titled(piece, titles), caption=caption)
         yield Fold(caption, [table]) if head in _FOLDED else table
 
 
@@ -193,7 +192,7 @@ def _changed_outputs(compared: ComparedComponent, model: ModelVerdict, titles: S
     if len(runs) < 2 or not all((folder / ANSWERS).is_file() for folder in folders):
         return
     try:
-        before, after = map(archive.record_of, runs)
+        before, after = map(archive.record, runs)
         first, second = map(compared.outcomes, folders)
         cases = list(compared.cases.values())
         changed = ChangedAnswers(
@@ -206,7 +205,7 @@ def _changed_outputs(compared: ComparedComponent, model: ModelVerdict, titles: S
         yield Line(f"The outputs cannot be read: {problem}")
         return
     sentence, sheet = changes_of(changed)
-    table = [Captioned(_titled(sheet, titles), "Outputs that changed")] if sheet.rows else []
+    table = [replace(_titled(sheet, titles), caption="Outputs that changed")] if sheet.rows else []
     yield Fold("Outputs that changed, with both values", [Line(sentence), *table])
 
 

@@ -41,9 +41,9 @@ class Score(FrozenModel):
 class Contrast(FrozenModel):
     """Two models on the same cases by the primary metric: the lower model's score minus the higher model's.
 
-    `q` is adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out. Otherwise the
-    pair is `significant` if q ≤ α ÷ 2, because the scores also select which model is lower. `remedy` says what would
-    decide an inconclusive pair. `fell_most` is the field in which the lower model is worst, with both scores, or "".
+    `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
+    Otherwise the pair is `significant` if q ≤ α. `remedy` says what would decide an inconclusive pair. `fell_most` is
+    the field in which the lower model is worst, with both scores, or "".
     """
 
     higher: str
@@ -100,7 +100,7 @@ class RankedModel(FrozenModel):
 class Advice(FrozenModel):
     """The version and the model to ship, and the reason. The version is None for drafts.
 
-    `model_id` is None if no model is best; `alike` has the models that do not differ in score, cost and latency.
+    `model_id` is None if no model is best; `alike` then has the models between which the outputs do not decide.
     """
 
     version: str | None = None
@@ -174,9 +174,8 @@ def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: fl
         is_lower = pair.lower == named.model_id and (pair.difference is None or pair.difference < 0.0)
         if is_lower and pair.higher in names and not pair.as_good:
             gap = "" if pair.difference is None else f" ({pair.difference:+.3f})"
-            still_open = f"a drop beyond {tolerance:g} from {pair.higher} is not ruled out{gap}"
-            remedy = pair.remedy or "more cases would decide it"
-            return Advice(reason=f"{alike}; {named.model_id} is {merits}, but {still_open}; {remedy}")
+            doubt = f"{named.model_id} is {merits}, but may be more than {tolerance:g} worse than {pair.higher}{gap}"
+            return Advice(alike=names, reason=f"{alike}; {doubt}; {pair.remedy or 'more cases would decide it'}")
     others = listed([row.model_id for row in best if row.model_id != named.model_id])
     return Advice(model_id=named.model_id, reason=f"not shown to differ from {others}; {merits}")
 
@@ -375,13 +374,15 @@ def _contrasts(
     ]
     results = compare_records(skill, pairs, rules, wanted=_is_metric).models
     primaries = [_primary(result, rules.primary_metric) for result in results]
-    q_values = holm([1.0 if primary is None or primary.p is None else primary.p for primary in primaries])
+    # two-sided, because the scores also select which model is lower
+    p_values = [1.0 if primary is None or primary.p is None else min(1.0, 2 * primary.p) for primary in primaries]
+    q_values = holm(p_values)
     contrasts = []
     for (higher, lower), result, primary, q in zip(couples, results, primaries, q_values, strict=True):
         contrast = Contrast(higher=higher.name, lower=lower.name)
         if primary is not None:
             as_good, is_lower = primary.verdict == "unchanged", (primary.difference or 0.0) < -ROUNDING
-            significant = is_lower and q <= rules.alpha / 2 and not as_good
+            significant = is_lower and q <= rules.alpha and not as_good
             changed = {"q": round(q, 6), "as_good": as_good, "significant": significant, "remedy": result.remedy}
             changed["fell_most"] = _fell_most(higher.record, lower.record, rules.primary_tolerance)
             contrast = Contrast.view(primary, higher=higher.name, lower=lower.name, **changed)

@@ -122,8 +122,8 @@ def _read_arrivals(request: CollectRequest) -> tuple[Plan, Arrivals]:
     if request.plan_sha256 not in (None, sha256_of(request.plan)):
         raise PlanError(f"{request.plan} is not the file that `plan` wrote: its SHA-256 is not {request.plan_sha256}")
     if request.artifacts is None or not request.artifacts.is_dir():
-        problem = "no folder is named" if request.artifacts is None else f"{request.artifacts} is not a folder"
-        raise PlanError(f"{problem}; name the folder with the jobs' artifacts")
+        problem = "" if request.artifacts is None else f"{request.artifacts} is not a folder; "
+        raise PlanError(f"{problem}name the folder with the jobs' artifacts: skill-evaluator ci collect DIR")
     return plan, find_arrivals(request.artifacts, plan)
 
 

@@ -29,7 +29,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
         address = str(Path(address).resolve())
     ref = os.environ.get("FIXTURES_COMMIT") or declared.ref
     if ref != declared.ref and not _COMMIT.fullmatch(ref):
-        raise FixtureError(f"FIXTURES_COMMIT is {ref[:100]!a}, which is not a full commit id")
+        raise FixtureError(f"FIXTURES_COMMIT is {ref[:100]!a}; set it to a full commit id (40 hexadecimal digits)")
     name = re.sub(r"[^A-Za-z0-9]+", "-", declared.repository).strip("-").lower()[-40:]
     folder = cache_dir() / "fixtures" / f"{name}-{digest(address).rpartition(':')[2][:12]}"
     with locked(folder.with_name(f".{folder.name}.lock"), seconds=_PATIENCE_S):

@@ -58,8 +58,8 @@ def cases_import(options: CasesImportOptions) -> int:
     for (what, reason), count in made.left_out.items():
         print(f"left out: {counted(count, what)}: {reason}")
     if made.schema is not None:
-        print(f"inferred: {made.component.folder / 'schema.json'}; make it as strict as the answers must be")
-    written = agreed("Write them?", yes=options.yes)
+        print(f"inferred: {made.component.folder / 'schema.json'}; make it as strict as the outputs must be")
+    written = agreed("Write the cases?", yes=options.yes)
     if written and not options.yes:
         # invalid rows were reported by the first call
         Library(**folders_of(options)).import_cases(replace(options, yes=True), on_problem=lambda _: None)
@@ -79,7 +79,7 @@ def cases_fetch(options: CasesFetchOptions) -> int:
     """
     fetched = Library(**folders_of(options)).ci.fetch_cases(options.platform)
     if fetched is None:
-        print("settings.yaml names no other repository for fixtures; nothing was fetched")
+        print("settings.yaml names no repository with fixtures; nothing was fetched")
     else:
         print("{} at {} is in {}".format(*fetched))
     return EXIT_OK

@@ -83,10 +83,10 @@ def _adopt(options: InitRequest) -> None:
     for line in proposal.lost:
         print(line)
     if proposal.unread:
-        print(f"{proposal.unread:,} more were not read for this table; lint reads all\n")
+        print(f"{proposal.unread:,} more components were not read for this table; `lint` reads all\n")
     if proposal.sentences:
-        judged = f"{counted(proposal.sentences, 'sentence')} among the checks"
-        print(f"{judged}: a model must judge them; name it at policy.judge.model of .evaluator/settings.yaml\n")
+        checks = counted(proposal.sentences, "check")
+        print(f"A model must judge {checks}; set policy.judge.model in .evaluator/settings.yaml\n")
     for path, text in proposal.files.items():
         print(f"proposed {path}{f': {declared_words(text)}' if path in proposal.declared else ''}")
     if proposal.ignored:

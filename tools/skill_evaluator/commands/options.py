@@ -2,22 +2,16 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import ConfigError, SkillEvaluatorError
-from skill_evaluator.text import nearest
+from skill_evaluator.errors import SkillEvaluatorError
 
-_COMPONENT_FIELDS = (
-    "skill",
-    "skills",
-    "names",
-    "sources",
-)  # options in which a folder may replace a name, as shells complete folders
+# Options that take components: a folder may replace a name, because shells complete folders.
+_COMPONENT_FIELDS = ("skill", "skills", "names", "sources")
 
 
 def agreed(question: str, *, yes: bool) -> bool:
@@ -31,17 +25,6 @@ def agreed(question: str, *, yes: bool) -> bool:
 def leave_out(problem: SkillEvaluatorError) -> None:
     """Print a warning about an invalid row that `--skip-invalid` skips."""
     print(f"warning: {visible(str(problem))}; left out", file=sys.stderr)
-
-
-def named_verdicts(fail_on: Sequence[str]) -> list[str]:
-    """Return the verdicts that --fail-on names; raise ConfigError for an unknown one."""
-    from skill_evaluator.library.config import VerdictName
-
-    names = [name.strip() for part in fail_on for name in part.split(",") if name.strip()]
-    for name in names:
-        if name not in get_args(VerdictName):
-            raise ConfigError(f"unknown verdict '{name}' for --fail-on {nearest(name, get_args(VerdictName))}")
-    return names
 
 
 def with_library(options: Any) -> Any:

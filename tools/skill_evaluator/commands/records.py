@@ -1,11 +1,13 @@
 """`skill-evaluator compare`, `history`, `leaderboard`, `accept`, `explain`, `score`, `export` and `records import`."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from skill_evaluator.api import Library
-from skill_evaluator.commands.options import leave_out, named_verdicts
+from skill_evaluator.commands.options import leave_out
 from skill_evaluator.display import number
 from skill_evaluator.display.options import (
     SKILL,
@@ -25,9 +27,10 @@ from skill_evaluator.display.options import (
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import write
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, SkillEvaluatorError, refuse
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.exchange.exported import ExportRequest
 from skill_evaluator.exchange.imported import ImportRequest
+from skill_evaluator.library.config import VerdictName
 from skill_evaluator.reports.comparison import comparison_page
 from skill_evaluator.reports.evaluation import report_page, run_json
 from skill_evaluator.reports.explanation import explanation_json, explanation_page
@@ -35,7 +38,7 @@ from skill_evaluator.reports.history import acceptances_page, accepted_json, acc
 from skill_evaluator.reports.ranking import rankings_page
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.runner.journal import answers_in
-from skill_evaluator.text import counted
+from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.decide.rules import exit_code
 
 EXAMPLES = {
@@ -104,7 +107,7 @@ def compare(options: CompareOptions) -> int:
         if options.baseline or options.candidate or options.between:
             raise LeaderboardError("two files are compared: remove --baseline, --candidate and --models")
         options = replace(options, skill=None, baseline=options.skill, candidate=options.second_file)
-    fail_on = named_verdicts(options.fail_on)
+    fail_on = _named_verdicts(options.fail_on)
     library = Library(**folders_of(options))
     result = library.compare(
         options.skill,
@@ -134,7 +137,7 @@ def history(options: HistoryOptions) -> int:
 
     The highest version is also compared with the accepted baseline, so that small losses add up.
     """
-    fail_on = named_verdicts(options.fail_on)
+    fail_on = _named_verdicts(options.fail_on)
     library = Library(**folders_of(options))
     judged = library.history(options.skill, options.models)
     site = library.settings.site.address
@@ -256,3 +259,12 @@ def records_import(options: ImportRequest) -> int:
         added = f": {record.provider}, {record.model_id}, {size}, {record.primary_metric} {score}"
         print(visible(f"{path}{added if is_new else ' exists already'}"))
     return EXIT_OK
+
+
+def _named_verdicts(fail_on: Sequence[str]) -> list[str]:
+    """Return the verdicts in the values of --fail-on; raise ConfigError for an unknown one."""
+    names = [name.strip() for part in fail_on for name in part.split(",") if name.strip()]
+    for name in names:
+        if name not in get_args(VerdictName):
+            raise ConfigError(f"unknown verdict '{name}' for --fail-on {nearest(name, get_args(VerdictName))}")
+    return names

@@ -24,7 +24,7 @@ import jsonschema_rs
 from skill_evaluator import score_text
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.metrics import REPRODUCIBILITY
-from skill_evaluator.metrics.base import CaseAnswers
+from skill_evaluator.metrics.base import CaseOutputs
 from skill_evaluator.text import canonical_json
 
 from benchmarks.measure import Measured, as_installed
@@ -201,7 +201,7 @@ def _agreement(what: str, truth: dict[str, Any], sizes: tuple[int, int], turns: 
 
 
 def seconds_of_agreement(plan: FieldPlan, texts: Sequence[str]) -> float:
-    answers = CaseAnswers(plan)
+    answers = CaseOutputs(plan)
     for text in texts:
         answers.add(text, text)
     gc.collect()

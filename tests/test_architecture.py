@@ -1,4 +1,4 @@
-"""The import table: a room imports only from rooms above it, and inside a room files have their own order."""
+"""The import table: a package imports only from packages above it; large packages have an order inside, too."""
 
 import ast
 from collections import defaultdict
@@ -41,7 +41,7 @@ TABLE = (
     "commands",
     "cli",
 )
-INSIDE = {  # the second level of large rooms, from the ground up
+INSIDE = {  # the second level of large packages, from the ground up
     "verdicts": ("decide", "planning", "history"),
     "audit": (
         "request",
@@ -55,16 +55,15 @@ INSIDE = {  # the second level of large rooms, from the ground up
         "auditing",
         "family",
         "drafting",
-        "wording",
         "charts",
         "page",
         "printing",
     ),
 }
 ONLY_IMPORTER = {"yaml": "library.reading"}
-SHOWN_BY = {"api", "display", "errors", "reports", "text"}  # the rooms that a command imports, beside its options
+SHOWN_BY = {"api", "display", "errors", "reports", "text"}  # the packages that a command imports, beside its options
 # the files in commands/ that import more; it may only get shorter
-TELL_STORY = {"audit", "ci", "evaluate", "init", "judge", "records"}
+WITH_LOGIC = {"audit", "ci", "evaluate", "init", "judge", "records"}
 IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are imported late for their sake
     "anthropic",
     "openai",
@@ -118,7 +117,7 @@ def modules() -> dict[str, ast.Module]:
     return trees
 
 
-def room(module: str) -> str:
+def package_of(module: str) -> str:
     return module.partition(".")[0]
 
 
@@ -162,32 +161,32 @@ def imported_modules(module: str) -> set[str]:
     return imported - {""}
 
 
-def test_the_table_is_short_and_names_every_room() -> None:
-    rooms = {room(module) for module in modules()}
-    assert len(TABLE) <= 30, "the table has more than 30 rows; put the new room inside an old one"
-    missing = rooms - set(TABLE)
-    assert not missing, f"{sorted(missing)} stand at the package's root; move them into a room, or add a row to TABLE"
-    assert set(TABLE) == rooms, f"{sorted(set(TABLE) - rooms)} have a row in TABLE and no file; delete the row"
+def test_table_lists_every_package() -> None:
+    packages = {package_of(module) for module in modules()}
+    assert len(TABLE) <= 30, "the table has more than 30 rows; move the new package into another one"
+    missing = packages - set(TABLE)
+    assert not missing, f"{sorted(missing)} are at the root; move them into a package, or add a row to TABLE"
+    assert set(TABLE) == packages, f"{sorted(set(TABLE) - packages)} have a row in TABLE but no file; delete the row"
 
 
-def test_a_module_imports_only_from_rooms_above_its_own() -> None:
+def test_module_imports_only_from_packages_above() -> None:
     offenders = [
-        f"{module} imports {imported}, but {room(imported)} stands below {room(module)} in the table: "
-        f"move what it needs up into {room(module)} or higher, or pass it in as an argument"
+        f"{module} imports {imported}, but {package_of(imported)} is below {package_of(module)} in the table: "
+        f"move the imported part into {package_of(module)} or higher, or pass it as an argument"
         for module in modules()
         for imported in imported_modules(module)
-        if TABLE.index(room(imported)) > TABLE.index(room(module))
+        if TABLE.index(package_of(imported)) > TABLE.index(package_of(module))
     ]
     assert not offenders, "\n".join(offenders)
 
 
-def test_inside_a_large_room_a_module_imports_only_from_above() -> None:
+def test_module_imports_only_from_above_inside_a_package() -> None:
     offenders = []
     for outer, order in INSIDE.items():
-        inside = {module: module.split(".")[1] for module in modules() if room(module) == outer and "." in module}
+        inside = {module: module.split(".")[1] for module in modules() if package_of(module) == outer and "." in module}
         assert set(inside.values()) == set(order), f"{outer} holds {sorted(set(inside.values()))}, INSIDE says {order}"
         offenders += [
-            f"{module} imports {imported}, but in {outer} the order is {' → '.join(order)}: move what it needs up"
+            f"{module} imports {imported}, but in {outer} the order is {' → '.join(order)}: move the imported part up"
             for module, place in inside.items()
             for imported in imported_modules(module)
             if imported in inside and order.index(inside[imported]) > order.index(place)
@@ -195,12 +194,12 @@ def test_inside_a_large_room_a_module_imports_only_from_above() -> None:
     assert not offenders, "\n".join(offenders)
 
 
-def test_the_root_of_the_package_is_short() -> None:
+def test_root_of_the_package_has_few_modules() -> None:
     files = sorted(path.name for path in PACKAGE.glob("*.py"))
-    assert len(files) <= 11, f"{len(files)} files at the package's root; move the newest of {files} into a room"
+    assert len(files) <= 11, f"{len(files)} files at the root; move the newest of {files} into a package"
 
 
-def test_a_class_name_means_one_thing() -> None:
+def test_class_names_are_unique() -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for module in modules():
         for node, _ in statements(module):
@@ -210,12 +209,12 @@ def test_a_class_name_means_one_thing() -> None:
     assert not twice, f"give each of these classes a name of its own: {twice}"
 
 
-def test_no_module_imports_itself_in_a_circle() -> None:
+def test_imports_have_no_cycle() -> None:
     imports = {module: imported_modules(module) - {module} for module in modules()}
     state: dict[str, str] = defaultdict(str)
 
     def visit(module: str, path: tuple[str, ...]) -> None:
-        assert state[module] != "open", f"a circle of imports: {' → '.join((*path, module))}; move the shared part out"
+        assert state[module] != "open", f"an import cycle: {' → '.join((*path, module))}; move the shared part out"
         if not state[module]:
             state[module] = "open"
             for imported in imports.get(module, ()):
@@ -226,7 +225,7 @@ def test_no_module_imports_itself_in_a_circle() -> None:
         visit(module, ())
 
 
-def test_a_library_of_one_module_is_imported_nowhere_else() -> None:
+def test_wrapped_library_is_imported_only_by_its_wrapper() -> None:
     for library, importer in ONLY_IMPORTER.items():
         importers = [
             module for module in modules() if library in {name.split(".")[0] for name in imported_names(module)}
@@ -234,7 +233,7 @@ def test_a_library_of_one_module_is_imported_nowhere_else() -> None:
         assert importers == [importer], f"{library} is imported by {importers}; use {importer} instead"
 
 
-def test_an_import_inside_a_function_is_a_heavy_or_optional_library() -> None:
+def test_late_imports_are_heavy_or_optional_libraries() -> None:
     offenders = [
         f"{module} imports {name} inside a function: import it at the top, or add it to IMPORTED_LATE if it is slow"
         for module in modules()
@@ -244,7 +243,7 @@ def test_an_import_inside_a_function_is_a_heavy_or_optional_library() -> None:
     assert not offenders, "\n".join(offenders)
 
 
-def test_a_command_imports_only_its_options_the_api_and_what_shows() -> None:
+def test_command_imports_only_options_api_and_reports() -> None:
     options = {
         node.name
         for module in modules()
@@ -253,22 +252,26 @@ def test_a_command_imports_only_its_options_the_api_and_what_shows() -> None:
     }
     found = set()
     for module in modules():
-        if room(module) != "commands" or module in ("commands", "commands.options"):
+        if package_of(module) != "commands" or module in ("commands", "commands.options"):
             continue
         for node, _ in statements(module):
             base = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
             within = base.removeprefix("skill_evaluator.")
-            if base.startswith("skill_evaluator.") and within != "commands.options" and room(within) not in SHOWN_BY:
+            if (
+                base.startswith("skill_evaluator.")
+                and within != "commands.options"
+                and package_of(within) not in SHOWN_BY
+            ):
                 found |= {module.partition(".")[2]} if {alias.name for alias in node.names} - options else set()
-    new = sorted(found - TELL_STORY)
-    assert not new, f"{new} import more than options, api, {sorted(SHOWN_BY)}: move the story behind them into its room"
-    done = sorted(TELL_STORY - found)
-    assert not done, f"{done} comply; take them out of TELL_STORY"
+    new = sorted(found - WITH_LOGIC)
+    assert not new, f"{new} import more than options, api, {sorted(SHOWN_BY)}: move the logic into another package"
+    done = sorted(WITH_LOGIC - found)
+    assert not done, f"{done} comply; take them out of WITH_LOGIC"
 
 
-def test_a_module_says_what_it_is_and_stays_readable() -> None:
+def test_module_has_a_docstring_and_at_most_650_lines() -> None:
     silent = [module for module, tree in modules().items() if not ast.get_docstring(tree)]
-    assert not silent, f"{silent} have no docstring; say what goes in and what comes out"
+    assert not silent, f"{silent} have no docstring; say what the module holds"
     lines = {module: tree.body[-1].end_lineno or 0 for module, tree in modules().items()}
     long = {module: count for module, count in lines.items() if count > 650}
-    assert not long, f"{long}: more than 650 lines; split each where it says a second thing"
+    assert not long, f"{long}: more than 650 lines; split each module by its topics"

@@ -19,7 +19,7 @@ def run_bare(script: Path) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_in_a_clone_it_is_the_command_of_the_readme() -> None:
+def test_script_in_a_clone_prints_the_set_up_command() -> None:
     code, out, error = run_bare(SCRIPT)
     assert (code, out, error.count("\n")) == (2, "", 1)
     assert error.startswith("error: ")
@@ -28,7 +28,7 @@ def test_in_a_clone_it_is_the_command_of_the_readme() -> None:
 
 
 @pytest.mark.parametrize("script", [SCRIPT, TEMPLATE])
-def test_in_another_repository_it_is_what_the_workflows_do(script: Path, tmp_path: Path) -> None:
+def test_script_elsewhere_prints_the_installation_of_the_workflows(script: Path, tmp_path: Path) -> None:
     shutil.copy(script, tmp_path / "evaluate_skill.py")
     code, out, error = run_bare(tmp_path / "evaluate_skill.py")
     assert (code, out, error.count("\n")) == (2, "", 1)

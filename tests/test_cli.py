@@ -35,12 +35,12 @@ def library(tmp_path: Path) -> Library:
     return Library(tmp_path)
 
 
-def test_the_version_is_printed(library: Library) -> None:
+def test_version_is_printed(library: Library) -> None:
     assert library.skill_evaluator("--version") == Ended(code=0, out=f"skill-evaluator {__version__}\n", err="")
 
 
 @pytest.mark.parametrize("arguments", [("--version",), ("evaluate", SKILL, "--dry-run")])
-def test_a_result_that_cannot_be_printed_is_one_line_and_no_bug(library: Library, arguments: tuple[str, ...]) -> None:
+def test_result_that_cannot_be_printed_is_an_error_in_one_line(library: Library, arguments: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "skill_evaluator", *arguments]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, cwd=library.root, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -53,14 +53,14 @@ def test_a_result_that_cannot_be_printed_is_one_line_and_no_bug(library: Library
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_the_given_script_and_the_command_do_the_same(library: Library) -> None:
+def test_evaluate_skill_script_equals_the_command(library: Library) -> None:
     given = library.evaluate("--dry-run", "--format", "json")
     installed = library.skill_evaluator("evaluate", SKILL, "--dry-run", "--format", "json")
     assert given == installed
     assert given.code == 0
 
 
-def test_every_command_has_help_with_its_exit_codes_and_an_example(library: Library) -> None:
+def test_help_of_each_command_has_exit_codes_and_an_example(library: Library) -> None:
     for command in COMMANDS:
         shown = library.call(*command.split(), "-h")
         assert shown.code == 0, command
@@ -77,14 +77,14 @@ def _codes_of(command: str) -> set[str]:
     return {*"012", *("34" if command in judged else "4" if command in asks else "")}
 
 
-def test_help_of_a_command_begins_with_its_line_in_the_table(library: Library) -> None:
+def test_help_of_a_command_begins_with_its_summary(library: Library) -> None:
     for command in COMMANDS.values():
         described = library.call(*command.name.split(), "--help").out.split("\n\n")[1].replace("\n", " ")
         assert described.startswith(command.help), command.name
 
 
 @pytest.mark.parametrize("command", [(), ("audit",)])
-def test_a_command_that_is_not_named_lists_those_there_are(command: tuple[str, ...], library: Library) -> None:
+def test_missing_command_lists_the_commands(command: tuple[str, ...], library: Library) -> None:
     assert library.call(*command) == replace(library.call(*command, "--help"), code=2)
 
 
@@ -113,7 +113,7 @@ def test_wrong_command_line_is_refused_in_one_line(typed: str, line: str, librar
     assert library.call(*typed.split()) == Ended(code=2, out="", err=f"error: {line}\n")
 
 
-def test_the_folder_of_a_component_stands_for_its_name(library: Library) -> None:
+def test_component_may_be_named_by_its_folder(library: Library) -> None:
     for typed in (f"components/{SKILL}", f"./components/{SKILL}/", str(library.root / "components" / SKILL)):
         assert library.call("evaluate", typed, "--dry-run") == library.call("evaluate", SKILL, "--dry-run")
         assert library.call("lint", typed) == library.call("lint", SKILL)
@@ -129,7 +129,7 @@ def imports_of(library: Library, *commands: str) -> Iterator[set[str]]:
     yield from listed
 
 
-def test_help_imports_no_command_and_a_command_nothing_heavy_that_it_has_no_use_for(library: Library) -> None:
+def test_help_and_commands_import_no_unused_heavy_library(library: Library) -> None:
     typed = ("--help", "lint --help", f"evaluate {SKILL} --dry-run", "lint", f"compare {SKILL}", f"history {SKILL}")
     of_help, *others = imports_of(library, *typed)
     assert not of_help & {"pydantic", "skill_evaluator.api", "skill_evaluator.commands.evaluate"}

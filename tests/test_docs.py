@@ -35,7 +35,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+def test_links_lead_to_existing_files_and_headings(page: Path) -> None:
     for address in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         if address.startswith("http"):
             continue
@@ -45,7 +45,7 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
         assert not anchor or anchor in anchors(target), address
 
 
-def test_the_glossary_stays_short_enough_to_read() -> None:
+def test_glossary_has_at_most_60_words() -> None:
     words = re.findall(r"\*\*[^*]+\*\*", (ROOT / "docs" / "glossary.md").read_text())
     assert len(words) == len(set(words)) <= 60, "explain a word that one page needs on that page"
 
@@ -64,22 +64,22 @@ def reference() -> str:
     return HEAD + "".join(f"\n## {name}\n\n```text\n{text.strip()}\n```\n" for name, text in sections)
 
 
-def test_the_reference_is_what_the_help_says() -> None:
+def test_command_reference_equals_the_help() -> None:
     assert REFERENCE.read_text() == reference(), "python -m tests.test_docs writes it"
 
 
-def test_api_reference_has_the_docstrings() -> None:
+def test_api_reference_equals_the_docstrings() -> None:
     assert API_REFERENCE.read_text() == api_reference(), "python -m tests.test_docs writes it"
 
 
 @pytest.mark.parametrize("command", ["", *GROUPS, *COMMANDS])
-def test_the_help_of_a_command_can_be_read(command: str) -> None:
+def test_help_fits_a_terminal(command: str) -> None:
     lines = help_of(*command.split()).splitlines()
     assert len(lines) <= (60 if command else 23), "a terminal of 24 rows, with a prompt"
     assert max(map(len, lines)) <= 80
 
 
-def test_the_commands_that_people_type_come_first() -> None:
+def test_help_lists_the_usual_commands_first() -> None:
     lines = help_of().partition("Commands:\n")[2].splitlines()
     assert [line.split()[0] for line in lines[:5]] == ["evaluate", "try", "compare", "explain", "site"]
     whole = help_of("--all")
@@ -92,7 +92,7 @@ def test_help_of_an_option_is_one_line() -> None:
     assert [text for text, _ in options if len(text) > 60] == []
 
 
-def test_options_stay_few() -> None:
+def test_number_of_options_is_bounded() -> None:
     """An option is counted for each command that has it; options of most commands are explained once."""
     sections = [
         (field.name, how.group[0]) for name in COMMANDS for field, how, _ in declared(options_of(name)) if field.kw_only

@@ -14,7 +14,7 @@ MODULES = [
 ]
 
 
-def test_the_examples_of_every_module_are_true() -> None:
+def test_examples_in_docstrings_are_true() -> None:
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     docstrings = (found for name in MODULES for found in finder.find(importlib.import_module(name)))
     failed = {found.name for found in docstrings if found.examples and runner.run(found).failed}

@@ -41,7 +41,7 @@ def run(arguments: list[str], folder: Path, **environment: str) -> subprocess.Co
     )
 
 
-def test_the_examples_on_the_page_are_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_of_the_page_are_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subprocess.run([sys.executable, "-m", "skill_evaluator", "demo", "demo"], cwd=tmp_path, check=True)
     monkeypatch.chdir(tmp_path / "demo")
     failed, tried = doctest.testfile(str(ROOT / "docs" / "use-elsewhere.md"), module_relative=False)
@@ -49,14 +49,14 @@ def test_the_examples_on_the_page_are_true(tmp_path: Path, monkeypatch: pytest.M
     assert not failed
 
 
-def test_the_page_links_every_example() -> None:
+def test_page_links_every_example() -> None:
     page = (ROOT / "docs" / "use-elsewhere.md").read_text()
     for name in ("test_invoices.py", "promptfoo_invoices.py", "promptfooconfig.yaml", "inspect_invoices.py"):
         assert f"(examples/{name})" in page
         assert (ROOT / "docs" / "examples" / name).is_file()
 
 
-def test_the_pytest_suite_passes_and_names_the_leaf_that_is_wrong(examples: Path) -> None:
+def test_pytest_example_names_the_wrong_value(examples: Path) -> None:
     spoilt = Path(shutil.copytree(examples, examples.parent / "spoilt"))
     spoil(spoilt)
     options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
@@ -94,14 +94,14 @@ def grade(examples: Path, case: str, answer: Any = None, truth: Any = None, conf
     return graded
 
 
-def test_the_promptfoo_assertion_passes_a_right_answer(examples: Path) -> None:
+def test_promptfoo_assertion_passes_a_right_output(examples: Path) -> None:
     graded = grade(examples, "garden-tools")
     assert (graded["pass"], graded["score"], graded["reason"]) == (True, 1.0, "every field is right")
     assert graded["namedScores"]["jaccard"] == 1.0
     assert graded["componentResults"] == []
 
 
-def test_the_promptfoo_assertion_gives_a_reason_and_a_component_for_every_wrong_leaf(examples: Path) -> None:
+def test_promptfoo_assertion_names_every_wrong_value(examples: Path) -> None:
     spoil(examples)
     graded = grade(examples, "office-chairs")
     assert (graded["pass"], graded["score"], graded["reason"]) == (False, 0.8, WRONG_PRICE)
@@ -109,12 +109,12 @@ def test_the_promptfoo_assertion_gives_a_reason_and_a_component_for_every_wrong_
     assert grade(examples, "office-chairs", config={"minimum": 0.75})["pass"]
 
 
-def test_the_promptfoo_assertion_takes_values_as_well_as_texts(examples: Path) -> None:
+def test_promptfoo_assertion_takes_values_and_texts(examples: Path) -> None:
     value = json.loads((examples / "invoices" / "office-chairs" / "ground_truth.json").read_text())
     assert grade(examples, "office-chairs", answer=value, truth=value)["pass"]
 
 
-def test_the_promptfoo_assertion_fails_an_answer_that_breaks_the_schema_or_is_no_json(examples: Path) -> None:
+def test_promptfoo_assertion_fails_an_invalid_output(examples: Path) -> None:
     graded = grade(examples, "office-chairs", answer="{}", config={"minimum": 0})
     assert not graded["pass"]
     assert '/: "supplier" is a required property' in graded["reason"]
@@ -123,7 +123,7 @@ def test_the_promptfoo_assertion_fails_an_answer_that_breaks_the_schema_or_is_no
 
 
 @pytest.mark.newest
-def test_promptfoo_itself_runs_the_example(examples: Path, tmp_path: Path) -> None:
+def test_promptfoo_runs_the_example(examples: Path, tmp_path: Path) -> None:
     spoil(examples)
     out = tmp_path / "out.json"
     done = run(

@@ -84,9 +84,7 @@ def read_record(library: Library, row: Mapping[str, Any]) -> str:
     return (library.component / "evals" / "records" / f"{row['run_id']}.json").read_text()
 
 
-def test_a_leaderboard_column_is_a_line_for_record_and_row_and_one_where_it_comes_from(
-    tmp_path: Path, copy: Path
-) -> None:
+def test_leaderboard_column_is_added_in_two_lines(tmp_path: Path, copy: Path) -> None:
     library = Library(tmp_path / "library")
     assert library.evaluate_here().code == 0
     (old,) = library.rows()
@@ -128,7 +126,9 @@ def copy_tests(copy: Path, *folders: str) -> None:
     shutil.copy(ROOT / "tests" / "__init__.py", copy / "tests" / "__init__.py")
 
 
-def test_a_provider_is_a_file_a_line_and_a_dialect(tmp_path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_provider_is_added_by_a_file_a_line_and_a_dialect(
+    tmp_path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     section = read_section("A provider")
     (file,) = _FILE.finditer(section)
     imported, entry, dialect = read_changes(section)
@@ -172,7 +172,7 @@ def test_a_provider_is_a_file_a_line_and_a_dialect(tmp_path: Path, copy: Path, m
     assert record["failures"] == {"no_credentials": 1}
 
 
-def test_a_metric_is_one_file_and_one_line_and_enters_only_where_it_is_declared(tmp_path: Path, copy: Path) -> None:
+def test_metric_is_added_by_one_file_and_one_line(tmp_path: Path, copy: Path) -> None:
     copy_tests(copy, "metrics")
     section = read_section("A metric")
     (new_file,) = _NEW_FILE.finditer(section)

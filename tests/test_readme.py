@@ -22,13 +22,13 @@ LOCAL = [block for block in BLOCKS if "--model smollm2" in block]
 
 @pytest.mark.local_model
 @pytest.mark.parametrize("block", LOCAL, ids=lambda block: block.splitlines()[-1])
-def test_the_commands_of_a_block_that_asks_the_local_model_work(block: str, tmp_path: Path) -> None:
+def test_blocks_with_the_local_model_run(block: str, tmp_path: Path) -> None:
     for typed in type_block(block, clone(tmp_path)):
         assert typed.code in FINE, f"{typed.command}\n{typed.err}"
         assert typed.out, typed.command
 
 
-def test_the_commands_of_the_other_blocks_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, and without what draws the charts; the commands within the text are typed in a shell."""
     for block in BLOCKS:
         place = tmp_path
@@ -43,14 +43,14 @@ def test_the_commands_of_the_other_blocks_work(tmp_path: Path, monkeypatch: pyte
                 assert done.out, line
 
 
-def test_the_commands_within_the_text_work(tmp_path: Path) -> None:
+def test_commands_within_the_text_run(tmp_path: Path) -> None:
     text = re.sub(r"^```.*?^```", "", README.read_text(), flags=re.DOTALL | re.MULTILINE)
     commands = re.findall(r"`(skill-evaluator [^`]* [^`]*--[^`]*)`", text)
     for typed in type_block("\n".join(commands), clone(tmp_path)):
         assert typed.code in FINE, f"{typed.command}\n{typed.err}"
 
 
-def test_two_commands_set_up_and_ci_types_them_too() -> None:
+def test_set_up_commands_are_those_that_ci_runs() -> None:
     lines = [line for line in README.read_text().splitlines() if line.startswith(SETUP)]
     assert "charts" in lines[0], "`site build` needs them"
     assert [line.split(" && ")[-1].split()[1:3] for line in lines] == [
@@ -62,13 +62,13 @@ def test_two_commands_set_up_and_ci_types_them_too() -> None:
     assert "readme_command pytest" in (ROOT / ".ci" / "run").read_text()
 
 
-def test_it_stays_short() -> None:
+def test_readme_is_short() -> None:
     text = README.read_text()
     assert len(text.splitlines()) <= 200
     assert mean_sentence(text) < 18
 
 
-def test_the_picture_of_the_verdict_is_what_the_command_prints_today(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_picture_shows_the_output_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     loaded = importlib.util.spec_from_file_location("picture", ROOT / "docs" / "picture.py")
     assert loaded is not None

@@ -14,7 +14,7 @@ SECTIONS = re.split(r"^## ", (ROOT / "docs" / "recipes.md").read_text(), flags=r
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.partition("\n")[0])
-def test_a_recipe_is_short(section: str) -> None:
+def test_recipe_has_at_most_40_lines(section: str) -> None:
     assert len(section.rstrip().splitlines()) <= 40
 
 

@@ -37,12 +37,12 @@ def checkout(tmp_path: Path) -> Path:
     return clone(tmp_path)
 
 
-def test_four_components_with_documents_and_three_quizzes_are_shipped() -> None:
+def test_shipped_components_are_those_listed() -> None:
     assert sorted([*DOCUMENTS, *QUIZZES]) == COMPONENTS
 
 
 @pytest.mark.parametrize("quiz", QUIZZES)
-def test_the_questions_of_a_quiz_give_nothing_away(quiz: str) -> None:
+def test_quiz_questions_do_not_reveal_the_key(quiz: str) -> None:
     questions = [json.loads(line) for line in (ROOT / "fixtures" / quiz / "questions.jsonl").read_text().splitlines()]
     assert len(questions) >= 50
     assert len({one["question"].casefold() for one in questions}) == len(questions)
@@ -58,7 +58,7 @@ def test_the_questions_of_a_quiz_give_nothing_away(quiz: str) -> None:
     assert sum(longest) / len(questions) <= 0.35
 
 
-def test_the_shipped_components_pass_their_dry_run_on_every_shipped_model(checkout: Path) -> None:
+def test_shipped_components_pass_a_dry_run_on_each_model(checkout: Path) -> None:
     for component in COMPONENTS:
         done = call(checkout, "evaluate", component, "--dry-run", "--format", "json")
         assert done.code == 0, f"{component}: {done.err}"
@@ -105,7 +105,7 @@ def test_shipped_prices_agree_with_the_price_library(entry: dict[str, object]) -
     assert shipped.price.model_dump(exclude_none=True).items() <= listed.model_dump().items()
 
 
-def test_schemas_of_edited_files_are_up_to_date_and_there_is_one_for_every_file_format(tmp_path: Path) -> None:
+def test_committed_schemas_are_up_to_date(tmp_path: Path) -> None:
     done = call(ROOT, "schemas", str(tmp_path))
     assert done.code == 0, done.err
     generated = {path.stem: path.read_text() for path in tmp_path.iterdir()}
@@ -115,7 +115,7 @@ def test_schemas_of_edited_files_are_up_to_date_and_there_is_one_for_every_file_
         assert (ROOT / ".evaluator" / "schemas" / f"{name}.json").read_text() == generated[name]
 
 
-def test_nothing_committed_names_a_machine_or_a_registry() -> None:
+def test_committed_files_have_no_path_of_a_machine() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
         path = ROOT / name

@@ -25,7 +25,7 @@ def nobodys_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("nobodys_machine")
 @pytest.mark.pages
-def test_the_examples_print_what_the_page_shows(tmp_path: Path) -> None:
+def test_examples_print_the_shown_output(tmp_path: Path) -> None:
     folder = clone(tmp_path)
     before = {path.name for path in folder.iterdir()}
     for typed in type_block(EXAMPLES, folder):
@@ -40,7 +40,7 @@ def test_every_command_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_stays_short(page: Path) -> None:
+def test_tour_page_is_short(page: Path) -> None:
     text = page.read_text()
     assert len(text.splitlines()) <= 350
     assert mean_sentence(text) < 18

@@ -1,14 +1,20 @@
-"""Cubes for the tests of an audit: the paper's table, and ones drawn from a known random-effects model."""
+"""Cubes, results and manifests of audits: the paper's table, and outputs drawn from known models."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from skill_evaluator.audit.auditing import audit
-from skill_evaluator.audit.cube import Cube, Floats, Outcomes, cube_of_outcomes, cube_of_scores, read_cube
+from skill_evaluator.audit.cube import Cube, Floats, ModelCost, Outcomes, cube_of_outcomes, cube_of_scores, read_cube
+from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest
 from skill_evaluator.audit.results import AuditResult
 
 PAPER = Path(__file__).parents[1] / "data" / "creditaudit_table2.csv"
+_QUESTIONS = 100
+IDS = [f"q-{number:02d}" for number in range(60)]
 
 
 def paper() -> Cube:
@@ -49,4 +55,54 @@ def drawn(
         [f"scenario-{t}" for t in range(scenarios)],
         {"quiz": outcomes},
         weights={},
+    )
+
+
+def an_audit(
+    models: Sequence[str] = ("ash", "birch", "cedar", "elm"),
+    scenarios: Sequence[str] = ("bare", "polite", "strict", "terse"),
+    benchmarks: Sequence[str] = ("logic", "law"),
+    **changed: Any,
+) -> AuditResult:
+    """Everything known; `changed` replaces parts of the result."""
+    return _audited(tuple(models), tuple(scenarios), tuple(benchmarks)).model_copy(update=changed)
+
+
+@cache
+def _audited(models: tuple[str, ...], scenarios: tuple[str, ...], benchmarks: tuple[str, ...]) -> AuditResult:
+    random = np.random.default_rng(0)
+    place = np.arange(len(models))[:, None, None, None] / len(models)
+    moved = 0.2 * place * np.cos(2 * np.arange(len(scenarios)))[:, None, None]
+    outcomes = {}
+    for name in benchmarks:
+        right = random.random((len(models), len(scenarios), _QUESTIONS, 2)) < 0.8 - 0.4 * place + moved
+        questions = tuple(f"q{q}" for q in range(_QUESTIONS))
+        outcomes[name] = Outcomes(questions=questions, scores=right.astype(np.float32))
+    spending = {name: ModelCost(usd_per_call=0.0004, latency_s=1.25) for name in models}
+    return audit(replace(cube_of_outcomes(models, scenarios, outcomes, weights={}), spending=spending))
+
+
+def manifest(sizes: Sequence[int], scenarios: int, replicates: int = 2, models: int = 1) -> AuditManifest:
+    """Draw benchmarks of so many questions each."""
+    return AuditManifest(
+        id="20261121T000000Z-abcdef",
+        created="2026-11-21T00:00:00Z",
+        seed=0,
+        replicates=replicates,
+        questions=None,
+        models={f"m{number}": f"sha256:m{number}" for number in range(models)},
+        scenarios={f"s{number}": f"sha256:s{number}" for number in range(scenarios)},
+        benchmarks=[
+            AuditedBenchmark(
+                name=f"b{place}",
+                version="1.0.0",
+                metric="exact_match",
+                weight=1.0,
+                of=size,
+                cases={case: f"sha256:{case}" for case in IDS[:size]},
+                digests={"prompt": "p", "schema": "s", "datasets": "d"},
+            )
+            for place, size in enumerate(sizes)
+        ],
+        evaluator_version="0",
     )

@@ -7,13 +7,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from skill_evaluator.audit.charts import box_chart, heat_map, quadrant_map
+from skill_evaluator.audit.charts import MAX_NAMED, box_chart, heat_map, quadrant_map
 from skill_evaluator.audit.page import audit_page, draw
 from skill_evaluator.audit.results import AuditResult
 from skill_evaluator.display.chart_style import svg
 from skill_evaluator.display.safe_text import visible
 
-from tests.audit.audit_results import an_audit
+from tests.audit.cubes import an_audit
 from tests.support.odd_texts import HOSTILE
 
 ELEMENTS = {"svg", "defs", "g", "rect", "path", "line", "text", "tspan", "linearGradient", "stop"}
@@ -62,8 +62,6 @@ def test_point_of_the_map_is_on_its_bar_and_quadrants_are_numbered(charts: Mappi
 
 def test_same_result_gives_the_same_chart(charts: Mapping[str, str]) -> None:
     assert svg(heat_map(an_audit())) == charts["heat.svg"]
-    for chart in (quadrant_map, box_chart):
-        assert chart(an_audit()).to_dict(validate=False) == chart(an_audit()).to_dict(validate=False)
 
 
 def test_single_model_has_no_quadrant_and_many_have_no_names() -> None:
@@ -72,7 +70,7 @@ def test_single_model_has_no_quadrant_and_many_have_no_names() -> None:
     said = words(svg(quadrant_map(alone.model_copy(update={"models": [bare]}))))
     assert "alone: ability" in said
     assert not any(word in said for word in ("avoid", "median", "interval", "noise", "grade"))
-    models = [f"vendor/model-{at:02}-instruct" for at in range(50)]
+    models = [f"vendor/model-{at:02}-instruct" for at in range(MAX_NAMED + 1)]
     chart = svg(quadrant_map(an_audit(models=models)))
     assert not set(models) & set(ElementTree.fromstring(chart).itertext())
     assert all(f"{name}: ability" in words(chart) for name in models)
@@ -86,7 +84,7 @@ def test_grade_has_one_colour_in_every_chart() -> None:
 
 
 def test_name_is_no_mark_up_in_a_chart(tmp_path: Path) -> None:
-    models = [text for text in HOSTILE if len(text) < 100]
+    models = [text for text in HOSTILE if set(text) & set("<&\x1b\ud800")]
     result = an_audit(models=models, scenarios=("<script>", "a&b", "]]>\x00"), benchmarks=("<b>&\ud800",))
     charts = drawn(result, tmp_path)
     for chart in charts.values():

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.audit.drawing import default_scenarios, draw_questions, new_audit
-from skill_evaluator.audit.manifest import read_audit_manifest, size_warnings, write_manifest
+from skill_evaluator.audit.manifest import read_audit_manifest, size_warnings
 from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.errors import AuditError
 
 from tests.audit.audit_library import SCENARIOS, SECOND, AuditLibrary
-from tests.audit.manifests import IDS, manifest
+from tests.audit.cubes import IDS, manifest
 from tests.support.library import SKILL
 
 SIZES = st.lists(st.integers(1, 8), min_size=1, max_size=3)
@@ -69,8 +69,8 @@ def test_audit_draws_labelled_cases_and_puts_bare_first(tmp_path: Path) -> None:
     drawn = [(one.name, len(one.cases), one.of, one.unlabelled, one.weight) for one in audit.benchmarks]
     assert drawn == [(SKILL, 2, 3, 0, 1.0), (SECOND, 2, 2, 1, 0.5)]
     assert audit.calls_per_model == 4 * 3 * 3
-    write_manifest(tmp_path / "kept", audit)
-    assert read_audit_manifest(tmp_path / "kept" / "audit.json") == audit
+    library.write("audit.json", audit.model_dump(mode="json"))
+    assert read_audit_manifest(tmp_path / "audit.json") == audit
     library.write(".evaluator/scenarios/anxious.md", "---\nname: anxious\nintent: i\n---\n{{ prompt }}\n")
     assert default_scenarios(library.places) == ("bare", "anxious", "curt", "grand")
     path = tmp_path / "audit.json"

@@ -9,16 +9,12 @@ from markdown_it import MarkdownIt
 from skill_evaluator.audit.auditing import audit
 from skill_evaluator.audit.calls import AuditResults, AuditRun
 from skill_evaluator.audit.gathering import CallTally
-from skill_evaluator.audit.page import audit_page, print_audit
+from skill_evaluator.audit.page import audit_page, finding_text, points, print_audit
 from skill_evaluator.audit.printing import print_audit_runs
 from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.audit.results import QUADRANTS, AuditResult, RankEntry, Regime
-from skill_evaluator.audit.wording import finding_text, points
 
-from tests.audit.audit_results import an_audit
-from tests.audit.cubes import cube_of
-from tests.audit.manifests import manifest
-from tests.support.hostile import EVERYTHING, outside_of_code
+from tests.audit.cubes import an_audit, cube_of, manifest
 from tests.support.markdown import Page, read_page
 
 MODELS = ("ash", "birch", "cedar", "elm")
@@ -144,9 +140,6 @@ def test_name_is_no_mark_up_on_a_page_and_no_control_character(capsys: pytest.Ca
         assert "\n# title" not in out, form
 
 
-LIVE = ("pwned", "<", "@someone", "evil", "#123")
-
-
 def results(model_id: str = "m0", stopped: str | None = None) -> AuditResults:
     """An audit with a run that is not complete."""
     tally = CallTally(
@@ -168,11 +161,3 @@ def test_columns_of_a_run_add_up_to_the_planned_calls(capsys: pytest.CaptureFixt
     assert head.split("  ")[0] == "model"
     assert row.split() == ["m0", "20", "9", "1", "3", "3", "4", "unknown", "0.25"]
     assert stopped == "m0 stopped: interrupted: stopped by the user"
-
-
-def test_text_of_a_server_is_not_mark_up(capsys: pytest.CaptureFixture[str]) -> None:
-    print_audit_runs(results(EVERYTHING, EVERYTHING), "markdown")
-    page = capsys.readouterr().out
-    assert not [mark for mark in LIVE if mark in outside_of_code(page)]
-    print_audit_runs(results(EVERYTHING, EVERYTHING), "text")
-    assert len(capsys.readouterr().out.splitlines()) == 4

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from scipy.stats import ncx2
 from skill_evaluator.audit.auditing import audit, shares_by_benchmark
 from skill_evaluator.audit.cube import Floats, cube_of_outcomes
-from skill_evaluator.audit.results import Neutrality
+from skill_evaluator.audit.results import QUARTERS, Neutrality
 from skill_evaluator.audit.statistics import (
     NEUTRALITY_LIMIT,
-    QUARTERS,
     fluctuation_interval,
     grades_of,
     is_settled,

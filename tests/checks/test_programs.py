@@ -52,9 +52,9 @@ def test_function_returns_score_and_reason(
             "[os.write(fd, b'{}' * 9_000) for fd in range(3, 30) if open_(fd)]; return True",
             "more than 10,000 bytes of output",
         ),
-        ("return Bomb()", "it returned"),
-        ("return float('nan')", "it returned nan"),
-        ("return None", "it returned None"),
+        ("return Bomb()", "the function returned"),
+        ("return float('nan')", "the function returned nan"),
+        ("return None", "the function returned None"),
     ],
 )
 def test_function_that_fails_or_exceeds_a_limit_scores_0(

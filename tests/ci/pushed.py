@@ -35,7 +35,6 @@ class PushedLibrary(GitRepository):
         return copied
 
     def models(self, *models: str | Mapping[str, Any]) -> None:
-        """Write models.yaml; a name alone is a replayed model."""
         replayed = {"provider": "replay", "params": {"file": "answers.jsonl"}}
         entries = [{"id": one, **replayed} if isinstance(one, str) else one for one in models]
         self.write(".evaluator/models.yaml", json.dumps({"models": entries}))
@@ -93,7 +92,6 @@ class PushedLibrary(GitRepository):
 
 
 def jobs(plan: Plan) -> dict[str, list[str]]:
-    """By component, the models of its jobs."""
     found: dict[str, list[str]] = {}
     for entry in plan.runs:
         found.setdefault(entry.skill, []).append(entry.model_id)
@@ -101,10 +99,8 @@ def jobs(plan: Plan) -> dict[str, list[str]]:
 
 
 def reasons(plan: Plan) -> dict[str, str]:
-    """By component, why it runs or does not."""
     return {one.skill: one.reason for one in (*plan.chosen, *plan.skipped)}
 
 
 def faults(plan: Plan) -> list[tuple[str, str]]:
-    """The files that something is wrong with, and what."""
     return [(f"{one.file}:{one.line}", one.message) for one in plan.faults]

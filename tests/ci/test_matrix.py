@@ -174,7 +174,7 @@ def test_matrix_has_the_keys_and_runs_of_each_job(skill: Component) -> None:
     assert (outputs_of(plan)["jobs"], outputs_of(plan)["faults"]) == (2, 1)
 
 
-def test_jobs_side_by_side_share_the_limits_of_model_and_provider(skill: Component) -> None:
+def test_concurrent_jobs_share_the_limits_of_model_and_provider(skill: Component) -> None:
     limited = {"id": "limited", "limits": {"requests_per_minute": 30, "context_tokens": 9000}}
     other = {"id": "other", "provider": "anthropic"}
     small = Jobs(max_calls=10)

@@ -316,7 +316,7 @@ def test_not_applicable_cases_are_not_planned(pushed: PushedLibrary) -> None:
     ]
 
 
-def test_program_is_its_own_model_and_no_job_of_a_named_one(pushed: PushedLibrary) -> None:
+def test_program_is_its_own_model(pushed: PushedLibrary) -> None:
     pushed.write("components/a/run.sh", "true\n")
     program = "program:\n  run: [sh, run.sh]\n  watch: [run.sh]"
     pushed.write("components/a/prompt.md", f"---\nname: a\nversion: 1.1.0\n{program}\n---\n")
@@ -326,7 +326,7 @@ def test_program_is_its_own_model_and_no_job_of_a_named_one(pushed: PushedLibrar
     assert jobs(pushed.plan(None, models=("n",))) == {"b": ["n"], "c": ["n"]}
 
 
-def test_cap_of_the_command_goes_before_that_of_the_settings(pushed: PushedLibrary) -> None:
+def test_cap_of_the_command_overrides_the_settings(pushed: PushedLibrary) -> None:
     priced = {"id": "p", "provider": "openai", "base_url": "http://127.0.0.1:9", "price": {"input": 1, "output": 1e6}}
     pushed.models(priced)
     pushed.settings(jobs={"max_cost": 3.0})

@@ -59,7 +59,6 @@ class Origin:
         return record(self.skill, run, run_id=run_id, created=f"2024-01-{day:02}T00:00:00Z", **changed)
 
     def commit(self, branch: str, files: dict[str, str]) -> None:
-        """Somebody else's commit on a branch of the origin."""
         repository = self.repository
         tip = repository.fetch("origin", branch)
         commit = repository.add([tip or ""], {path: text.encode() for path, text in files.items()}, "another")

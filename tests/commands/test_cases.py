@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import pty
-import shutil
 import subprocess
 import sys
 import threading
@@ -32,9 +31,7 @@ def imported(library: Library, name: str, content: str, *arguments: str) -> Ende
 
 
 TABLES = (
-    ("new.csv", 'text,headline,year\n"A day, of 2024",A day,2024\n"two\nlines",,\n', FIELDS),
     ("new.csv", '\ufefftext;"year";headline\r\nA day, of 2024;2024,0;A day\r\ntwo;;x\r\n', FIELDS),
-    ("new.csv", "text\theadline\tyear\nA day, of 2024\tA day\t2024\ntwo\t\t\n", FIELDS),
     (
         "new.jsonl",
         '{"text": "A day", "truth": {"title": "A day", "year": 2024}}\n'
@@ -45,18 +42,17 @@ TABLES = (
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("answer", ["y", "n"])
-def test_import_asks_at_a_terminal_before_it_writes(answer: str, library: Library) -> None:
+def test_import_asks_at_a_terminal_before_it_writes(library: Library) -> None:
     library.write("new.csv", TABLES[0][1])
     terminal, command = pty.openpty()
     words = [sys.executable, "-m", "skill_evaluator", "cases", "import", "new.csv", *FIELDS]
     with subprocess.Popen(words, cwd=library.root, stdin=command, stdout=command, stderr=command) as process:
-        os.write(terminal, f"{answer}\n".encode())
+        os.write(terminal, b"y\n")
         assert process.wait(60) == 0
     os.close(command)
     assert b"Write them? [y/N]" in os.read(terminal, 65_536)
     os.close(terminal)
-    assert (library.root / CASES / "new-1").exists() is (answer == "y")
+    assert (library.root / CASES / "new-1").exists()
 
 
 def test_import_writes_cases_that_evaluate_accepts(tmp_path: Path) -> None:
@@ -134,36 +130,21 @@ WRONG = (
     ("t.csv", ROW, FIELDS, "t.csv has no rows"),
     ("t.csv", "txt,headline,year\na,b,1\n", FIELDS, "no column 'text' in t.csv (did you mean 'txt'?)"),
     ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "titel=headline"), "did you mean 'title'?"),
-    ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "heading"), "no column 'heading' in t.csv"),
-    ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "headline"), "t.csv:2: the truth, column 'headline'"),
-    ("t.csv", ROW + "a,b,1\n ,b,1\n", FIELDS, "t.csv:3: column 'text', the document, is empty"),
     (
         "t.csv",
         ROW + "a,b,1\na,b,MMXX\n",
         FIELDS,
         "t.csv:3: 'year', column 'year', is not valid JSON: 'MMXX'; write 9.5",
     ),
-    ("t.csv", ROW + "a,b,1.5\n", FIELDS, f"t.csv:2: the truth fails components/{SKILL}/schema.json at /year"),
-    ("t.csv", ROW + "a,../b,1\n", (*FIELDS, "--id", "headline"), "t.csv:2: '../b' cannot be a case's id"),
-    ("t.jsonl", '{"text": "a"}\n{"txt": "b"}\n', ("--input", "text"), "t.jsonl:2: column 'text', the document, is"),
     ("t.csv", ROW + "a,b,1\n", (*FIELDS, "--skill", "notices"), "unknown component 'notices'"),
 )
 
 
 def test_import_refuses_an_invalid_table_in_one_line(library: Library) -> None:
-    before = library.tree().keys() | {"t.csv", "t.xlsx", "t.jsonl"}
+    before = library.tree().keys() | {"t.csv", "t.xlsx"}
     for name, content, arguments, words in WRONG:
         assert imported(library, name, content, *arguments, "--yes").refuses(words), words
     assert library.tree().keys() == before
-
-
-def test_import_refuses_a_column_for_a_field_inside_an_array(library: Library) -> None:
-    (library.component / "schema.json").unlink()
-    for fields in (("lines[].code=headline",), ("lines=headline", "lines.code=year")):
-        truths = [part for field in fields for part in ("--truth", field)]
-        refused = imported(library, "t.csv", ROW + "a,b,1\n", "--input", "text", *truths)
-        name = fields[-1].partition("=")[0]
-        assert f"'{name}' is inside '" in refused.err
 
 
 def test_import_refuses_questions_and_requires_a_component(library: Library) -> None:
@@ -308,15 +289,11 @@ def test_offline_command_uses_the_last_fetched_fixtures(elsewhere: Elsewhere) ->
     assert line.startswith(f"warning: the fixtures in {elsewhere.address} are those of {elsewhere.first[:12]}, fetched")
 
 
-@pytest.mark.parametrize("left", ["nothing", "half"])
-def test_incomplete_fixtures_checkout_is_restored(elsewhere: Elsewhere, left: str) -> None:
+def test_incomplete_fixtures_checkout_is_restored(elsewhere: Elsewhere) -> None:
     elsewhere.call("cases", "fetch")
     (checkout,) = elsewhere.cache.glob(f"skill-evaluator/fixtures/*/{elsewhere.first}")
-    if left == "half":  # as a process leaves it that was killed
-        git(checkout, "worktree", "move", ".", f"{checkout}.part")
-        (checkout.with_name(f"{checkout.name}.part") / SKILL / "cases" / "alpha" / "document.md").unlink()
-    else:
-        shutil.rmtree(checkout)
+    git(checkout, "worktree", "move", ".", f"{checkout}.part")  # as a killed process leaves it
+    (checkout.with_name(f"{checkout.name}.part") / SKILL / "cases" / "alpha" / "document.md").unlink()
     assert elsewhere.call("lint", SKILL).code == 0
     assert (checkout / SKILL / "cases" / "alpha" / "document.md").is_file()
 

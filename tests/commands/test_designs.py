@@ -192,7 +192,7 @@ def test_baseline_is_refused_without_a_lower_version(served: Library, server: Ch
     assert (refused.code, server.requests) == (2, 0)
     warning, error = refused.err.splitlines()
     assert warning.startswith("warning: skipping served: there is no complete record of a lower version")
-    assert "evaluate it without this option first" in error
+    assert "evaluate it without --with-baseline first" in error
 
 
 def test_contradicting_designs_are_refused(bumped: Library) -> None:
@@ -205,7 +205,7 @@ def test_contradicting_designs_are_refused(bumped: Library) -> None:
     assert bumped.tree() == before
 
 
-def test_aa_runs_the_recorded_version_again(bumped: Library, asking: Asking) -> None:
+def test_rerun_baseline_runs_the_recorded_version_again(bumped: Library, asking: Asking) -> None:
     asking.wrong = lambda prompt, asked: asked.case_id == "alpha"
     done = bumped.evaluate_here("--rerun-baseline", "--format", "json")
     assert (done.code, done.json["comparison"]) == (0, None)
@@ -244,13 +244,7 @@ def test_option_or_policy_selects_the_recorded_baseline(by_default: Library, ask
 
 
 @pytest.mark.parametrize(
-    ("words", "calls"),
-    [
-        (("--draft",), 6),
-        (("--case", "alpha"), 2),
-        (("--shard", "1/3"), 2),
-        (("--no-prompt",), 6),
-    ],
+    ("words", "calls"), [(("--draft",), 6), (("--case", "alpha"), 2), (("--shard", "1/3"), 2), (("--no-prompt",), 6)]
 )
 def test_run_without_a_verdict_calls_no_baseline(by_default: Library, words: tuple[str, ...], calls: int) -> None:
     assert _calls(by_default, *words) == calls

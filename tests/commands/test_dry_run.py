@@ -45,7 +45,7 @@ def test_dry_run_counts_calls_tokens_and_maximum_cost(served: Library, server: C
     assert least < model["cost_upper_usd"] == pytest.approx(most, rel=0.01)
 
 
-def test_dry_run_names_documents_over_the_context_and_the_duration(served: Library, server: ChatServer) -> None:
+def test_dry_run_names_too_long_documents_and_the_duration(served: Library, server: ChatServer) -> None:
     served.served_by(server.url, limits={"context_tokens": 500, "max_concurrency": 2})
     assert served.evaluate_here().code == 0
     (path,) = (served.component / "evals" / "records").glob("*.json")

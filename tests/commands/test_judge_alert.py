@@ -12,7 +12,6 @@ from tests.support.asked_judges import ITEMS, JudgingLibrary
 from tests.support.judged import CHANGE, SAME, answer
 from tests.support.library import REPLAY, Ended
 
-PROMPT = {"name": "judge-regression", "version": "1.0.0", "digest": "sha256:other"}
 PAIRS, N, LOST = "pairs.jsonl", 40, 30
 CALIBRATION = ".evaluator/calibration.json"
 REVIEW, ALERT = 4, 3
@@ -63,29 +62,9 @@ def test_rate_above_the_policy_alerts_with_its_figures(library: JudgingLibrary) 
     assert alerts == {"factuality": False, "completeness": True, "format_adherence": False}
 
 
-def test_batch_without_an_alert_keeps_its_decision_and_says_why(library: JudgingLibrary) -> None:
-    done = judged(library, alert_above={"completeness": 0.7}, calibration="calibration.json")
-    assert done.code == REVIEW, done.err
-    assert "no alert: completeness by recorded: corrected rate of regressions 0.750 (0.6" in done.out
-    assert "name the results of `judge calibrate --corrupt N`" in judged(library, alert_above=0.1).out
-    path = library.root / CALIBRATION
-    calibration = json.loads(path.read_text())
-    calibration["judging"]["prompts"] = [PROMPT]
-    path.write_text(json.dumps(calibration))
-    done = judged(library, alert_above=0.1, calibration="calibration.json")
-    assert "the calibration has no corruption test of this judge with this prompt and these settings" in done.out
-
-
 def test_cascade_computes_no_alert_and_says_so(library: JudgingLibrary) -> None:
     library.models(REPLAY, {**REPLAY, "id": "strong"})
     library.settings(policy={"judge": {"alert_above": 0.1, "calibration": "calibration.json"}})
     done = library.call("judge", "regression", "--items", PAIRS, "--cascade", "recorded,strong")
     assert done.code == REVIEW, done.err
     assert "no alert is computed for a cascade, because its judges see different pairs" in done.out
-
-
-def test_unreadable_calibration_is_refused_before_a_call(library: JudgingLibrary) -> None:
-    (library.root / CALIBRATION).write_text("{}")
-    for name in ("calibration.json", "gone.json", "../out.json"):
-        assert judged(library, alert_above=0.1, calibration=name).refuses(name.removeprefix("../"))
-    assert not library.judgements.exists()

@@ -103,7 +103,6 @@ SCORED, SCORE = '{"id": "s", "scores": {"clear": 3}}', '{"id": "s", "judge": "j"
         ),
         (ITEM, json.dumps(verdict(1, 1, 1)), "verdicts.jsonl:1: id 'p1' has no label in items.jsonl"),
         ('{"id": "s", "scores": {"clear": 11}}', SCORE, "got 11 at scores.clear[0]"),
-        (SCORED, SCORE.replace("3}", "2.5}"), "verdicts.jsonl:1: Input should be a valid integer"),
     ],
 )
 def test_invalid_line_is_refused_with_its_place(library: Library, items: str, verdicts: str, problem: str) -> None:

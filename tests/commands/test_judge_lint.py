@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator.checking.rubrics import lint_rubrics
 
 from tests.shell import blocks
 from tests.support.asked_judges import JudgingLibrary
@@ -29,15 +30,6 @@ def test_rubric_linked_from_outside_is_refused(tmp_path: Path) -> None:
         assert "allow it in settings.yaml: limits: {follow_links: true}" in refused.out
     library.settings(limits={"follow_links": True})
     assert library.call("judge", "lint", "linked.yaml").code == 0
-
-
-def remarks(library: Library, code: int, **changed: Any) -> list[tuple[str, str, str]]:
-    """Severity, rule and message of all remarks on a rubric of one criterion."""
-    library.write(FILE, {"criteria": [some_criterion(**changed)]})
-    ended = library.call("judge", "lint", "--format", "json")
-    assert ended.code == code, ended.out
-    (rubric,) = ended.json["rubrics"]
-    return [(remark["severity"], remark["rule"], remark["message"]) for remark in rubric["remarks"]]
 
 
 def without(key: str, *scores: str) -> dict[str, Any]:
@@ -66,9 +58,10 @@ def test_each_rule_finds_its_mistake_alone(library: Library) -> None:
         ({"method": {"primary": "pairwise_comparison"}}, "warning", "method", "pairwise_comparison for an objective"),
         ({"method": SWAPPED}, "warning", "mitigation", "position_swap has no effect on direct_scoring; it is for"),
     ):
-        (remark,) = remarks(library, 2 if severity == "error" else 0, **changed)
-        assert remark[:2] == (severity, rule), changed
-        assert message in remark[2], changed
+        library.write(FILE, {"criteria": [some_criterion(**changed)]})
+        (remark,) = lint_rubrics([library.root / FILE], follow_links=False).rubrics[0].remarks
+        assert (remark.severity, remark.rule) == (severity, rule), changed
+        assert message in remark.message, changed
 
 
 def test_remark_has_the_line_of_the_mistake(library: Library) -> None:

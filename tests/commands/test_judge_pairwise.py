@@ -1,7 +1,6 @@
 """`judge pairwise`: both orders of every pair, so that no verdict comes from the order; and the best of several."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -54,19 +53,12 @@ def test_several_outputs_are_ranked_by_win_rate(library: JudgingLibrary) -> None
     assert list(wins.items()) == [("best", (1.0, 4)), ("good", (0.375, 4)), ("plain", (0.125, 4))]
 
 
-@pytest.mark.parametrize(
-    ("rubric", "items", "complaint"),
-    [
-        ({}, PAIR, "the method of 'totals' in rubric.yaml is direct_scoring: use judge score, which scores one output"),
-        ({"method": PAIRWISE}, {"output": "x"}, "items.jsonl:1: expected output_1 and output_2"),
-    ],
-)
-def test_wrong_input_is_an_error_before_any_call(
-    library: JudgingLibrary, rubric: Any, items: Any, complaint: str
-) -> None:
-    library.rubric(rubric)
-    library.items({"id": "a", **items})
-    assert library.judge("pairwise", "--judge", JUDGE).refuses(complaint)
+def test_wrong_input_is_an_error_before_any_call(library: JudgingLibrary) -> None:
+    library.items({"id": "a", "output": "x"})
+    assert library.judge("pairwise", "--judge", JUDGE).refuses("items.jsonl:1: expected output_1 and output_2")
+    library.rubric({})
+    wrong_method = library.judge("pairwise", "--judge", JUDGE)
+    assert wrong_method.refuses("direct_scoring: use judge score, which scores one output")
     assert not library.judgements.exists()
 
 
@@ -96,3 +88,19 @@ def test_killed_judge_run_resumes_without_repeating_a_call(library: JudgingLibra
     asked = library.asked()
     assert asked[: len(before)] == before
     assert len(asked) == len({(line["case_id"], line["replicate"]) for line in asked}) == 12
+
+
+@pytest.mark.local_model
+def test_local_judge_compares_pairs_in_both_orders_and_is_calibrated(library: JudgingLibrary) -> None:
+    library.models({"id": "local", "provider": "local", "params": {"max_output_tokens": 160, "threads": 2}})
+    library.settings(timeout_s=1e6)
+    sums = [{"id": f"sum-{n}", "human": 1, "input": f"What is {n} + 3?"} for n in range(2)]
+    library.items(*({**item, "output_1": f"{n + 3}", "output_2": f"{n * 3 + 1}"} for n, item in enumerate(sums)))
+    done = library.judge("pairwise", "--judge", "local")
+    assert done.code in (0, 4), done.err  # 4: no output is usable
+    called = [line["case_id"] for line in library.asked()]
+    assert len(called) == len(set(called)) == 4
+    verdicts = str((library.judging() / "verdicts.jsonl").relative_to(library.root))
+    calibrated = library.call("judge", "calibrate", "--labels", ITEMS, "--verdicts", verdicts)
+    assert calibrated.code in (0, 4), calibrated.err
+    assert "local" in calibrated.out

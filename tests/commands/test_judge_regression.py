@@ -83,43 +83,13 @@ def test_identical_outputs_are_the_same_without_a_call(library: JudgingLibrary) 
     assert {pair["reasons"][0] for pair in done.json["judges"][0]["pairs"]} == {"identical outputs"}
 
 
-def test_dimension_that_was_not_requested_is_listed_and_needs_review(library: JudgingLibrary) -> None:
-    code, whole = result(library, answer({**SAME, "style": ("worse", "high")}, ship_decision="block"))
-    (judged,) = whole["judges"]
-    assert (code, judged["unrequested"], judged["mismatches"]) == (REVIEW, {"style": 2}, {})
-    assert judged["pairs"][0]["reasons"] == ["dimension that was not requested: style"]
-    assert "ignored dimensions, because they were not requested: style 2" in judge(library).out
-
-
-def batch(library: JudgingLibrary, worse: int, *arguments: str, count: int = 100) -> Ended:
-    """Judge pairs of which some are a little less complete."""
-    pairs(library, *({"id": f"p{n}"} for n in range(count)))
-    low = answer({**SAME, "completeness": ("worse", "low")})
-    answered(library, {f"p{n}/{order}": low if n < worse else answer(SAME) for n in range(count) for order in (1, 2)})
-    return judge(library, "--format", "json", *arguments)
-
-
-def test_rate_that_rose_against_an_earlier_batch_is_a_regression(library: JudgingLibrary) -> None:
-    library.settings(policy={"judge": {"one_low": "ship"}})
-    earlier = batch(library, 5)
-    assert earlier.code == SHIP, earlier.err
-    done = batch(library, 25, "--against", earlier.json["folder"])
-    assert done.code == BLOCK, done.err
-    change = next(one for one in done.json["changes"] if one["dimension"] == "completeness")
-    assert (change["earlier"]["value"], change["later"]["value"], change["rose"]) == (0.05, 0.25, True)
-    assert change["difference"]["value"] == pytest.approx(0.2)
-    assert 0 < change["difference"]["ci95"][0] < 0.2
-    assert change["p"] == pytest.approx(0.000104, abs=1e-6)  # Fisher's exact test of 25 and 5 of 100
-    assert change["q"] == pytest.approx(3 * change["p"], abs=1e-6)
-    assert done.json["against"] == earlier.json["judging"]["id"]
-    fell = batch(library, 0, "--against", earlier.json["judging"]["id"])
-    assert (fell.code, any(one["rose"] for one in fell.json["changes"])) == (SHIP, False)
-
-
-def test_earlier_batch_of_another_judge_is_refused(library: JudgingLibrary) -> None:
-    earlier = batch(library, 0, count=2).json["folder"]
+def test_batch_is_compared_with_an_earlier_batch_of_the_same_judge(library: JudgingLibrary) -> None:
+    _, earlier = result(library, answer(SAME))
+    done = judge(library, "--against", earlier["folder"], "--format", "json")
+    assert (done.code, done.json["against"]) == (SHIP, earlier["judging"]["id"]), done.err
+    assert [change["rose"] for change in done.json["changes"]] == [False] * 3
     library.models({**REPLAY, "profile": "sampled"})
-    changed = judge(library, "--against", earlier)
+    changed = judge(library, "--against", earlier["folder"])
     assert (changed.code, "the settings of recorded changed since" in changed.err) == (2, True)
     library.models(REPLAY)
     assert judge(library, "--against", "nothing").refuses("no judge run 'nothing'")

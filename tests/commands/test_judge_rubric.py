@@ -70,12 +70,12 @@ def test_output_without_a_rubric_writes_nothing(library: JudgingLibrary) -> None
     ):
         drafted(library, **changed)
         done = library.call(*DRAFT)
-        assert (done.code, f"the answer contains no rubric{complaint}" in done.err) == (2, True), changed
+        assert (done.code, f"the output contains no rubric{complaint}" in done.err) == (2, True), changed
         assert not (library.root / OUT).exists()
 
 
 def test_failed_call_is_incomplete(library: JudgingLibrary) -> None:
     library.record_answers({})
     done = library.call(*DRAFT)
-    assert (done.code, f"{JUDGE} gave no answer" in done.err) == (4, True)
+    assert (done.code, f"{JUDGE} gave no output" in done.err) == (4, True)
     assert not (library.root / OUT).exists()

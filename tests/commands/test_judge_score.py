@@ -1,8 +1,6 @@
 """`judge score`: outputs scored by a rubric, each with evidence; what does not count is counted under its reason."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -58,28 +56,18 @@ def test_judge_run_writes_four_files_beside_its_journal(library: JudgingLibrary)
     assert "These figures need no human labels" in (folder / "bias_analysis_report.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("rubric", "item", "arguments", "complaint"),
-    [
+def test_wrong_input_is_an_error_before_any_call(library: JudgingLibrary) -> None:
+    for rubric, item, arguments, complaint in (
         ({"method": method("pairwise_comparison")}, ITEM, (), "the method of 'totals' in rubric.yaml is pairwise_comp"),
         ({"method": REFERENCE}, ITEM, (), "requires a source or a right answer"),
         ({}, {"input": "x"}, (), "items.jsonl:1: a required key is missing at output"),
         ({}, ITEM, ("--criterion", "total"), "no criterion 'total' in rubric.yaml (did you mean 'totals'?)"),
         ({}, ITEM, ("--run", "somewhere"), "use either --items FILE, or --run RUN"),
-    ],
-)
-def test_wrong_input_is_an_error_before_any_call(
-    library: JudgingLibrary,
-    rubric: Mapping[str, Any],
-    item: Mapping[str, Any],
-    arguments: tuple[str, ...],
-    complaint: str,
-) -> None:
-    library.rubric(rubric)
-    library.items({"id": "a", **item})
-    assert library.judge("score", "--judge", JUDGE, *arguments).refuses(complaint)
-    without = library.judge("score")
-    assert without.refuses("no judge: name one of models.yaml with --judge ID, such as recorded")
+    ):
+        library.rubric(rubric)
+        library.items({"id": "a", **item})
+        assert library.judge("score", "--judge", JUDGE, *arguments).refuses(complaint)
+    assert library.judge("score").refuses("no judge: name one of models.yaml with --judge ID, such as recorded")
     assert not library.judgements.exists()
 
 

@@ -86,7 +86,7 @@ def test_evaluate_of_several_models_ends_with_their_ranking(library: Library) ->
     assert [model["model_id"] for model in done.json["ranking"]["models"]] == ["right", "wrong"]
     says = (
         "to ship: 1.0.0 with right (there is no lower version to judge it against; right is significantly better than "
-        "wrong, by 0.500 (q ≤ 0.013))"
+        "wrong, by 0.500 (q ≤ 0.027))"
     )
     advice = done.json["ranking"]["advice"]
     assert f"to ship: {advice['version']} with {advice['model_id']} ({advice['reason']})" == says

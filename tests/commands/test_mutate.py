@@ -54,7 +54,7 @@ def ruled(library: Library, server: ChatServer) -> Library:
 
 def test_removed_parts_are_killed_where_cases_cover_them(ruled: Library, server: ChatServer) -> None:
     before = set(ruled.tree())
-    done = ruled.call("mutate", SKILL, "--format", "json")
+    done = ruled.call("mutate", SKILL, "-n", "2", "--format", "json")
     assert done.code == 0, done.err
     by_text = {mutant["text"].removeprefix("- "): mutant for mutant in done.json["mutants"]}
     irrelevant = {"Read the notice.", UNCOVERED}
@@ -65,11 +65,11 @@ def test_removed_parts_are_killed_where_cases_cover_them(ruled: Library, server:
         assert cases == ([] if rule == UNCOVERED else [f"{name}-{number}" for number in range(COVERED)])
     assert by_text[UNCOVERED]["line"] == 11
     assert done.json["score"] == pytest.approx(4 / 6)
-    assert server.requests == N_CASES * 4 * (6 + 4) == done.json["calls"]  # six mutants, the prompt, three controls
+    assert server.requests == N_CASES * 2 * (6 + 4) == done.json["calls"]  # six mutants, the prompt, three controls
     new = {path for path in set(ruled.tree()) - before if "/evals/results" not in path and not path.endswith("/evals")}
     assert not new, "something is recorded"
     server.forget()  # a second run makes no call
-    again, text = (ruled.call("mutate", SKILL, "--format", form) for form in ("json", "text"))
+    again, text = (ruled.call("mutate", SKILL, "-n", "2", "--format", form) for form in ("json", "text"))
     assert server.requests == 0
     assert again.json == done.json
     assert "4 of 6 mutants killed, 2 survived · mutation score 0.67" in text.out

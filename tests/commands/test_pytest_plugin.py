@@ -59,9 +59,7 @@ def test_plugin_passes_warns_and_records_nothing(recorded: Library) -> None:
     assert {path for path in recorded.tree() if "__pycache__" not in path} == before
 
 
-def test_plugin_fails_on_a_regression_and_an_unknown_name(
-    recorded: Library,
-) -> None:
+def test_plugin_fails_on_a_regression_and_an_unknown_name(recorded: Library) -> None:
     write(recorded, "1.0.0", "Extract.", WRONG)
     recorded.write("test_skills.py", CHECKS + MISTYPED)
     done = run_pytest(recorded, "-k", "holds or mistyped")

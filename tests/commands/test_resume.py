@@ -123,7 +123,7 @@ def test_resume_is_refused_with_another_plan(library: Library) -> None:
         assert refused.refuses(f"{flag} {value}: it was planned {planned}"), flag
 
 
-def test_components_in_one_results_folder_keep_their_outputs_apart(library: Library) -> None:
+def test_components_in_one_results_folder_keep_separate_outputs(library: Library) -> None:
     library.write("components/other/prompt.md", "---\nname: other\nversion: 1.0.0\n---\nExtract title and year.\n")
     library.write("components/other/schema.json", SCHEMA)
     shutil.copytree(library.root / "fixtures" / SKILL, library.root / "fixtures" / "other")
@@ -203,7 +203,7 @@ def test_option_starts_a_new_run(words: tuple[str, ...], served: Library, server
     assert calls_of(server, lambda: served.evaluate_here(*words)) == 6
 
 
-def test_complete_models_are_not_called_again_while_another_is_unfinished(served: Library, server: ChatServer) -> None:
+def test_complete_models_are_not_called_again(served: Library, server: ChatServer) -> None:
     entry = {"provider": "openai", "base_url": server.url}
     served.models({"id": "one", **entry}, {"id": "two", **entry})
     server.reply = lambda one: Reply(status=400) if one.body["model"] == "two" else varied(one)

@@ -28,16 +28,9 @@ def test_add_queues_the_same_sample_once(library: Library) -> None:
     assert "3 items added to .evaluator/reviews, 2 already queued" in library.call("review", "add", "pairs.jsonl").out
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ('{"id": "x", "output_1": "a"}\n', "wrong.jsonl:1: expected output_1 and output_2"),
-        ("", "wrong.jsonl is empty"),
-    ],
-)
-def test_add_refuses_an_invalid_file_with_its_line(content: str, problem: str, library: Library) -> None:
-    library.write("wrong.jsonl", content)
-    assert library.call("review", "add", "wrong.jsonl").refuses(problem)
+def test_add_refuses_an_empty_file(library: Library) -> None:
+    library.write("wrong.jsonl", "")
+    assert library.call("review", "add", "wrong.jsonl").refuses("wrong.jsonl is empty")
 
 
 @pytest.mark.parametrize("command", [("serve",), ("export", "--labels", "labels.jsonl")])

@@ -81,7 +81,7 @@ def test_invalid_draft_writes_nothing(library: AuditLibrary, server: ChatServer)
     ):
         server.reply = lambda _, text=answer: Reply(text=text)
         done = draft(library)
-        assert (done.code, "the answer contains no family of scenarios" in done.err) == (2, True), answer
+        assert (done.code, "the output contains no family of scenarios" in done.err) == (2, True), answer
         assert not (library.root / FAMILY).exists()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.audit.audit_results import an_audit
+from tests.audit.cubes import an_audit
 from tests.support.library import SKILL, Ended, Library
 from tests.support.records import a_run, keep, keep_in
 from tests.support.sites import contents, site_page, states, words

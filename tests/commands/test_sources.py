@@ -222,16 +222,6 @@ def test_own_source_brings_its_cases_and_declarations(sourced: Sourced) -> None:
     assert "memo/prompt.md: a source cannot run a program; use --components lib" in sourced.call("lint").out
 
 
-def test_refused_evaluate_without_a_name_changes_no_run(sourced: Sourced) -> None:
-    assert sourced.call("evaluate", "pdf", "--max-calls", "3").code == 4
-    (folder,) = (sourced.root / ".evaluator/components/pdf/evals/results").iterdir()
-    done = sourced.call("evaluate")
-    assert (done.code, "unfinished run" in done.err) == (2, False)
-    assert sourced.call("evaluate", "--yes").code == 0
-    assert list(folder.parent.glob("*-served")) == [folder]
-    assert sourced.server.requests == 24
-
-
 def test_changed_components_are_found_from_the_main_branch(sourced: Sourced, monkeypatch: pytest.MonkeyPatch) -> None:
     git(sourced.root, "checkout", "-qb", "feature")
     changed(sourced, monkeypatch)
@@ -256,30 +246,18 @@ def test_changed_components_are_found_from_the_main_branch(sourced: Sourced, mon
     )
 
 
-@pytest.mark.parametrize("main", ["main", "trunk"])
 def test_changed_is_refused_without_a_commit_to_compare_with(
-    sourced: Sourced, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, main: str
+    sourced: Sourced, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    git(sourced.root, "branch", "-m", main)
     git(sourced.root, "checkout", "-qb", "feature")
     changed(sourced, monkeypatch)
-    there = f"file://{sourced.root}"
-    if main == "main":  # HEAD is all that a clone of depth 1 has: of a branch, or as actions/checkout makes it
-        clone, detached = tmp_path_factory.mktemp("clone"), tmp_path_factory.mktemp("detached")
-        git(clone, "clone", "-q", "--depth=1", "-b", "feature", there, ".")
-        git(detached, "init", "-q")
-        git(detached, "fetch", "-q", "--depth=1", there, "feature:refs/remotes/pull/1/merge")
-        git(detached, "checkout", "-q", "refs/remotes/pull/1/merge")
-        roots = [clone, detached]
-    else:
-        roots = [sourced.root]
-    for root in roots:
-        asked = Library.__new__(Library)
-        asked.stand_in(root)
-        refused = asked.call("evaluate", "--changed", "--dry-run")
-        assert refused.refuses("found no merge base of HEAD and the main branch; ")
-        assert refused.err.endswith("or name a commit: --changed --base COMMIT\n")
-    assert "1 component: 8 calls" in sourced.call("evaluate", "--dry-run", "--changed", "--base", main).err
+    clone = tmp_path_factory.mktemp("clone")  # of depth 1, so HEAD is its only commit
+    git(clone, "clone", "-q", "--depth=1", "-b", "feature", f"file://{sourced.root}", ".")
+    asked = Library.__new__(Library)
+    asked.stand_in(clone)
+    refused = asked.call("evaluate", "--changed", "--dry-run")
+    assert refused.refuses("found no merge base of HEAD and the main branch; ")
+    assert refused.err.endswith("or name a commit: --changed --base COMMIT\n")
     assert sourced.call("evaluate", "--changed", "--base", "none").refuses("--base none is not a commit here")
 
 

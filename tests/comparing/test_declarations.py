@@ -42,7 +42,7 @@ def test_date_format_without_parts_of_a_day_is_rejected(form: str) -> None:
     with pytest.raises(ComponentError) as caught:
         refuse_wrong_rules({"due": FieldRule(compare="date", formats=("%d.%m.%Y", form))}, "fields", "datasets.json")
     place = "at fields.due.formats in datasets.json"
-    assert str(caught.value) == f"no date is written '{form}' {place}; formats are those of strptime, such as %Y-%m-%d"
+    assert str(caught.value) == f"'{form}' is not a date format {place}; write the codes of strptime, such as %Y-%m-%d"
 
 
 def test_comparator_of_a_package_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_options_are_the_comparator_settings_other_than_the_default() -> None:
     ("rule", "description"),
     [
         (FieldRule(), "exact value"),
-        (FieldRule(compare="ignore"), "not looked at"),
+        (FieldRule(compare="ignore"), "ignored"),
         (FieldRule(compare="text"), "text, reported only"),
         (FieldRule(compare="text", threshold=0.8), "text, from token F1 0.8"),
         (FieldRule(compare="string", casefold=True, threshold=0.9), "string, case folded, from 0.9 edit similarity"),
@@ -77,4 +77,4 @@ def test_comparison_is_described_with_its_options(rule: FieldRule, description: 
 
 def test_alignment_is_described() -> None:
     rules = [FieldRule(), FieldRule(align="set"), FieldRule(align="key", key=("a", "b"))]
-    assert [aligned_by(rule) for rule in rules] == ["by what its items are", "as a set", "by key a + b"]
+    assert [aligned_by(rule) for rule in rules] == ["by its items", "as a set", "by key a + b"]

@@ -225,27 +225,30 @@ def test_array_or_object_with_a_comparator_is_one_leaf(compare_as: Any) -> None:
             "key 'skuu' at fields.lines.key in datasets.json is not in the items (did you mean 'sku'?)",
         ),
         ({"price": FieldRule()}, "field 'price' in datasets.json is not in the schema (known: lines[].price)"),
-        ({"lines": FieldRule(align="key")}, "align: key without key: [...] at fields.lines in datasets.json"),
+        ({"lines": FieldRule(align="key")}, "align: key requires key: [...] at fields.lines in datasets.json"),
         # settings that would change nothing
         (
             {"total": FieldRule(casefold=True)},
-            "casefold does nothing at fields.total in datasets.json: "
+            "casefold has no effect at fields.total in datasets.json: "
             "number takes from_string, relative_tolerance, tolerance, weight",
         ),
         (
             {"total": FieldRule(compare="date", tolerance=1)},
-            "tolerance does nothing at fields.total in datasets.json: date takes formats, tolerance_days, weight",
+            "tolerance has no effect at fields.total in datasets.json: date takes formats, tolerance_days, weight",
         ),
-        ({"kind": FieldRule(align="set")}, "align does nothing at fields.kind in datasets.json: category takes weight"),
+        (
+            {"kind": FieldRule(align="set")},
+            "align has no effect at fields.kind in datasets.json: category takes weight",
+        ),
         (
             {"lines": FieldRule(weight=2)},
-            "weight does nothing at fields.lines in datasets.json: "
+            "weight has no effect at fields.lines in datasets.json: "
             "an array takes align, and a key with align: key; its items are fields.lines[]",
         ),
         (
             {"buyer": FieldRule(weight=2)},
-            "weight does nothing at fields.buyer in datasets.json: "
-            "an object is compared by its fields, such as fields.buyer.…, unless it says compare",
+            "weight has no effect at fields.buyer in datasets.json: "
+            "an object is compared by its fields, such as fields.buyer.…, unless it declares compare",
         ),
     ],
 )

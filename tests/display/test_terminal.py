@@ -145,7 +145,7 @@ FIVE = (  # by the first words of a command: which version is worse, where, how 
         "leaderboard",
         "improved against 1.1.0",
         "field_level_f1",
-        "95 % confidence interval -0.203 to -0.035, adjusted p-value 0.005",
+        "95 % confidence interval -0.203 to -0.035, adjusted p-value 0.011",
         "to ship: 1.2.0 with example-large",
         "skill-evaluator compare receipts --models",
     ),

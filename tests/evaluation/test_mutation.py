@@ -3,7 +3,9 @@
 import random
 from collections.abc import Callable
 
-from skill_evaluator.evaluation.mutation import decide_mutant, mutants_of
+import numpy as np
+import pytest
+from skill_evaluator.evaluation.mutation import adjusted_p_values, decide_mutant, mutants_of
 from skill_evaluator.library.config import Policy
 from skill_evaluator.library.prompts import Prompt
 from skill_evaluator.records.record import Record
@@ -11,12 +13,7 @@ from skill_evaluator.verdicts.decide.rules import VerdictRules
 
 from tests.support.records import a_record
 
-RULES = VerdictRules(
-    policy=Policy(),
-    skill="s",
-    primary_metric="field_level_f1",
-    required_coverage=0.9,
-)
+RULES = VerdictRules(policy=Policy(), skill="s", primary_metric="field_level_f1", required_coverage=0.9)
 MUTANT, _ = mutants_of(Prompt.of("Read.\n\n- Trim it."))
 CASES = [f"case-{at}" for at in range(10)]
 World = Callable[[random.Random, str], float]
@@ -35,13 +32,13 @@ def noisy(mean: float) -> World:
     return lambda dice, case: float(dice.random() < mean)
 
 
-def test_mutants_that_change_nothing_are_seldom_called_killed() -> None:
+def test_mutants_without_effect_are_seldom_killed() -> None:
     dice = random.Random(7)
     killed = sum(status(noisy(0.8), noisy(0.8), dice) == "killed" for _ in range(40))
     assert killed <= 6  # 5 % are allowed; more than 6 of 40 has a probability of 0.3 %
 
 
-def test_three_cases_that_are_lost_for_certain_kill_and_one_may_be_what_any_edit_does() -> None:
+def test_three_lost_cases_kill_a_mutant_and_one_does_not() -> None:
     for lost, becomes in ((1, "survived"), (3, "killed"), (5, "killed")):
 
         def damaged(dice: random.Random, case: str, lost: int = lost) -> float:
@@ -50,7 +47,7 @@ def test_three_cases_that_are_lost_for_certain_kill_and_one_may_be_what_any_edit
         assert status(lambda dice, case: 1.0, damaged, random.Random(0)) == becomes
 
 
-def test_a_field_that_two_cases_have_is_lost_in_both() -> None:
+def test_mutant_is_killed_by_a_field_of_two_cases() -> None:
     scores: dict[str, list[float | str]] = {case: [1.0] * 4 for case in CASES}
 
     def run(name: str, right: int) -> Record:
@@ -61,7 +58,7 @@ def test_a_field_that_two_cases_have_is_lost_in_both() -> None:
     assert [(one.kind, one.name) for one in result.reactions] == [("field", "rare")]
 
 
-def test_what_a_meaningless_edit_breaks_as_well_does_not_kill() -> None:
+def test_changes_that_controls_share_do_not_kill() -> None:
     dice = random.Random(1)
 
     def status_of_coin() -> str:
@@ -72,3 +69,28 @@ def test_what_a_meaningless_edit_breaks_as_well_does_not_kill() -> None:
 
     killed = sum(status_of_coin() == "killed" for _ in range(30))
     assert killed <= 5
+
+
+def scores(*lost: int, cases: int = 14, figures: int = 4) -> np.ndarray:
+    """Five versions in which all is right, but that the last of them loses the first figure in some cases."""
+    table = np.ones((figures, cases, 5))
+    table[0, list(lost), -1] = 0.0
+    return table
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_p_of_a_mutant_is_the_share_of_exchanges(count: int) -> None:
+    p_values = adjusted_p_values(scores(*range(count)))
+    assert p_values == [pytest.approx(0.2**count), 1.0, 1.0, 1.0]
+
+
+def test_noise_of_the_controls_raises_p() -> None:
+    calm, noisy = scores(1, 2, 3), scores(1, 2, 3)
+    noisy[0, [4, 5, 6], [0, 1, 2]] = 0.0
+    assert adjusted_p_values(calm)[0] < 0.01 < adjusted_p_values(noisy)[0]
+
+
+def test_exchangeable_versions_seldom_differ() -> None:
+    dice = np.random.default_rng(5)
+    least = [min(adjusted_p_values(dice.normal(size=(6, 8, 4)))) for _ in range(200)]
+    assert sum(p <= 0.05 for p in least) <= 22  # 10 are expected; more than 22 has a probability below 0.1 %

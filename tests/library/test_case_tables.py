@@ -277,6 +277,12 @@ MAPPED = [
 ]
 
 
+@pytest.mark.parametrize("truth", [{"lines[].code": "a"}, {"lines": "a", "lines.code": "b"}])
+def test_column_of_a_field_inside_another_is_refused(truth: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"is inside 'lines'; name one column with the JSON of 'lines'"):
+        Columns(truth=truth)
+
+
 @pytest.mark.parametrize(("columns", "message"), MAPPED)
 def test_columns_that_do_not_fit_a_table_are_named(tmp_path: Path, columns: Mapping[str, Any], message: str) -> None:
     skill = component(tmp_path, datasets={"columns": columns})

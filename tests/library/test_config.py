@@ -52,13 +52,10 @@ models:
 REFUSED = {
     "models.yaml": [
         ("models: [", "{path}:2:1: broken YAML: "),
-        ("", "a mapping of keys to values is expected in {path}"),
-        ("models:", "a list is expected at models in {path}"),
         ("models: []", "at least one entry is expected at models in {path}"),
-        ("models: [{id: a}]", "a required key is missing at models[0].provider in {path}"),
         (
-            "models: [{id: '', provider: openai}]",
-            "String should match pattern '^[A-Za-z0-9][A-Za-z0-9._:@/-]*$', got \"\" at models[0].id in",
+            "models: [{model: a, provider: openai}]",
+            "a required key is missing at models[0].id in {path} (unknown key 'model': did you mean 'id'?)",
         ),
         ("models: [{id: a b, provider: openai}]", "String should match pattern"),
         (
@@ -69,31 +66,14 @@ REFUSED = {
             "models: [{id: a, provider: x}, {id: b, provider: x}, {id: a, provider: y}]",
             "duplicate model id 'a' at models[2] and models[0] in {path}",
         ),
-        (
-            "models: [{id: a, provider: x, params: {temperature: hot}}]",
-            'Input should be a valid number, unable to parse string as a number, got "hot" at models[0].params.temp',
-        ),
-        (
-            "models: [{id: a, provider: x, params: {max_output_tokens: 0}}]",
-            "Input should be greater than 0, got 0 at models[0].params.max_output_tokens in {path}",
-        ),
         ("models: [{id: a, provider: x, params: {seed: 7}}]", "seed: every replicate has another seed"),
         (
             "models: [{id: a, provider: x, profile: random}]",
             "unknown value 'random' at models[0].profile in {path} (known: deterministic, sampled)",
         ),
         (
-            "models: [{id: a, provider: x, price: {input: 1}}]",
-            "a required key is missing at models[0].price.output in {path}",
-        ),
-        (
             "models: [{id: a, provider: x, api_key_env: sk-123}]",
             "String should match pattern '^[A-Za-z_][A-Za-z0-9_]*$' at models[0].api_key_env in {path}",
-        ),
-        ("models: [{id: a, provider: x, limits: {max_concurrency: 0}}]", "Input should be greater than 0"),
-        (
-            "models: [{id: a, provider: x, ignores: [sed]}]",
-            "unknown value 'sed' at models[0].ignores[0] in {path} (did",
         ),
         (
             "models: [{id: off, provider: x}]",
@@ -106,27 +86,9 @@ REFUSED = {
     ],
     "settings.yaml": [
         ("site: {documents: true}", "unknown key at site.documents in {path}"),
-        (
-            "site: {components: {a: {documents: maybe}}}",
-            'Input should be a valid boolean, unable to interpret input, got "maybe" at site.components.a',
-        ),
-        ("replicates: 0", "Input should be greater than 0, got 0 at replicates in {path}"),
         ("replicates: 10001", "Input should be less than or equal to 10000, got 10001 at replicates in {path}"),
         ("replicate: 5", "unknown key at replicate in {path} (did you mean 'replicates'?)"),
-        (
-            "retry: {attempts: many}",
-            'Input should be a valid integer, unable to parse string as an integer, got "many" at retry.att',
-        ),
-        ("required_coverage: 1.1", "Input should be less than or equal to 1, got 1.1 at required_coverage in {path}"),
         ("audit: {benchmarks: [{a: 1}]}", "a mapping of keys to values is expected at audit.benchmarks in {path}"),
-        (
-            "audit: {benchmarks: {a: {weight: 0}}}",
-            "Input should be greater than 0, got 0 at audit.benchmarks.a.weight in",
-        ),
-        ("audit: {questions: 0}", "Input should be greater than 0, got 0 at audit.questions in {path}"),
-        ("jobs: {max_jobs: 257}", "Input should be less than or equal to 256, got 257 at jobs.max_jobs in {path}"),
-        ("timeout_s: -1", "Input should be greater than 0, got -1 at timeout_s in {path}"),
-        ("- replicates: 5", "a mapping of keys to values is expected in {path}"),
         (
             "policy: {metrics: {pairwise_exact_match: {tier: critical}}}",
             "'pairwise_exact_match' is a reproducibility metric, which decides no verdict; delete the entry at "

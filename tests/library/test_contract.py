@@ -17,7 +17,6 @@ def doubling(keyword: str, times: int, rounds: int) -> dict[str, Any]:
     ("schema", "says"),
     [
         (doubling("allOf", 10, 12), "one value would be checked against more than 10,000 schemas"),
-        (doubling("anyOf", 2, 20), "one value would be checked against more than 10,000 schemas"),
         ({"$ref": "#"}, "a schema refers to itself for the same value"),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"not": {"$ref": "#/$defs/a"}}}}, "refers to itself for the same value"),
         (
@@ -91,7 +90,6 @@ def test_slow_pattern_stops_no_message() -> None:
         ({"type": "string"}, set()),
         ({"$ref": "#/$defs/r", "$defs": {"r": {"type": "array"}}}, {list}),
         ({"anyOf": [{"type": "object"}, {"type": "null"}]}, {dict}),
-        ({"oneOf": [{"type": "object"}, {"type": "array"}]}, {dict, list}),
         ({"allOf": [{"type": ["object", "array"]}, {"required": ["a"], "type": "object"}]}, {dict}),
     ],
 )

@@ -40,7 +40,7 @@ from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import read_answers, read_manifest
 from skill_evaluator.runner.schedule import build_request
 
-from tests.audit.manifests import manifest
+from tests.audit.cubes import manifest
 from tests.ci.test_plan import PLAN
 from tests.judges.review.reviews import label, pair
 from tests.support.components import NAME, write_component

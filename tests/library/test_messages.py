@@ -100,13 +100,16 @@ def test_unnamed_document_is_appended_to_the_user_message(tmp_path: Path) -> Non
     assert sent(plain, asked) == [("system", "Read a bill."), ("user", "A 9")]
 
 
-def test_single_braces_are_filled_as_format_strings(tmp_path: Path) -> None:
-    text = 'Read {document} as {kind}: {{"shop": {{}}}}, not {other}.'
-    prompt = front("inputs: [document, kind]", "placeholders: single", "messages: sections", body=f"## User\n{text}")
-    skill = component(tmp_path, prompt=prompt)
-    asked = case(tmp_path, skill, {"document.md": "{kind}", "inputs.json": {"kind": "{document}"}})
-    assert sent(skill, asked) == [("user", 'Read {kind} as {document}: {"shop": {}}, not {other}.')]
-    assert sent(skill, asked)[0][1] == text.format(document="{kind}", kind="{document}", other="{other}")
+def test_doubled_braces_stay_beside_single_ones(tmp_path: Path) -> None:
+    """As in the public prompts whose texts are replaced, not formatted: their JSON is written with its own braces."""
+    body = '## System\nNo {{x}}.\n## User\nA {doc_type}: {text}\nSay {"a": {"b": 0.9}}, e.g. {{}}.'
+    lines = ["inputs: [text, doc_type]", "placeholders: single", "messages: sections"]
+    skill = component(tmp_path, prompt=front(*lines, body=body))
+    asked = case(tmp_path, skill, {"inputs.json": {"text": "{doc_type}", "doc_type": "bill"}})
+    assert sent(skill, asked) == [
+        ("system", "No {x}."),
+        ("user", 'A bill: {doc_type}\nSay {"a": {"b": 0.9}}, e.g. {{}}.'),
+    ]
 
 
 def test_scenario_keeps_its_own_braces(tmp_path: Path) -> None:
@@ -137,10 +140,8 @@ def test_earlier_turns_come_after_the_examples_and_before_what_the_user_says(tmp
         (["inputs: [document, kind]"], "Read a ${kind}: {kind}.", "sent unfilled: ${kind} (line 6), {kind} (line 6)"),
         (["inputs: [document, kind]"], "Read.", "prompt.md:4: inputs: no message uses kind; write {{kind}} into"),
         (["inputs: [text]"], "Read {{text}}.", "there is no user message; write messages: sections, and"),
-        (["inputs: [turns]"], "Read.", "'turns' is a duplicate, or the reserved name of earlier turns"),
         (["messages: sections"], "Read.\n## User\nIt.", "requires ## System or ## User as the first line"),
         (["messages: sections"], "## User\nA\n## User\nB", "user and assistant messages must alternate"),
-        (["messages: sections"], "## User\nA\n## System\nB", "only the first message can be a system message"),
         (["messages: sections"], "## System\n\n## User\nA", "prompt.md:4: messages: a message is empty: system"),
         (
             ["messages: sections"],
@@ -153,7 +154,6 @@ def test_earlier_turns_come_after_the_examples_and_before_what_the_user_says(tmp
             "inputs: only the system message has {document}; write it into a user message",
         ),
         (["messages: [{role: user, content: A}]"], "Read.", "the body has no effect with messages"),
-        (["messages: [{role: tool, content: A}]"], "", "unknown value 'tool'"),
         (["messages: section"], "## User\nA", "'section' is neither sections nor a list of messages"),
     ],
 )
@@ -183,7 +183,6 @@ def test_ambiguous_prompt_is_refused(tmp_path: Path, lines: list[str], body: str
             },
             "a turn is empty",
         ),
-        ({"inputs.json": {"document": " ", "doc_type": "b"}}, "the document of case 'a'"),
         ({"inputs.json": {"document": "A", "doctype": "b"}}, "is missing (did you mean 'doctype'?)"),
         ({"inputs.json": '{"document": "A", "doc_type": "\\ud800"}'}, "doc_type: a character is written as half"),
     ],

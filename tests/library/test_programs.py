@@ -11,15 +11,7 @@ from skill_evaluator.library.programs import ProgramUnderTest
 from tests.support.git import GitRepository
 
 FILES = ("app.py", "a b.py", "src/x.py", "src/deep/er/y.py", "src/deep/z.txt", "lib/src/x.py", "?.md", "k[1].py")
-GLOBS = (
-    "*.py",
-    "src/**/*.py",
-    "src/**/y.py",
-    "src/*/z.txt",
-    "?pp.py",
-    "**",
-    "**/**/y.py",
-)
+GLOBS = ("*.py", "src/**/*.py", "src/*/z.txt", "?pp.py", "**", "**/**/y.py")
 
 
 def watching(*globs: str) -> ProgramUnderTest:
@@ -36,11 +28,11 @@ def repository(tmp_path: Path) -> GitRepository:
     return repository
 
 
-@pytest.mark.parametrize("glob", GLOBS)
-def test_glob_matches_as_in_git(repository: GitRepository, glob: str) -> None:
-    expected = repository.git("-C", "components/c", "ls-files", "-z", f":(glob){glob}").split("\0")
+def test_glob_matches_as_in_git(repository: GitRepository) -> None:
     folder = repository.root / "components" / "c"
-    assert list(watching(glob).watched_here(folder)) == sorted(filter(None, expected))
+    for glob in GLOBS:
+        expected = repository.git("-C", "components/c", "ls-files", "-z", f":(glob){glob}").split("\0")
+        assert list(watching(glob).watched_here(folder)) == sorted(filter(None, expected)), glob
 
 
 def test_blobs_equal_those_of_git(repository: GitRepository) -> None:

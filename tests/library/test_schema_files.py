@@ -34,7 +34,6 @@ def receipts(root: Path, schema: Any, /, **datasets: Any) -> Component:
         ({"allOf": [{"$ref": "../shared/schema.json"}]}, {"money": 1}, {"parts": [{"money": -1}]}),
         ({"properties": {"a": {"$ref": "../shared/schema.json#/$defs/money"}}}, {"a": 2}, {"a": "2"}),
         ({"properties": {"a": {"$ref": "../shared/schema.json#money"}}}, {"a": 2}, {"a": -2}),
-        ({"items": {"$ref": "../shared/schema.json#/$defs/money~1old"}}, ["a"], [1]),
         (  # definitions of one name in two files are two
             {
                 "properties": {"a": {"$ref": "#/$defs/money"}, "b": {"$ref": "../shared/schema.json#/$defs/money"}},
@@ -73,11 +72,6 @@ def test_part_of_a_schema_may_be_the_output_schema(tmp_path: Path) -> None:
     assert (list(loaded.plan.leaves), loaded.contract.conforms({"a": "1"})) == (["a"], False)
 
 
-def test_output_schema_may_be_that_of_another_component(tmp_path: Path) -> None:
-    loaded = receipts(tmp_path, None, schema="../shared/schema.json#/$defs/money")
-    assert (loaded.contract.conforms(3), loaded.contract.conforms("3")) == (True, False)
-
-
 def test_referenced_files_have_their_own_digest(tmp_path: Path) -> None:
     schema = {"$ref": "../shared/schema.json"}
     before = receipts(tmp_path, schema)
@@ -96,12 +90,8 @@ LONG = {"properties": {f"p{n}": {"$ref": f"{n}.json"} for n in range(60)}}
         ("../shared/schema.json#/$defs/mony", "components/shared/schema.json has no such part"),
         ("../shared/shema.json", "shared/shema.json does not exist"),
         ("https://example.com/a.json", "only references inside of it (#/...) and to files of this repository"),
-        ("file:///etc/hostname", "only references inside of it"),
-        ("/etc/hostname", "only references inside of it"),
         ("../../../../outside.json", "which is outside"),
-        ("../%2e%2e/../../../outside.json", "which is outside"),
         ("../shared/link.json", "leads out of"),
-        ("../shared/prompt.md", "not JSON"),
         ("../shared/list.json", "is not a JSON Schema: an object is expected"),
         ("../shared/old.json", "refers to a file of a different draft"),
         ("../shared/dynamic.json", "$dynamicRef is not followed from file to file; write $ref"),

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
 from skill_evaluator.library.contract import Contract
-from skill_evaluator.metrics.base import CaseAnswers, Comparison
+from skill_evaluator.metrics.base import CaseOutputs, Comparison
 from skill_evaluator.text import canonical_json
 
 ORDER_SCHEMA: Mapping[str, Any] = {
@@ -90,9 +90,9 @@ def comparison(truth: Any, output: Any, plan: FieldPlan | None = None) -> Compar
     return Comparison(truth, output, plan or FieldPlan(), _conforms if plan else lambda value: True)
 
 
-def answers(*outputs: Any, plan: FieldPlan | None = None, unparseable: int = 0) -> CaseAnswers:
+def answers(*outputs: Any, plan: FieldPlan | None = None, unparseable: int = 0) -> CaseOutputs:
     """The answers to one case: parsed outputs, each as its own text, and so many that could not be parsed."""
-    found = CaseAnswers(plan or FieldPlan())
+    found = CaseOutputs(plan or FieldPlan())
     for output in outputs:
         found.add(json.dumps(output), canonical_json(output))
     for index in range(unparseable):

@@ -24,7 +24,7 @@ from skill_evaluator.metrics.agreement import (
     tara_at_n,
     tarr_at_n,
 )
-from skill_evaluator.metrics.base import CaseAnswers
+from skill_evaluator.metrics.base import CaseOutputs
 
 from tests.metrics.orders import ALIGNMENTS, answers, order_plan, orders
 from tests.support.json_values import quick
@@ -87,7 +87,7 @@ def test_distinct_outputs_count_unparseable_answers_each(
 def test_tarr_and_tara_require_all_answers_to_agree(
     texts: list[tuple[str, str | None]], raw: float | None, parsed: float | None
 ) -> None:
-    of_case = CaseAnswers(FieldPlan())
+    of_case = CaseOutputs(FieldPlan())
     for text, canonical in texts:
         of_case.add(text, canonical)
     assert (tarr_at_n(of_case), tara_at_n(of_case)) == (raw, parsed)

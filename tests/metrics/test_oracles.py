@@ -20,8 +20,6 @@ from skill_evaluator.metrics.base import Comparison
 from tests.metrics.orders import ORDER_SCHEMA, orders
 from tests.support.json_values import json_values, quick
 
-# Texts, against rouge_score and SQuAD's way to count.
-
 WORDS = ("grant", "award", "notice", "2024", "7", "funds", "no", "cost", "x1")
 
 
@@ -50,26 +48,6 @@ def test_rouge_l_equals_rouge_score(monkeypatch: pytest.MonkeyPatch) -> None:
             )
 
 
-def squad_f1(truth: str, output: str) -> float:
-    """https://rajpurkar.github.io/SQuAD-explorer/, `compute_f1`; none of the words is an article."""
-    gold, predicted = (
-        "".join(letter if letter.isalnum() else " " for letter in text).lower().split() for text in (truth, output)
-    )
-    same = sum((Counter(gold) & Counter(predicted)).values())
-    if not gold or not predicted:
-        return float(gold == predicted)
-    if same == 0:
-        return 0.0
-    precision, recall = same / len(predicted), same / len(gold)
-    return 2 * precision * recall / (precision + recall)
-
-
-def test_token_f1_equals_squad() -> None:
-    for seed in range(300):
-        truth, output = texts(seed)
-        assert token_f1(truth, output) == pytest.approx(squad_f1(truth, output)), f"seed {seed}"
-
-
 @pytest.mark.parametrize(
     ("truth", "output", "tokens", "sequence"),
     [
@@ -85,9 +63,6 @@ def test_text_similarity_by_hand(truth: str, output: str, tokens: float, sequenc
     assert rouge_l(truth, output) == pytest.approx(sequence)
     assert token_f1(output, truth) == pytest.approx(tokens)
     assert rouge_l(output, truth) == pytest.approx(sequence)
-
-
-# Schema validity, against the jsonschema library.
 
 
 def verdicts_of(conforms: Any, schema: Any, values: Iterable[Any]) -> Counter[bool]:

@@ -48,7 +48,7 @@ def test_cached_input_is_input(server: VendorServer) -> None:
     assert ask(entry("anthropic", server.url)).usage == Usage(input_tokens=105, output_tokens=3, cache_write_tokens=100)
 
 
-def test_a_schema_joins_the_output_settings_of_the_entry(server: VendorServer) -> None:
+def test_schema_is_added_to_the_output_config_of_the_params(server: VendorServer) -> None:
     model = entry("anthropic", server.url, params={"output_config": {"effort": "low"}})
     ask(model, dataclasses.replace(PLAIN, schema=SCHEMA))
     asked = server.received[0].body["output_config"]

@@ -63,7 +63,7 @@ def test_the_server_may_say_whether_to_try_again() -> None:
         assert error_from_status(status, {"x-should-retry": word}, "words").retryable is retryable, (word, status)
 
 
-def test_a_model_that_a_vendor_calls_gone_is_retired_in_its_own_words() -> None:
+def test_vendors_message_about_a_removed_model_means_retired() -> None:
     for status, message in (
         (410, "gone"),
         (404, "The model `text-davinci-003` has been deprecated, learn more here: https://platform.openai.com/docs/x"),
@@ -84,7 +84,7 @@ def test_a_model_that_a_vendor_calls_gone_is_retired_in_its_own_words() -> None:
     assert error_from_status(400, {}, "`temperature` is deprecated for this model").reason == "bad_request"
 
 
-def test_a_wrong_key_is_not_tried_again_whatever_the_server_says() -> None:
+def test_wrong_key_is_never_retried() -> None:
     error = error_from_status(401, {"x-should-retry": "true", "retry-after": "1"}, "words")
     assert (error.retryable, error.fatal, error.kind) == (False, True, "no_credentials")
 
@@ -97,5 +97,5 @@ def test_an_error_becomes_a_value_of_bounded_length() -> None:
     assert len(failure.message) <= 500
 
 
-def test_an_error_without_words_is_called_by_its_reason() -> None:
+def test_error_without_message_shows_its_reason() -> None:
     assert str(ProviderError("rate_limited")) == "rate_limited"

@@ -1,42 +1,27 @@
-"""Bodies of requests: alike in a call, with a cache and in a batch; for Google as its SDK words them from types."""
+"""Bodies of requests: equal in a call, with a cache and in a batch; files are read while they are sent."""
 
 import asyncio
 import base64
 import dataclasses
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic.alias_generators import to_camel
 from skill_evaluator.library.case_files import read_file
-from skill_evaluator.library.config import Params, SafetyLimits, Settings
-from skill_evaluator.library.prompts import Message, Prompt
+from skill_evaluator.library.config import SafetyLimits, Settings
+from skill_evaluator.library.prompts import File, Message, Prompt
 from skill_evaluator.providers import BATCHES, PROVIDERS
-from skill_evaluator.providers.base import Request
+from skill_evaluator.providers.base import Completion, ProviderError, Request, call_once
 from skill_evaluator.providers.batch import open_batches
+from skill_evaluator.providers.remote import RequestBody, file_placeholder, json_bytes
 
 from tests.support.batch_server import VENDORS, BatchServer, batch_server
 from tests.support.documents import a_pdf, a_png
-from tests.support.vendor_dialects import PLAIN, SCHEMA, SENT_SCHEMA, address_of
+from tests.support.vendor_dialects import PLAIN, SCHEMA, address_of
 from tests.support.vendor_server import VendorServer
-from tests.support.vendors import KEY, ask, entry
-
-STRUCTURED = dataclasses.replace(PLAIN, schema=SCHEMA)
-GOOGLE_PARAMS: Mapping[str, Any] = {
-    "top_k": 20,
-    "stop_sequences": ["END"],
-    "thinking_config": {"include_thoughts": False, "thinking_level": "low"},
-    "media_resolution": "media_resolution_low",
-    "safety_settings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
-    "tool_config": {"function_calling_config": {"mode": "NONE"}},
-    "tools": [
-        {"function_declarations": [{"name": "look_up", "parameters": {"properties": {"a_b": {"type": "STRING"}}}}]}
-    ],
-    "cached_content": "cachedContents/one",
-    "service_tier": "flex",
-}
-
+from tests.support.vendors import KEY, ask, entry, opened
 
 PIXELS, PAGES = a_png(padding=500_000), a_pdf()  # more than is read of a file at once
 TEXTS = ("Of this, alpha is the title:", "and of this.")
@@ -50,48 +35,6 @@ def with_files(tmp_path: Path) -> Request:
     image, pdf = (read_file(tmp_path / name, SafetyLimits()) for name in ("scan.png", "bill.pdf"))
     said = Message("user", (TEXTS[0], image, "\n", pdf, TEXTS[1]))
     return dataclasses.replace(PLAIN, messages=(PLAIN.messages[0], said))
-
-
-def google_client(url: str) -> Any:
-    from google import genai
-
-    return genai.Client(api_key=KEY, http_options={"base_url": url, "retry_options": {"attempts": 1}})
-
-
-GOOGLE_CONFIG = {
-    "system_instruction": PLAIN.system,
-    "temperature": 0.0,
-    "max_output_tokens": PLAIN.max_output_tokens,
-    "seed": PLAIN.seed,
-    "response_mime_type": "application/json",
-    "response_json_schema": SENT_SCHEMA,
-}
-
-
-async def by_google(url: str) -> None:
-    client = google_client(url)
-    client.models.generate_content(
-        model="model-1", contents=PLAIN.dialogue[0].text, config={**GOOGLE_CONFIG, **GOOGLE_PARAMS}
-    )
-    client.close()
-
-
-def with_one_spelling(value: Any) -> Any:
-    """Spell all in a body as Google's library does most; Google reads `top_k` and `topK`, and both base64s, alike."""
-    if isinstance(value, list):
-        return [with_one_spelling(item) for item in value]
-    if isinstance(value, dict) and isinstance(data := value.get("data"), str):
-        value = {**value, "data": data.replace("-", "+").replace("_", "/")}
-    if isinstance(value, dict):
-        return {to_camel(name) if "_" in name else name: with_one_spelling(item) for name, item in value.items()}
-    return value
-
-
-def test_google_body_is_that_of_the_typed_sdk(server: VendorServer) -> None:
-    ask(entry("google", server.url, params=Params(**GOOGLE_PARAMS)), STRUCTURED)
-    asyncio.run(by_google(address_of(server.url, "google")))
-    ours, theirs = (with_one_spelling(received.body) for received in server.received)
-    assert ours == theirs
 
 
 VALUES = {"document": "alpha is the title of a {{kind}} «ü».\n", "kind": ["bill", 1]}
@@ -117,7 +60,7 @@ def shaped(shape: str, **fields: Any) -> Request:
     return dataclasses.replace(PLAIN, messages=prompt.filled(VALUES, turns), constant=constant, **fields)
 
 
-def test_cases_share_what_is_constant_and_no_mark_stands_behind_a_variable() -> None:
+def test_examples_before_the_first_variable_are_shared() -> None:
     assert [shaped(shape).examples for shape in SHAPES] == [0, 0, 2, 2, 0, 0, 2]
     assert PLAIN.examples == 0
     with_variable = dataclasses.replace(shaped("examples"), constant=len("You re"))
@@ -160,3 +103,58 @@ def test_body_in_a_batch_is_that_of_the_direct_call(vendor: str, server: VendorS
         for number, request in enumerate([*requests, *(dataclasses.replace(one, cache=True) for one in requests)]):
             ask(entry(vendor, server.url, base_url=address_of(server.url, vendor)), request)
             assert batched(vendor, batches, request, str(number)) == server.received[-1].body, number
+
+
+def a_file(folder: Path, content: bytes) -> File:
+    path = folder / "scan.png"
+    path.write_bytes(content)
+    return read_file(path, SafetyLimits())
+
+
+def about(file: File) -> Request:
+    return dataclasses.replace(PLAIN, messages=(Message("user", ("See", file)),))
+
+
+async def ask_through_the_engine(server: VendorServer, request: Request) -> Completion:
+    async with opened(entry("openai-compatible", server.url)) as provider:
+        return await call_once(provider, request, Settings(timeout_s=20))
+
+
+@pytest.mark.parametrize("change", ["another byte", "longer", "shorter", "gone"])
+def test_changed_file_fails_its_call_before_sending(tmp_path: Path, server: VendorServer, change: str) -> None:
+    content = a_png()
+    file = a_file(tmp_path, content)
+    others = {"another byte": content[:-1] + b"!", "longer": content + b"!", "shorter": content[:-1]}
+    if change == "gone":
+        file.path.unlink()
+    else:
+        file.path.write_bytes(others[change])
+    with pytest.raises(ProviderError, match=r"scan.png was changed since its case was read") as problem:
+        asyncio.run(ask_through_the_engine(server, about(file)))
+    assert (problem.value.kind, problem.value.reason, problem.value.retryable) == ("not_run", "file_changed", False)
+    assert not server.received
+
+
+def test_file_that_becomes_shorter_during_sending_fails_the_call(tmp_path: Path, server: VendorServer) -> None:
+    file = a_file(tmp_path, a_png(padding=2_000_000))
+    file.path.write_bytes(a_png())
+
+    async def ask() -> None:
+        async with opened(entry("openai-compatible", server.url)) as provider:
+            await provider.complete(about(file))  # which does not look at it first
+
+    with pytest.raises(ProviderError) as problem:
+        asyncio.run(ask())
+    assert problem.value.reason == "connection_lost"
+    assert not server.received
+
+
+def test_body_size_is_known_before_files_are_read(tmp_path: Path) -> None:
+    for size in (0, 1, 2, 3, 196_607, 196_608, 196_609, 500_000):
+        file = dataclasses.replace(a_file(tmp_path, a_png()), size=size)
+        file.path.write_bytes(b"\xff" * size)
+        content = RequestBody(json_bytes({"a": f"data:,{file_placeholder(file)}", "b": ["ü", file_placeholder(file)]}))
+        sent = b"".join(content.read())
+        assert len(sent) == content.size
+        assert json.loads(sent)["a"] == "data:," + json.loads(sent)["b"][1]
+        assert max(map(len, content.read())) < 300_000

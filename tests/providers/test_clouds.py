@@ -114,7 +114,7 @@ def test_key_of_a_place_has_a_variable_of_its_own(cloud: Cloud) -> None:
         assert "its own storage" in str(batch_refusal(model))
 
 
-def test_azure_gets_the_parameters_of_openai_and_its_filter_is_a_refusal(cloud: Cloud) -> None:
+def test_azure_gets_openais_parameters_and_its_filter_is_a_refusal(cloud: Cloud) -> None:
     model = entry(("openai", "azure"), cloud)
     ask(model)
     assert cloud.received[0].body["max_completion_tokens"] == PLAIN.max_output_tokens
@@ -162,7 +162,7 @@ def test_entry_of_a_place_that_is_incomplete_is_refused(fields: dict[str, Any], 
     assert str(problem.value) == words
 
 
-def test_variable_that_would_replace_the_address_of_a_cloud_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_that_replaces_the_address_of_a_cloud_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_VERTEX_BASE_URL", "http://127.0.0.1:1")
     with pytest.raises(ConfigError, match="ANTHROPIC_VERTEX_BASE_URL is set: unset it, or set base_url of model 'm'"):
         ask(Model(id="m", provider="anthropic", place="vertex", project="project-1"))

@@ -68,7 +68,7 @@ def test_a_plain_request_is_mapped(vendor: str, server: VendorServer) -> None:
     assert received.body == dialect.body
 
 
-def test_what_an_entry_or_a_request_says_is_added_to_the_body(vendor: str, server: VendorServer) -> None:
+def test_settings_and_schema_are_added_to_the_body(vendor: str, server: VendorServer) -> None:
     dialect, with_schema = DIALECTS[vendor], dataclasses.replace(PLAIN, schema=SCHEMA)
     by_tool_call = dataclasses.replace(with_schema, by_tool_call=True)
     for request, modes in ((with_schema, dialect.by_schema), (by_tool_call, dialect.by_tool_call)):
@@ -88,7 +88,7 @@ def test_what_an_entry_or_a_request_says_is_added_to_the_body(vendor: str, serve
     assert "128000" in str(large.body)
 
 
-def test_what_cannot_be_set_is_said(vendor: str) -> None:
+def test_unavailable_settings_are_listed(vendor: str) -> None:
     model = entry(vendor, "http://127.0.0.1", params=Params(temperature=0.7, top_p=0.9))
     sampling = PROVIDERS[model.provider].sampling(model)
     assert sampling.unavailable == DIALECTS[vendor].unavailable
@@ -138,7 +138,7 @@ def test_arguments_of_a_forced_tool_call_are_the_output(vendor: str, server: Ven
     assert cut.stop_reason == "length"
 
 
-def test_an_address_that_moved_within_its_origin_is_followed(vendor: str, server: VendorServer) -> None:
+def test_redirect_within_the_origin_is_followed(vendor: str, server: VendorServer) -> None:
     server.enqueue(Status(307, {"location": f"/{vendor}{DIALECTS[vendor].path}"}))
     assert ask(entry(vendor, server.url)).text == "fine"
     assert len(server.received) == 2
@@ -203,7 +203,7 @@ def test_error_of_a_content_filter_is_a_refusal(vendor: str, server: VendorServe
     assert ask_and_fail(entry(vendor, server.url)).reason == "bad_request"
 
 
-def test_a_fault_is_told_apart_with_one_request_and_survived(vendor: str, server: VendorServer) -> None:
+def test_each_fault_has_its_reason_and_fails_one_call(vendor: str, server: VendorServer) -> None:
     for fault, (behaviour, kind, reason, flags, wait) in FAULTS.items():
         server.enqueue(behaviour)
         asked_before = len(server.received)
@@ -221,9 +221,7 @@ def test_a_fault_is_told_apart_with_one_request_and_survived(vendor: str, server
         assert str(error), fault
 
 
-def test_a_server_that_is_not_there_is_unreachable_and_bills_nothing(
-    vendor: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_absent_server_is_unreachable_and_bills_nothing(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with vendor_server() as gone:
         url = gone.url
     point_at(monkeypatch, url)
@@ -231,7 +229,7 @@ def test_a_server_that_is_not_there_is_unreachable_and_bills_nothing(
     assert (error.reason, error.retryable, error.perhaps_billed) == ("unreachable", True, False)
 
 
-def test_a_request_that_cannot_be_encoded_is_a_bad_request(vendor: str, server: VendorServer) -> None:
+def test_request_that_cannot_be_encoded_is_a_bad_request(vendor: str, server: VendorServer) -> None:
     lone_surrogate = dataclasses.replace(PLAIN, messages=dialogue(PLAIN.system, "half of a character: \ud83c"))
     error = ask_and_fail(entry(vendor, server.url), lone_surrogate)
     assert (error.reason, error.retryable, error.perhaps_billed) == ("bad_request", False, False)

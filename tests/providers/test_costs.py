@@ -57,7 +57,7 @@ LIST = [  # beside the USD for a million calls
 ]
 
 
-def test_a_call_costs_what_the_list_says(server: VendorServer) -> None:
+def test_cost_of_a_call_follows_the_price_list(server: VendorServer) -> None:
     for asked, usd in LIST:
         vendor, name, counts, batch = asked
         server.enqueue(Body({**DIALECTS[vendor].answer(Answer())[0], **counts}))
@@ -66,7 +66,7 @@ def test_a_call_costs_what_the_list_says(server: VendorServer) -> None:
         assert usage_cost(price, billed) == pytest.approx(usd / 1e6, rel=1e-12), asked
 
 
-def test_cache_prices_that_models_yaml_leaves_out_keep_the_lists_proportion() -> None:
+def test_missing_cache_prices_keep_the_ratio_of_the_price_list() -> None:
     for stated, *expected in (
         (Price(input=3.0, output=15.0), 0.3, 3.75, 6.0, 0.15),
         (Price(input=6.0, output=20.0), 0.6, 7.5, 12.0, 0.3),
@@ -79,7 +79,7 @@ def test_cache_prices_that_models_yaml_leaves_out_keep_the_lists_proportion() ->
         assert prices == pytest.approx(expected), stated
 
 
-def test_where_nobody_says_a_price_no_cost_is_too_low() -> None:
+def test_missing_cache_prices_never_make_a_cost_too_low() -> None:
     price = Price(input=4.0, output=8.0)
     whole = {"input_tokens": 1_000_000, "output_tokens": 0}
     assert usage_cost(price, Usage(**whole, cache_read_tokens=1_000_000)) == 4.0
@@ -104,7 +104,7 @@ said = st.none() | st.integers(-5, 3_000) | st.sampled_from([True, 1.5, "7", 10*
     prices, st.integers(0, 2_000), st.integers(0, 500), st.fixed_dictionaries(dict.fromkeys(PARTS, said)), st.booleans()
 )
 @example(Price(input=3, output=15, cache_write=3.75), 2_000, 500, dict.fromkeys(PARTS[:2], 2_000), False)
-def test_what_is_set_aside_covers_whatever_a_server_says_of_its_cache(
+def test_maximum_cost_covers_every_count_of_cached_tokens(
     price: Price, given_tokens: int, written: int, parts: dict[str, Any], batch: bool
 ) -> None:
     """All but a write for an hour, which nothing here asks for."""
@@ -117,7 +117,7 @@ def test_what_is_set_aside_covers_whatever_a_server_says_of_its_cache(
 
 
 @given(st.fixed_dictionaries(dict.fromkeys(("input_tokens", "output_tokens", *PARTS), said)))
-def test_the_parts_of_the_input_are_never_more_than_it(counts: dict[str, Any]) -> None:
+def test_cache_counts_never_exceed_the_input_tokens(counts: dict[str, Any]) -> None:
     usage = Usage(**counts)
     read, written, hour = (getattr(usage, part) for part in PARTS)
     assert (read or 0) + (written or 0) <= (usage.input_tokens or 0)
@@ -126,9 +126,7 @@ def test_the_parts_of_the_input_are_never_more_than_it(counts: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("vendor", [vendor for vendor in DIALECTS if "compatible" not in vendor])
-def test_a_prompt_that_is_asked_again_is_marked_and_nothing_of_a_replicate_stands_before_it(
-    vendor: str, server: VendorServer
-) -> None:
+def test_repeated_prompt_is_marked_for_the_cache(vendor: str, server: VendorServer) -> None:
     model = entry(vendor, server.url, profile="sampled").model_copy(update={"base_url": None})
     requests = [replace(PLAIN, cache=True, replicate=at, seed=at) for at in range(2)] + [PLAIN]
     with asking(model) as complete:
@@ -145,7 +143,7 @@ def test_a_prompt_that_is_asked_again_is_marked_and_nothing_of_a_replicate_stand
     assert {name for name in first if first[name] != again[name]} <= {DIALECTS[vendor].seeded}
 
 
-def test_a_model_caches_from_its_floor_on_at_its_vendors_own_address() -> None:
+def test_cache_floor_depends_on_model_and_address() -> None:
     for vendor, name, floor in (
         ("anthropic", OPUS, 4_096),
         ("anthropic", SONNET, 1_024),

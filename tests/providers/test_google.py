@@ -53,7 +53,7 @@ def sent(server: VendorServer, vendor: str = "google", **fields: Any) -> dict[st
     return {**body.get("generationConfig", body), "unavailable": unavailable}
 
 
-def test_what_a_model_ignores_is_not_sent_and_not_said_to_hold(server: VendorServer) -> None:
+def test_ignored_settings_are_neither_sent_nor_recorded(server: VendorServer) -> None:
     ignored = ("temperature", "top_p", "top_k")
     for name in IGNORING:
         assert sent(server, api_id=name) == {"maxOutputTokens": 321, "seed": 424_242, "unavailable": ignored}, name
@@ -64,7 +64,7 @@ def test_what_a_model_ignores_is_not_sent_and_not_said_to_hold(server: VendorSer
         assert [body[key] for key in ("temperature", "topP", "topK")] == [0.7, 0.9, 20], name
 
 
-def test_an_entry_says_otherwise_what_its_model_ignores(server: VendorServer) -> None:
+def test_ignores_in_models_yaml_overrides_the_default(server: VendorServer) -> None:
     assert sent(server, api_id=IGNORING[0], ignores=())["temperature"] == 0.7
     body = sent(server, api_id="model-1", ignores=("top_k",))
     assert ("topK" in body, body["topP"], body["unavailable"]) == (False, 0.9, ("top_k",))
@@ -96,7 +96,7 @@ def test_answers_of_any_kind_are_read(server: VendorServer) -> None:
         assert ask(entry("google", server.url)) == dataclasses.replace(expected, usage=usage)
 
 
-def test_the_delay_in_the_body_counts_when_no_header_has_one(server: VendorServer) -> None:
+def test_retry_delay_is_read_from_the_body_without_a_header(server: VendorServer) -> None:
     with asking(entry("google", server.url)) as complete:
         for details, headers, expected in (
             ([RETRY_INFO], {}, 30.5),
@@ -135,10 +135,12 @@ def test_unknown_params_are_refused_before_the_first_call() -> None:
             google.KIND.open(Model(id="m", provider="google", params=params), None, Settings())
 
 
-def test_a_param_that_every_request_sets_itself_gives_way(server: VendorServer) -> None:
+def test_setting_of_the_request_overrides_a_param(server: VendorServer) -> None:
     server.enqueue(Body(candidate()))
-    params = {"response_mime_type": "text/plain", "top_k": 20}
+    safety = [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]
+    params = {"response_mime_type": "text/plain", "top_k": 20, "safety_settings": safety}
     request = dataclasses.replace(PLAIN, schema={"type": "object"})
     ask(entry("google", server.url, params=params, structured_output="json_object"), request)
-    sent = server.received[0].body["generationConfig"]
-    assert (sent["responseMimeType"], sent["topK"]) == ("application/json", 20)
+    body = server.received[0].body
+    sent = body["generationConfig"]
+    assert (sent["responseMimeType"], sent["topK"], body["safetySettings"]) == ("application/json", 20, safety)

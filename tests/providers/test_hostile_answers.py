@@ -42,7 +42,7 @@ def answer_with(vendor: str, place: Place, value: Any) -> Json:
     return body
 
 
-def test_a_count_that_cannot_be_is_unknown_and_the_other_is_kept(vendor: str, server: VendorServer) -> None:
+def test_impossible_token_count_is_unknown(vendor: str, server: VendorServer) -> None:
     usage, given_name, written_name = DIALECTS[vendor].usage
     with asking(entry(vendor, server.url)) as complete:
         for value in NO_COUNT:
@@ -72,7 +72,7 @@ def is_whole(completion: Completion) -> bool:
     )
 
 
-def test_whatever_stands_beside_the_text_the_text_is_kept(vendor: str, server: VendorServer) -> None:
+def test_text_is_kept_whatever_the_other_fields_are(vendor: str, server: VendorServer) -> None:
     with asking(entry(vendor, server.url)) as complete:
         for place in DIALECTS[vendor].beside:
             for value in ODD:
@@ -93,7 +93,7 @@ def suppress_malformed() -> Iterator[None]:
             raise
 
 
-def test_any_json_is_an_answer_or_a_failure_of_its_own(vendor: str, server: VendorServer) -> None:
+def test_any_json_body_is_an_output_or_a_failure(vendor: str, server: VendorServer) -> None:
     dialect = DIALECTS[vendor]
     names = sorted({str(place[0]) for place in dialect.beside} | set(dialect.answer(Answer())[0]))
     with asking(entry(vendor, server.url)) as complete:
@@ -108,7 +108,7 @@ def test_any_json_is_an_answer_or_a_failure_of_its_own(vendor: str, server: Vend
         check()
 
 
-def test_a_body_over_the_limit_is_an_answer_without_text(server: VendorServer) -> None:
+def test_body_over_the_limit_is_an_output_without_text(server: VendorServer) -> None:
     bodies = {
         "a long body": Malformed(b'{"a": "' + b"x" * 400_000 + b'"}'),
         "a body that unpacks to a huge one": Status(200, {"content-encoding": "gzip"}, body=BOMB),

@@ -19,8 +19,6 @@ from skill_evaluator.library.prompts import Message, Prompt, dialogue
 from skill_evaluator.providers import local, openai
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
 
-from tests.support.library import CASES, Library, ended, journal, only_journal, wait_until
-
 pytestmark = pytest.mark.local_model
 
 SCHEMA = {
@@ -81,7 +79,7 @@ OTHERS = [{}, {"system": "Say a colour."}, {"user": "word " * 9000}, {"limit": 1
 
 
 @pytest.mark.parametrize("saved", ["kept", "without room", "deleted"])
-def test_an_answer_is_the_same_whatever_was_asked_before_and_whatever_befalls_the_saved_states(
+def test_output_does_not_depend_on_earlier_calls_or_saved_states(
     provider: Provider, saved: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     first = {call: ask(provider, user=call[0], seed=call[1]).text for call in CALLS}
@@ -101,21 +99,7 @@ def test_an_answer_is_the_same_whatever_was_asked_before_and_whatever_befalls_th
     assert len(set(first.values())) > 1
 
 
-def test_a_prompt_and_what_all_prompts_share_are_evaluated_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with opened() as provider:
-        for user, seed in CALLS:
-            ask(provider, user=user, seed=seed, limit=1)
-        states = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*/*")}
-        assert len(states) == 3  # what both documents share, and each of them
-        ask(provider, user=CALLS[0][0], seed=CALLS[0][1], limit=1)
-        assert {file: file.stat().st_mtime_ns for file in tmp_path.glob("*/*")} == states
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_examples_variables_and_turns_are_read_and_evaluated_once(
+def test_shared_messages_are_evaluated_once(
     provider: Provider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The answer hangs on each of them, and not on what was asked before."""
@@ -146,29 +130,7 @@ def test_examples_variables_and_turns_are_read_and_evaluated_once(
     assert [answer(provider, *call) for call in reversed(calls)] == first[::-1]
 
 
-def test_a_run_that_was_killed_and_resumed_has_the_answers_of_one_that_was_not(tmp_path: Path) -> None:
-    texts = []
-    for killed in (False, True):
-        library = Library(tmp_path / str(killed))
-        library.settings(timeout_s=600)  # of a call: other work may have the machine, too
-        params = {"temperature": 0.9, "max_output_tokens": 12}
-        library.models({"id": "m", "provider": "local", "profile": "sampled", "params": params})
-        if killed:
-            with library.start() as process:
-                wait_until(lambda library=library: len(only_journal(library)) >= 2, seconds=600)
-                process.kill()
-                ended(process)
-            assert len(only_journal(library)) < 2 * len(CASES)
-        with library.start(*(["--resume"] if killed else [])) as process:
-            done = ended(process, seconds=600)
-        assert done.code in (0, 4), done.err  # 4: the answers of so small a model need not be usable
-        lines = journal(library.run_folder())
-        texts.append({(line["case_id"], line["replicate"]): line["text"] for line in lines})
-    assert texts[0] == texts[1]
-    assert len(texts[0]) == 2 * len(CASES)
-
-
-def test_the_answer_keeps_to_the_schema_and_is_counted(provider: Provider) -> None:
+def test_local_output_follows_the_schema_and_has_token_counts(provider: Provider) -> None:
     completion = ask(provider, limit=200)
     assert completion.stop_reason in ("stop", "length")
     assert '"colour"' in completion.text
@@ -181,13 +143,13 @@ def test_an_answer_cut_off_is_told_apart(provider: Provider) -> None:
     assert ask(provider, limit=3).stop_reason == "length"
 
 
-def test_a_prompt_over_the_context_length_is_told_from_other_bad_requests_and_not_retried(provider: Provider) -> None:
+def test_prompt_over_the_context_length_is_not_retried(provider: Provider) -> None:
     with pytest.raises(ProviderError) as caught:
         ask(provider, user="word " * 9000)
     assert (caught.value.reason, caught.value.status, caught.value.retryable) == ("context_exceeded", 400, False)
 
 
-def test_greedy_is_what_a_model_gets_that_asks_for_nothing() -> None:
+def test_local_model_has_temperature_0_by_default() -> None:
     said = local.sampling(Model(id="m", provider="local"))
     assert said.sent["temperature"] == 0.0
     assert said.unavailable == ()
@@ -210,7 +172,7 @@ def test_weights_with_another_digest_are_not_kept(tmp_path: Path, monkeypatch: p
     assert not (tmp_path / "skill-evaluator" / "SmolLM2-135M-Instruct.Q4_1.gguf").exists()
 
 
-def test_the_engines_own_server_is_asked_exactly_and_answers_by_the_schema(provider: local.LocalProvider) -> None:
+def test_llama_cpp_over_http_is_repeatable_and_follows_the_schema(provider: local.LocalProvider) -> None:
     """As llama.cpp serves it over HTTP: no sampler of its own is on, and no answer depends on the calls before."""
     address, key = f"{provider.states.engine.listening_address}/v1", provider.states._key
     settings = {"base_url": address, "server": "llama.cpp", "structured_output": "json_schema"}

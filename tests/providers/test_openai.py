@@ -8,7 +8,7 @@ from tests.support.vendor_server import Body, Status, VendorServer
 from tests.support.vendors import ask, ask_and_fail, asking, entry, failure_of
 
 
-def test_a_reasoning_model_is_not_sent_what_it_refuses(server: VendorServer) -> None:
+def test_reasoning_model_is_not_sent_unsupported_settings(server: VendorServer) -> None:
     for name in ("gpt-5", "gpt-5-mini", "o3", "o4-mini-2025-04-16"):
         model = entry("openai", server.url, api_id=name, params={"temperature": 0.7})
         assert openai.KIND.sampling(model).unavailable == ("temperature", "top_p"), name
@@ -36,7 +36,7 @@ def test_content_in_parts_is_their_text(server: VendorServer) -> None:
     assert ask(entry("openai-compatible", server.url)).text == "ab"
 
 
-def test_reasoning_and_tool_calls_are_kept_beside_the_content(server: VendorServer) -> None:
+def test_reasoning_and_tool_calls_are_read(server: VendorServer) -> None:
     call = {"type": "function", "function": {"name": "extract", "arguments": '{"total": 9}'}}
     for message, kept in (
         ({"content": None, "reasoning_content": "hm"}, ("", "hm", "")),
@@ -50,7 +50,7 @@ def test_reasoning_and_tool_calls_are_kept_beside_the_content(server: VendorServ
         assert (made.text, made.reasoning, made.tool_call) == kept, message
 
 
-def test_what_a_server_says_in_place_of_an_answer_is_passed_on(server: VendorServer) -> None:
+def test_unusable_body_is_described_in_the_message(server: VendorServer) -> None:
     for body, words in (
         ({"error": {"message": "upstream is down", "code": 502}}, "upstream is down"),
         ({"choices": [{"message": {"content": 42}}]}, "unexpected body: a text is expected, got 42"),
@@ -68,7 +68,7 @@ def test_what_a_server_says_in_place_of_an_answer_is_passed_on(server: VendorSer
         ("llama.cpp", {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0, "cache_prompt": False}),
     ],
 )
-def test_nothing_is_left_to_the_defaults_of_a_server(server: VendorServer, name: str, off: dict[str, object]) -> None:
+def test_server_settings_are_sent_explicitly(server: VendorServer, name: str, off: dict[str, object]) -> None:
     model = entry("openai-compatible", server.url, server=name)
     ask(model)
     body = server.received[-1].body
@@ -78,7 +78,7 @@ def test_nothing_is_left_to_the_defaults_of_a_server(server: VendorServer, name:
     assert dict(openai.sampling(model).sent) == {**expected, "seed": "per replicate"}  # as the record has it
 
 
-def test_params_and_what_a_model_ignores_stand_before_what_is_off(server: VendorServer) -> None:
+def test_params_and_ignores_override_disabled_server_settings(server: VendorServer) -> None:
     own = {"temperature": 0.7, "top_k": 40, "repetition_penalty": 1.1}
     model = entry("openai-compatible", server.url, server="vllm", profile="sampled", params=own, ignores=("min_p",))
     ask(model)
@@ -91,7 +91,7 @@ def test_params_and_what_a_model_ignores_stand_before_what_is_off(server: Vendor
     assert (body["temperature"], "cache_prompt" in body) == (1.0, False)
 
 
-def test_parameter_with_another_name_is_sent_under_it_after_one_retry(server: VendorServer) -> None:
+def test_renamed_parameter_is_sent_under_its_new_name_after_a_retry(server: VendorServer) -> None:
     message = (
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     )
@@ -145,7 +145,7 @@ def test_output_limit_in_params_replaces_the_usual_name(server: VendorServer) ->
     assert {"max_completion_tokens", "max_tokens"} & server.received[-1].body.keys() == {"max_completion_tokens"}
 
 
-def test_a_server_is_one_of_openais_kind_at_an_address() -> None:
+def test_server_requires_provider_openai_and_base_url() -> None:
     for fields in ({"provider": "anthropic", "base_url": "http://h"}, {"provider": "openai"}):
         with pytest.raises(ValueError, match="server: vllm is for provider openai with the base_url of that server"):
             Model(id="m", server="vllm", **fields)

@@ -35,7 +35,7 @@ def redactor(key: str) -> Redactor:
 
 
 @given(keys)
-def test_a_key_is_struck_out_however_it_is_spelled(key: str) -> None:
+def test_key_is_removed_in_every_encoding(key: str) -> None:
     strike_out = redactor(key)
     for name, spell in SPELLINGS.items():
         assert strike_out(f"<{spell(key)}>") == "<[redacted]>", name
@@ -48,9 +48,7 @@ def test_a_key_is_struck_out_however_it_is_spelled(key: str) -> None:
     urlsafe=st.booleans(),
     padded=st.booleans(),
 )
-def test_a_key_in_base64_is_struck_out_wherever_it_begins_in_it(
-    key: str, before: str, after: str, urlsafe: bool, padded: bool
-) -> None:
+def test_key_in_base64_is_removed_at_any_offset(key: str, before: str, after: str, urlsafe: bool, padded: bool) -> None:
     around = encoded(before + key + after, urlsafe=urlsafe, padded=padded)
     alone = encoded(key, urlsafe=urlsafe, padded=padded)
     left = redactor(key)(f"Basic {around}")
@@ -83,7 +81,7 @@ def test_a_placeholder_damages_no_text() -> None:
         assert Redactor([placeholder])(text) == text
 
 
-def test_the_password_of_an_address_is_struck_out_and_its_basic_authentication() -> None:
+def test_password_of_an_address_is_removed_in_every_encoding() -> None:
     model = Model(id="m", provider="openai", base_url="https://someone:p%40ssword-1@models.example/v1?key=query-secret")
     strike_out = redactor_of({}, [model])
     basic = base64.b64encode(b"someone:p@ssword-1").decode()

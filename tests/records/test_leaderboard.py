@@ -103,11 +103,11 @@ def test_however_a_file_is_laid_out_its_rows_keep_what_they_say(skill: Component
     [
         (
             '{"skill": "receipts", "schema_version": 3, "runs": [{"new": "shape"}]}',
-            "{path} has schema_version 3, this evaluator knows 2; upgrade skill-evaluator",
+            "{path} has schema_version 3, but this evaluator knows 2; upgrade skill-evaluator",
         ),
         (
             '{"skill": "receipts", "schema_version": 1, "runs": []}',
-            "{path} has schema_version 1, which was never released; 2 is expected",
+            "Input should be 2, got 1 at schema_version in {path}",
         ),
         ('{"skill": "receipts", "schema_version": "2", "runs": []}', "schema_version in {path} is '2'; a whole number"),
         ('{"skill": "receipts", "runs": [', "{path}:1:32: not JSON: "),

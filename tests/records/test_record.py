@@ -122,7 +122,7 @@ def test_a_record_comes_back_from_its_file(kept: Record, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema_version": 2}, "has schema_version 2, this evaluator knows 1; upgrade skill-evaluator"),
+        ({"schema_version": 2}, "has schema_version 2, but this evaluator knows 1; upgrade skill-evaluator"),
         ({"schema_version": "2"}, "is '2'; a whole number is expected"),
         ({"coverage": None}, "Input should be a valid number at coverage in"),
         ({"per_case": [{}]}, "a required key is missing at per_case[0].case_id in"),

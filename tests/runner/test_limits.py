@@ -73,11 +73,11 @@ def _answer(gate: Gate, rounds: int, latency_s: Callable[[int], float]) -> list[
     return places
 
 
-def test_places_double_while_the_server_keeps_up() -> None:
+def test_limit_doubles_while_latency_is_stable() -> None:
     assert _answer(Gate(200, first=8), 6, lambda places: 0.1) == [16, 32, 64, 128, 200, 200]
 
 
-def test_a_server_with_16_places_of_its_own_is_asked_for_16_and_now_and_then_for_more() -> None:
+def test_limit_settles_at_the_capacity_of_the_server() -> None:
     gate = Gate(256, first=8)
     places = _answer(gate, 24, lambda limit: 0.1 * max(1.0, limit / 16))
     assert places[:3] == [16, 32, 16]
@@ -86,7 +86,7 @@ def test_a_server_with_16_places_of_its_own_is_asked_for_16_and_now_and_then_for
     assert (gate.used.least, gate.used.most) == (8, 32)
 
 
-def test_places_that_grew_fall_when_the_api_complains_and_then_come_back_one_by_one(clock: Clock) -> None:
+def test_doubled_limit_is_halved_by_throttling_and_grows_by_one(clock: Clock) -> None:
     gate = Gate(256, first=8)
     _answer(gate, 3, lambda places: 0.1)
     assert _complain(gate, clock, 1) == [32]
@@ -95,7 +95,7 @@ def test_places_that_grew_fall_when_the_api_complains_and_then_come_back_one_by_
     assert gate.limit == 33
 
 
-def test_places_that_are_fixed_stay_while_a_pause_is_kept(clock: Clock) -> None:
+def test_fixed_limit_stays_after_throttling(clock: Clock) -> None:
     gate = Gate(64, fixed=True)
     assert _complain(gate, clock, 3) == [64, 64, 64]
     assert gate.used.least == gate.used.most == 64
@@ -124,20 +124,16 @@ def test_the_calls_in_flight_are_counted_over_time(clock: Clock) -> None:
         ({"limits": {"max_concurrency": 30}}, None, (30, 30)),
         ({"limits": {"max_concurrency": 20}}, 16, (16, 16)),
         ({"base_url": "http://10.0.0.7:8000/v1"}, None, (8, 256)),
-        ({"base_url": "http://[fd00::7]/v1"}, None, (8, 256)),
-        ({"base_url": "http://vllm.models.svc.cluster.local/v1"}, None, (8, 256)),
         ({"base_url": "http://gpu-7:8000/v1"}, None, (8, 256)),
         ({"base_url": "http://gpu-7/v1", "limits": {"max_concurrency": 20}}, None, (8, 20)),
-        ({"base_url": "http://gpu-7/v1", "limits": {"max_concurrency": 4}}, None, (4, 4)),
         ({"base_url": "http://gpu-7/v1"}, 12, (12, 12)),
         ({"base_url": "https://openrouter.ai/api/v1"}, None, (8, 8)),
-        ({"base_url": "http://8.8.8.8/v1"}, None, (8, 8)),
         ({"base_url": "http://gpu-7/v1", "server": "vllm"}, None, (256, 256)),
         ({"base_url": "https://gpu.example.com/v1", "server": "vllm"}, None, (8, 8)),
         ({"base_url": "http://gpu-7/v1", "server": "llama.cpp"}, None, (8, 8)),
     ],
 )
-def test_a_server_of_ones_own_is_asked_for_more_at_once_than_a_vendor(
+def test_private_server_gets_more_concurrent_calls_than_a_vendor(
     fields: dict[str, Any], asked: int | None, expected: tuple[int, int]
 ) -> None:
     assert calls_in_flight(Model(id="m", provider="openai", **fields), PROVIDERS["openai"], asked) == expected
@@ -166,7 +162,7 @@ async def _most_inside(gate: Gate, workers: int) -> int:
     return most
 
 
-def test_no_more_are_inside_than_allowed_and_everybody_gets_in() -> None:
+def test_gate_admits_every_call_within_its_limit() -> None:
     async def run() -> tuple[int, int]:
         gate = Gate(6)
         before = await _most_inside(gate, 20)
@@ -223,14 +219,6 @@ def test_units_a_minute_are_kept(per_minute: int, taken: list[int], seconds: flo
     assert slept.total == pytest.approx(seconds)
 
 
-def test_unused_units_last_one_second(clock: Clock) -> None:
-    slept = Slept(clock)
-    bucket = Bucket(600, slept)
-    clock.now += 3600
-    asyncio.run(bucket.take(20))
-    assert slept.total == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize(
     ("given", "seconds"),
     [
@@ -256,7 +244,7 @@ RETRY = Retry(first_wait_s=0.5, max_wait_s=6.0, max_retry_after_s=20.0)
 
 
 @pytest.mark.parametrize(("attempt", "longest"), [(1, 0.5), (2, 1.0), (3, 2.0), (4, 4.0), (5, 6.0), (60, 6.0)])
-def test_waits_double_up_to_a_cap_with_jitter_in_their_upper_half(attempt: int, longest: float) -> None:
+def test_retry_waits_double_up_to_a_cap_with_jitter(attempt: int, longest: float) -> None:
     waits = [wait_before_retry(RETRY, attempt, None) for _ in range(300)]
     assert longest / 2 <= min(waits) < 0.6 * longest
     assert 0.9 * longest < max(waits) <= longest
@@ -289,14 +277,6 @@ def test_budget_waits_for_calls_in_flight_before_refusing() -> None:
 
     # one at a time fits; each costs 0.1, so 0.6 more fits beside 0.4 spent, and not beside 0.5
     assert asyncio.run(run()) == [0.1] * 5 + [None]
-
-
-def test_call_of_exactly_the_budget_fits() -> None:
-    async def run() -> list[float | None]:
-        budget = Budget(max_cost_usd=1.0)
-        return [await _spend(budget, 0.25, 0.25) for _ in range(5)]
-
-    assert asyncio.run(run()) == [0.25] * 4 + [None]
 
 
 @pytest.mark.parametrize("bound", [0.1, 0.7, 1 / 3, 1e-7])

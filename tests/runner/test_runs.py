@@ -169,11 +169,6 @@ def test_seed_has_31_bits_and_depends_on_its_call_alone(seed: int, case_id: str,
     assert found == replicate_seed(seed, case_id, replicate)
 
 
-def test_seeds_of_a_run_differ() -> None:
-    seeds = {replicate_seed(0, f"case-{index}", replicate) for index in range(50) for replicate in range(20)}
-    assert len(seeds) == 1000
-
-
 @pytest.mark.parametrize(
     ("text", "estimate", "most"),
     [

@@ -217,7 +217,7 @@ def _score_by(root: Path, dataset: dict[str, Any]) -> Scorecard:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("two", "case 'a': metric 'two' gave 2.0, which is neither None nor a number from 0 to 1"),
+        ("two", "case 'a': metric 'two' returned 2.0, which is neither None nor a number from 0 to 1"),
         ("raises", "case 'a': metric 'raises' failed: ZeroDivisionError('division by zero') (line 9 of "),
         ("leaves", "case 'a': metric 'leaves' failed: SystemExit(3) (line 9 of "),
         ("bare", "'bare' of skill_evaluator.metrics is a builtin_function_or_method; a Metric is expected"),

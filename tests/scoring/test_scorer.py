@@ -1,8 +1,9 @@
-"""Scores of a case by the outcomes of its replicates; every planned call is counted."""
+"""Scores of a case and of its checks by the outcomes of its replicates; every planned call is counted."""
 
 import json
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,17 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics.schema_errors import ContractError
 from skill_evaluator.providers.base import Completion, Usage
+from skill_evaluator.records.record import CaseRecord, CheckRecord, Record
 from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import CaseScore, Scorecard
+from skill_evaluator.scoring.answers import CaseScore, CheckedCase, Scorecard
 from skill_evaluator.scoring.recording import amounts_by_case
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.scoring.summaries import contract
+from skill_evaluator.verdicts.decide.comparability import Pair, field_scores, with_same_checks
 
-from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate, scorecard
+from tests.checks.test_checks import checks
+from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, record, replicate, scorecard
 from tests.support.json_values import thorough
 
 TRUTH = {"shop": "A", "total": 9, "items": ["x"]}
@@ -244,3 +248,65 @@ def test_scored_outputs_are_in_memory_once(skill: Component) -> None:
     assert held < 1.2 * count * size
     (scored,) = scorer.scorecard().cases
     assert scored.reproducibility["distinct_outputs"] == count
+
+
+APOLOGY = "I cannot say what it cost"
+DECLARED: list[dict[str, Any]] = [
+    {"contains": "A", "id": "a"},
+    {"not_contains": "cannot", "id": "helps"},
+    {"json": {"at": "/total", "not_equals": 8}, "id": "total"},
+    {"not_is_json": True, "id": "prose"},
+]
+
+
+def checked_record(root: Path, declared: list[dict[str, Any]], answers: list[str], **changed: Any) -> Record:
+    skill = component(root, datasets={"checks": declared})
+    return record(skill, [(replace(case("one"), labelled=False, checks=skill.checks), answers)], **changed)
+
+
+def test_outcome_of_a_call_decides_the_scores_of_its_checks(tmp_path: Path) -> None:
+    answers = [RIGHT, APOLOGY, "", REFUSED, TRUNCATED, FAILED, NOT_RUN]
+    made = checked_record(tmp_path, DECLARED, answers)
+    (one,) = made.per_case
+    scores = {check_id: check.scores for check_id, check in one.checks.items()}
+    assert scores == {
+        "a": [1, 0, 0, 0, 0, None, None],
+        "helps": [1, 0, 1, 0, 0, None, None],
+        "total": [1, 0, 0, 0, 0, None, None],
+        "prose": [0, 1, 1, 0, 0, None, None],
+    }
+    assert one.replicates["checks"] == [0.75, 0.25, 0.5, 0.0, 0.0, None, None]
+    assert made.accuracy["checks"].strict_mean == pytest.approx(0.3)
+    assert made.coverage == pytest.approx(5 / 7, abs=1e-6)
+    assert field_scores(one, "checks.prose") == (0.0, 1.0, 1.0, 0.0, 0.0), "also of what could not be parsed"
+    assert (one.fields["checks.prose"].right, one.fields["checks.prose"].n) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("scores", "standing", "right"),
+    [
+        ((1.0, 1.0, None), "stable_right", 2),
+        ((0.0, 0.4), "stable_wrong", 0),
+        ((0.5, 0.4), "flaky", 1),
+        ((1.0, None), "unscored", 1),
+        ((None, None), "unscored", 0),
+    ],
+)
+def test_check_is_stable_or_flaky(scores: tuple[float | None, ...], standing: str, right: int) -> None:
+    (check,) = checks({"contains": "a"})
+    one = CheckedCase(check=check, scores=scores)
+    assert (one.standing, one.total.right) == (standing, right)
+
+
+def test_runs_with_other_checks_are_not_pooled(tmp_path: Path) -> None:
+    old = checked_record(tmp_path / "1", DECLARED[:1], [RIGHT])
+    new = checked_record(tmp_path / "2", DECLARED, [RIGHT])
+    pair = with_same_checks(Pair(baseline=new, candidate=new, baseline_again=(old,)))
+    assert pair.baseline_again == ()
+
+
+def test_check_record_omits_default_values() -> None:
+    assert CheckRecord(digest="d", scores=[1.0, None]).model_dump() == {"digest": "d", "scores": [1.0, None]}
+    with pytest.raises(ValueError, match="less than or equal to 1"):
+        CheckRecord(digest="d", scores=[1.5])
+    assert CaseRecord.model_construct(checks={}).model_dump(include={"checks"}) == {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.audit.audit_results import an_audit
+from tests.audit.cubes import an_audit
 from tests.site.conftest import serious
 from tests.support.library import Library
 from tests.support.odd_texts import HOSTILE

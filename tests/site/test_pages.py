@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.audit.audit_results import an_audit
+from tests.audit.cubes import an_audit
 from tests.site.conftest import demo, serious
 from tests.support.library import SCRIPT, SKILL, Library
 from tests.support.records import a_run, keep

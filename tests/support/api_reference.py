@@ -23,7 +23,6 @@ MAX_WIDTH = 100
 
 
 def api_reference() -> str:
-    """Return the text of the page."""
     return HEAD + "".join(section for module, titles in PUBLIC.items() for section in _sections(module, titles))
 
 

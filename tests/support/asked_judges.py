@@ -22,7 +22,6 @@ def rubric_of(*criteria: Mapping[str, Any]) -> Rubric:
 
 
 def method(primary: str = "direct_scoring", *mitigations: str) -> dict[str, Any]:
-    """The key `method` of a criterion."""
     return {"primary": primary, "bias_mitigations": list(mitigations), "confidence_threshold": 0.8}
 
 
@@ -45,7 +44,6 @@ def compared(winner: Any = "first", /, **changed: Any) -> dict[str, Any]:
 
 
 def answer(**criteria: Any) -> str:
-    """A judge's whole answer: by criterion what it writes."""
     return json.dumps({"criteria": criteria})
 
 
@@ -62,15 +60,12 @@ class JudgingLibrary(Library):
         self.judgements = root / "judgements"
 
     def rubric(self, *criteria: Mapping[str, Any]) -> None:
-        """Write the rubric: the usual criterion, changed."""
         self.write(RUBRIC, {"criteria": [some_criterion(**criterion) for criterion in criteria or ({},)]})
 
     def items(self, *items: Mapping[str, Any]) -> None:
-        """Write the items."""
         self.lines(ITEMS, *items)
 
     def judge(self, command: str, *arguments: str, **options: Any) -> Ended:
-        """Do as `skill-evaluator judge COMMAND rubric.yaml --items items.jsonl` does."""
         return self.call("judge", command, RUBRIC, "--items", ITEMS, *arguments, **options)
 
     def outcome(self, command: str, *arguments: str, **options: Any) -> Any:
@@ -90,22 +85,18 @@ class JudgingLibrary(Library):
         return {"COMPATIBLE_KEY": KEY}
 
     def judging(self) -> Path:
-        """The folder of the one judging there is."""
         (folder,) = self.judgements.iterdir()
         return folder
 
     def judged(self) -> Any:
-        """The results of the one judging."""
         return read(self.judging() / "evaluation_results.json")
 
     def queued(self) -> dict[str, Any]:
-        """What waits for people, by item."""
         path = self.root / ".evaluator" / "reviews" / "queue.jsonl"
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         return {line["item"]: line for line in lines}
 
     def reasons(self) -> dict[str, list[str]]:
-        """Why it waits for them."""
         return {name: line["reasons"] for name, line in self.queued().items()}
 
     def asked(self) -> list[dict[str, Any]]:

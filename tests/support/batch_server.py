@@ -33,8 +33,6 @@ class End:
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One batch as a server holds it."""
-
     id: str
     vendor: str
     name: str
@@ -70,7 +68,6 @@ class BatchServer(Server):
         self.lock = threading.RLock()
 
     def base_url(self, vendor: str) -> str:
-        """Where models.yaml reaches a vendor."""
         return address_of(self.url, vendor)
 
     def handle(self, received: Received) -> None:
@@ -101,7 +98,6 @@ class BatchServer(Server):
         return status, self.page(content) if is_file else content
 
     def create(self, vendor: str, name: str, requests: Mapping[str, Any]) -> Batch:
-        """Make a batch."""
         with self.lock:
             number = len(self.batches) + 1
             batch_id = f"{'batches/b' if vendor == 'google' else 'batch_'}{number}"
@@ -128,7 +124,6 @@ class BatchServer(Server):
         return batch.outcomes
 
     def find(self, vendor: str, batch_id: str) -> Batch | None:
-        """A batch that is there."""
         return next((batch for batch in self.listed(vendor) if batch.id == batch_id), None)
 
     def listed(self, vendor: str) -> list[Batch]:
@@ -136,7 +131,6 @@ class BatchServer(Server):
         return [batch for batch in reversed(self.batches) if batch.vendor == vendor and not batch.deleted]
 
     def delete(self, batch: Batch) -> None:
-        """Have a batch no more."""
         batch.deleted = True
         self.deleted.append(batch.id)
 
@@ -159,8 +153,6 @@ Reply = tuple[int, Any]  # a status and a body; 201 where a batch was made
 
 
 class _Api:
-    """One vendor's batches as its API words them."""
-
     vendor: str
 
     def __init__(self, server: BatchServer) -> None:
@@ -171,7 +163,6 @@ class _Api:
         return 404, self.dialect.error(404, "no such batch")
 
     def answer(self, custom_id: str) -> Any:
-        """Return the body of the answer to a request."""
         body = self.server.bodies[custom_id]
         text = self.server.text(body)
         called = json.loads(text) if "tools" in json.dumps(body) else None

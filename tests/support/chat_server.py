@@ -80,7 +80,6 @@ class ChatServer(vendor_server.VendorServer):
         return [key for key, times in self.times.items() if times > 1]
 
     def seeds(self, case_id: str) -> set[int]:
-        """The seeds of the requests for a case."""
         return {seed for requested, seed in self.times if requested == case_id}
 
     def forget(self) -> None:

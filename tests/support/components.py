@@ -56,13 +56,11 @@ def write_component(
 
 
 def component(root: Path, *, limits: SafetyLimits = DEFAULT_LIMITS, **parts: Any) -> Component:
-    """Write a component and load it."""
     folder = write_component(root, **parts)
     return load_component(folder.parent, folder.name, limits)
 
 
 def case(case_id: str, truth: Any = None, *, labelled: bool = True) -> Case:
-    """A case of that truth."""
     return Case(
         id=case_id,
         inputs={"document": f"receipt {case_id}"},
@@ -126,7 +124,6 @@ def record(skill: Component, run: Sequence[tuple[Case, Sequence[str]]], **change
 
 
 def write_collected(folder: Path, *records: Record) -> None:
-    """The folder that `collect` leaves behind, with these records."""
     runs = []
     for one in records:
         write_record(folder / RECORDS / one.skill / f"{one.run_id}.json", one)

@@ -36,8 +36,6 @@ def head(repository: Path) -> str:
 
 
 class GitRepository:
-    """A repository with a work tree."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
@@ -69,5 +67,4 @@ def bare_copy(repository: Path, folder: Path) -> str:
 
 
 def file_at(repository: Path, commit: str, path: str) -> str:
-    """What a file holds at a commit."""
     return git(repository, "show", f"{commit}:{path}")

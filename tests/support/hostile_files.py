@@ -12,12 +12,10 @@ DEEP = 100_000
 
 
 def deep_json(levels: int = DEEP) -> str:
-    """Return nested arrays."""
     return "[" * levels + "]" * levels
 
 
 def deep_objects(levels: int = DEEP) -> str:
-    """Return nested objects."""
     return '{"a":' * levels + "1" + "}" * levels
 
 

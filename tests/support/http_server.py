@@ -35,17 +35,14 @@ class Received:
 
     @property
     def body(self) -> Any:
-        """The body as JSON."""
         return json.loads(self.raw)
 
     @property
     def route(self) -> str:
-        """The path without its query."""
         return urlsplit(self.path).path
 
     @property
     def query(self) -> dict[str, str]:
-        """The parameters of the query."""
         return dict(parse_qsl(urlsplit(self.path).query))
 
     def reply(self, status: int, body: Any, headers: Headers | None = None, *, cut: bool = False) -> None:
@@ -62,7 +59,6 @@ class Received:
             self.drop()
 
     def send(self, *parts: bytes) -> None:
-        """Write bytes as they are."""
         self.handler.close_connection = True
         self.handler.connection.sendall(b"".join(parts))
 
@@ -87,7 +83,6 @@ class Received:
         self.handler.connection.recv(1)
 
     def drop(self) -> None:
-        """Hang up."""
         self.handler.close_connection = True
         _shut(self.handler.connection)
 
@@ -111,7 +106,6 @@ class Server:
 
     @property
     def connections(self) -> int:
-        """The number of open connections."""
         return len(self._connections)
 
     def handle(self, received: Received) -> None:

@@ -7,8 +7,12 @@ from typing import Any
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionAnswer, RegressionItem, read_answer
 from skill_evaluator.judges.modes.regression_results import PairResult, combine_orders
 from skill_evaluator.judges.modes.ship_rules import Dimension, ShipRules, dimensions_of
-from skill_evaluator.judges.prompting.results import ORDERS, Order
+from skill_evaluator.judges.prompting.results import ORDERS, JudgeRecord, Order
 
+JUDGE = JudgeRecord(
+    model_id="m", provider="replay", settings="s", served_models=[], planned=8, answered=8,
+    input_tokens=None, output_tokens=None, cost_usd=None,
+)  # fmt: skip
 LIBRARY = RegressionItem(
     id="pair",
     prompt="Summarize the notice in 3 bullet points:\n\n[notice of the town library]",

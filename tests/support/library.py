@@ -67,7 +67,6 @@ class Ended:
 
     @property
     def json(self) -> Any:
-        """Stdout as the one JSON value it must be."""
         return json.loads(self.out)
 
     def refuses(self, words: str) -> bool:
@@ -95,7 +94,6 @@ class Library:
         self.record_answers({(case_id, index): notice(case_id) for case_id in CASES for index in range(2)})
 
     def stand_in(self, root: Path) -> None:
-        """Have its folders in that one."""
         self.root = root
         self.component = root / "components" / SKILL
         self.leaderboard = self.component / "leaderboard.json"
@@ -117,7 +115,6 @@ class Library:
         return file
 
     def lines(self, path: str, *values: Any) -> Path:
-        """Write a file of JSON Lines."""
         return self.write(path, "".join(json.dumps(value) + "\n" for value in values))
 
     def case(self, case_id: str, truth: Any = None) -> None:
@@ -132,15 +129,12 @@ class Library:
         self.write(".evaluator/settings.yaml", {**_SETTINGS, **changed, "policy": policy})
 
     def models(self, *entries: Mapping[str, Any]) -> None:
-        """Write models.yaml."""
         self.write(".evaluator/models.yaml", {"models": entries})
 
     def served_by(self, url: str, **fields: Any) -> None:
-        """Have one model, `served`, behind a chat-completions server."""
         self.models({"id": "served", "provider": "openai", "base_url": url, **fields})
 
     def record_answers(self, texts: Mapping[tuple[str, int], str], path: str = ANSWERS) -> None:
-        """Write the file that the replayed model answers from."""
         calls = ({"case_id": case_id, "replicate": index, "text": text} for (case_id, index), text in texts.items())
         self.lines(path, *calls)
 
@@ -150,7 +144,6 @@ class Library:
             return ended(process)
 
     def start(self, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:
-        """Begin the same in the background."""
         return self.command(str(SCRIPT), SKILL, *arguments, env=env, **popen)
 
     def measured(self, *arguments: str, env: Mapping[str, str] | None = None) -> tuple[Ended, int]:
@@ -164,7 +157,6 @@ class Library:
         return done, int(peak.read_text())
 
     def skill_evaluator(self, *arguments: str) -> Ended:
-        """Run `skill-evaluator ...` to its end."""
         env = {"PYTHONPATH": str(SCRIPT.parent)}
         with self.command("-m", "skill_evaluator", *arguments, env=env) as process:
             return ended(process)
@@ -174,7 +166,6 @@ class Library:
         return call(self.root, *arguments, env=env, columns=columns)
 
     def evaluate_here(self, *arguments: str, env: Mapping[str, str] | None = None) -> Ended:
-        """Evaluate the component in this process."""
         return self.call("evaluate", SKILL, *arguments, env=env)
 
     def command(self, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:
@@ -182,7 +173,6 @@ class Library:
         return start(self.root, *arguments, env=env, **popen)
 
     def run_folder(self) -> Path:
-        """The one run folder there is."""
         (folder,) = (path for path in self.results.iterdir() if path.is_dir())
         return folder
 
@@ -191,7 +181,6 @@ class Library:
         return read(self.leaderboard)["runs"] if self.leaderboard.exists() else []
 
     def records(self) -> list[dict[str, Any]]:
-        """The records that the leaderboard's rows name, newest first."""
         return [read(self.component / "evals" / "records" / f"{row['run_id']}.json") for row in self.rows()]
 
     def tree(self) -> dict[str, bytes | None]:
@@ -203,7 +192,6 @@ class Library:
 
 
 def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
-    """The environment without any key but those given."""
     inherited = {name: value for name, value in os.environ.items() if not name.endswith(_NOT_INHERITED)}
     return {**inherited, "NO_PROXY": "127.0.0.1", **(added or {})}
 
@@ -285,7 +273,6 @@ def ended(process: subprocess.Popen[str], seconds: float = 60.0) -> Ended:
 
 
 def read(path: Path) -> Any:
-    """A JSON file."""
     return json.loads(path.read_bytes())
 
 
@@ -320,7 +307,6 @@ def comparable(record: Mapping[str, Any], ignoring: Iterable[str] = ()) -> dict[
 
 
 def wait_until(reached: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Poll; fails when it is not reached in time."""
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline, "not reached in time"

@@ -22,7 +22,6 @@ class Page:
 
 
 def read_page(text: str) -> Page:
-    """Parse a page."""
     page = Page()
     tokens = _PARSER.parse(text)
     cell = False

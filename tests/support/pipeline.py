@@ -31,7 +31,6 @@ class Pipeline:
 
     @classmethod
     def new(cls, root: Path) -> Self:
-        """One whose library was pushed, and nothing measured yet."""
         made = cls(root)
         library = Library(made.checkout)
         library.settings(jobs={"max_calls": 4})
@@ -59,7 +58,6 @@ class Pipeline:
         return head(self.checkout)
 
     def run(self, *arguments: str, folder: Path | None = None, **env: str) -> Ended:
-        """`skill-evaluator ...` in the checkout, or in another folder."""
         return call(folder or self.checkout, *arguments, env={**IDENTITY, **env})
 
     def plan(self, *arguments: str) -> Plan:
@@ -99,15 +97,12 @@ class Pipeline:
         return self.run("ci", "publish", str(self.collected), *arguments)
 
     def outcome(self) -> dict[str, dict[str, Any]]:
-        """By model, what outcome.json says."""
         return {run["model_id"]: run for run in read(self.collected / "outcome.json")["runs"]}
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """The collected records by run id."""
         return {path.stem: read(path) for path in self.collected.glob("records/*/*.json")}
 
     def rows(self, branch: str = "main") -> list[dict[str, Any]]:
-        """The leaderboard's rows on a branch of the origin."""
         rows: list[dict[str, Any]] = json.loads(file_at(self.origin, branch, BOARD))["runs"]
         return rows
 

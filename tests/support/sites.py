@@ -14,7 +14,6 @@ from tests.support.library import Library
 
 
 def site_page(folder: Path, place: str) -> BeautifulSoup:
-    """A page of the build, parsed."""
     return BeautifulSoup((folder / place).read_text("utf-8"), "html.parser")
 
 
@@ -47,7 +46,6 @@ def case_runs(folder: Path, component: str, case_id: str) -> list[dict[str, Any]
 
 
 def _output(article: Any) -> dict[str, Any]:
-    """What a page shows of a distinct output."""
     return {
         "head": words(article.find(class_="line")),
         "differing": _rows(article, "Values that differ"),
@@ -68,12 +66,10 @@ def _rows(part: Any, caption: str) -> list[list[str]]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a site by its name."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def built_site(library: Library, code: int = 0) -> Path:
-    """Build the site of a library; return its folder."""
     ended = library.call("site", "build", "--out", "site")
     assert ended.code == code, ended.err
     return library.root / "site"
@@ -89,13 +85,11 @@ class Watched:
     left: list[str] = field(default_factory=list)
 
     def open(self, place: str) -> Any:
-        """Open a page of the site."""
         self.page.goto("about:blank")  # so that another hash is another visit
         self.page.goto(self.root + place)
         return self.page
 
     def open_unfolded(self, place: str) -> Any:
-        """Open a page and unfold its charts."""
         page = self.open(place)
         page.evaluate("for (const fold of document.querySelectorAll('details:has(.chart)')) fold.open = true")
         return page

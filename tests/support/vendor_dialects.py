@@ -76,17 +76,13 @@ class Dialect:
         raise NotImplementedError
 
     def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
-        """Return the body and the headers of an answer."""
         raise NotImplementedError
 
     def error(self, status: int, message: str) -> Json:
-        """Return the body of an error."""
         raise NotImplementedError
 
 
 class OpenAI(Dialect):
-    """`POST …/chat/completions`."""
-
     provider = "openai"
     base_path = "/v1"
     path = "/v1/chat/completions"
@@ -149,15 +145,11 @@ class OpenAI(Dialect):
 
 
 class OpenAICompatible(OpenAI):
-    """The same at somebody else's address."""
-
     body = {**CHAT, "max_tokens": 321}
     extra = ({"min_p": 0.1}, {"min_p": 0.1})
 
 
 class Anthropic(Dialect):
-    """`POST …/v1/messages`."""
-
     provider = "anthropic"
     path = "/v1/messages"
     paths = re.compile(r".*/v1/messages")

@@ -23,8 +23,6 @@ _ONE_TOKEN = re.compile(r"((Bearer|Basic) )?[!-+\--~]+")  # no space and no comm
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request in the dialect of its vendor."""
-
     received: Received
     dialect: Dialect
 
@@ -42,11 +40,9 @@ class Asked:
         return _ONE_TOKEN.fullmatch(value) is not None
 
     def answer(self, answer: Answer, *, cut: bool = False) -> None:
-        """Reply with an answer in the vendor's words."""
         self.received.reply(200, *self.dialect.answer(answer), cut=cut)
 
     def refuse(self, status: int, message: str, headers: Headers | None = None) -> None:
-        """Reply with an error in the vendor's words."""
         self.received.reply(status, self.dialect.error(status, message), headers)
 
 
@@ -75,7 +71,6 @@ class Status:
 
 
 def Body(content: Any) -> Behaviour:
-    """A 200 with this JSON."""
     return Malformed(json.dumps(content).encode())
 
 
@@ -85,7 +80,6 @@ def Malformed(raw: bytes = b'{"id": "cut off he') -> Behaviour:
 
 
 def DropBefore() -> Behaviour:
-    """The connection is closed without a byte."""
     return lambda asked: asked.received.drop()
 
 
@@ -100,12 +94,10 @@ def Hang(seconds: float = 30.0) -> Behaviour:
 
 
 def Refusal(text: str = "I cannot help with that") -> Answer:
-    """The model refuses."""
     return Answer(text=text, stop="refusal")
 
 
 def Truncated(text: str = '{"title": "cut o') -> Answer:
-    """The answer hit the output limit."""
     return Answer(text=text, stop="length")
 
 
@@ -132,7 +124,6 @@ class VendorServer(Server):
         self._lock = threading.Lock()
 
     def enqueue(self, *behaviours: Behaviour) -> None:
-        """Script what the next requests get."""
         self._script.extend(behaviours)
 
     def behaviour(self, asked: Asked) -> Behaviour:
@@ -165,5 +156,4 @@ class VendorServer(Server):
 
 
 def vendor_server() -> AbstractContextManager[VendorServer]:
-    """Serve on a free port until the block ends."""
     return serve(VendorServer())

@@ -37,7 +37,6 @@ def point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 
 
 def entry(vendor: str, url: str, **fields: Any) -> Model:
-    """The models.yaml entry for a vendor served at `url`."""
     values: dict[str, Any] = {"id": "model-1", "provider": DIALECTS[vendor].provider, **fields}
     if vendor == "openai-compatible":
         values = {"api_key_env": "COMPATIBLE_KEY", **values}
@@ -68,13 +67,11 @@ def asking(model: Model, settings: Settings = USUAL) -> Iterator[Ask]:
 
 
 def ask(model: Model, request: Request = PLAIN) -> Completion:
-    """One call through a provider opened for it alone."""
     with asking(model) as complete:
         return complete(request)
 
 
 def ask_and_fail(model: Model, request: Request = PLAIN) -> ProviderError:
-    """One call that must fail; what it raised."""
     return failure_of(lambda: ask(model, request))
 
 

@@ -27,8 +27,5 @@ def some_rules(
     policy: Mapping[str, Any] | None = None, *, skill: str = "s", primary_metric: str = "field_level_f1"
 ) -> VerdictRules:
     return VerdictRules(
-        policy=Policy.model_validate(policy or {}),
-        skill=skill,
-        primary_metric=primary_metric,
-        required_coverage=0.9,
+        policy=Policy.model_validate(policy or {}), skill=skill, primary_metric=primary_metric, required_coverage=0.9
     )

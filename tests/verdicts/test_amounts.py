@@ -94,7 +94,7 @@ def test_gated_tokens_decide_by_tier_and_tolerance(
 
 
 @pytest.mark.parametrize(("cases", "named"), [(2, False), (3, True)])
-def test_doubling_in_every_case_needs_three_cases_and_no_test(cases: int, *, named: bool) -> None:
+def test_amount_doubled_in_three_cases_is_regressed(cases: int, *, named: bool) -> None:
     found = of_tokens(TOKENS[:cases], scaled(TOKENS[:cases], 2.1, 30.0, 900.0), GATED)
     assert (found.moved, found.verdict) == (named, "regressed" if named else "inconclusive")
 
@@ -105,7 +105,7 @@ def test_case_with_the_largest_increase_is_named() -> None:
     assert model.reasons[-1].endswith("more than the tolerated increase of 20%, most in case c3")
 
 
-def test_ungated_amounts_take_nothing_from_the_q_of_other_measures() -> None:
+def test_advisory_amounts_do_not_change_other_q() -> None:
     rises, lower = {"output_tokens": scaled(TOKENS, 3.0, 3.1)}, {f"c{at}": [0.8, 0.9] for at in range(6)}
     without = a_record(lower, run_id="new", beside="old")
     amounts = {case.case_id: case.amounts for case in a_run(rises).per_case}
@@ -164,26 +164,7 @@ def test_amounts_of_pooled_runs_are_weighted_by_outputs() -> None:
 
 
 @thorough
-@given(
-    means=st.lists(st.tuples(st.floats(0.1, 1e4), st.floats(0.1, 1e4)), min_size=2, max_size=8),
-    unit=st.floats(1e-3, 1e3),
-)
-def test_unit_of_an_amount_changes_no_figure(means: list[tuple[float, float]], unit: float) -> None:
-    before, after = zip(*means, strict=True)
-    found, other = of_tokens(before, after), of_tokens(scaled(before, unit), scaled(after, unit))
-    assert other.change == pytest.approx(found.change, rel=1e-4, abs=1e-4)
-    assert other.q == pytest.approx(found.q, rel=1e-3, abs=1e-5)
-    assert found.ci95 is not None
-    assert found.change is not None
-    assert found.ci95[0] <= found.change + 1e-6
-    assert found.change <= found.ci95[1] + 1e-6
-
-
-@thorough
-@given(
-    logs=st.lists(st.floats(-2, 2), min_size=3, max_size=8),
-    more=st.floats(0, 3),
-)
+@given(logs=st.lists(st.floats(-2, 2), min_size=3, max_size=8), more=st.floats(0, 3))
 def test_larger_increase_in_every_case_is_never_a_better_verdict(logs: list[float], more: float) -> None:
     order = ["unchanged", "inconclusive", "regressed"]
     before = [100.0] * len(logs)

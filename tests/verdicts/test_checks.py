@@ -75,7 +75,7 @@ def test_uncalibrated_judge_decides_only_harm(
         assert (proved.verdict, proved.unproved_judge) == (calibrated, None)
 
 
-def test_open_measure_of_a_trusted_judge_needs_more_cases_and_no_labels() -> None:
+def test_trusted_judge_needs_more_cases_and_no_labels() -> None:
     old, new = (
         record.model_copy(update={"per_case": record.per_case[:2]})
         for record in (checked("old", {"polite": (ALWAYS, {})}), checked("new", {"polite": (MOSTLY, {})}))
@@ -86,7 +86,7 @@ def test_open_measure_of_a_trusted_judge_needs_more_cases_and_no_labels() -> Non
     assert is_open == [True, False]
 
 
-def test_judge_with_enough_labels_is_calibrated() -> None:
+def test_judge_with_enough_labels_counts_as_calibrated() -> None:
     old, new = (checked(name, {"polite": (scores, {})}) for name, scores in (("old", SELDOM), ("new", ALWAYS)))
     labelled = a_record({}, judged=judged_by(labels=1_000)).judged
     assert compared(old, new.model_copy(update={"judged": labelled})).verdict == "improved"
@@ -108,7 +108,7 @@ def test_uncalibrated_judge_has_no_weight_beside_other_checks() -> None:
     assert (worse.verdict, worse.unproved_judge) == ("regressed", None)
 
 
-def test_only_checks_that_both_versions_have_are_compared() -> None:
+def test_only_shared_checks_are_compared() -> None:
     old = checked("old", {"kept": (ALWAYS, {}), "gone": (ALWAYS, {}), "edited": (ALWAYS, {"digest": "before"})})
     new = checked("new", {"kept": (MOSTLY, {"weight": 2.0}), "added": (SELDOM, {}), "edited": (SELDOM, {})})
     cut = with_same_checks(Pair(baseline=old, candidate=new))
@@ -121,7 +121,7 @@ def test_only_checks_that_both_versions_have_are_compared() -> None:
     assert changes in words
 
 
-def test_versions_without_a_common_check_have_no_share_of_checks() -> None:
+def test_versions_without_a_shared_check_have_no_checks_metric() -> None:
     old, new = checked("old", {"gone": (ALWAYS, {})}), checked("new", {"added": (ALWAYS, {})})
     cut = with_same_checks(Pair(baseline=old, candidate=new)).candidate.per_case[0]
     assert (cut.checks, cut.replicates, cut.accuracy) == ({}, {}, {"other": MEAN})

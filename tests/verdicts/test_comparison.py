@@ -138,12 +138,7 @@ SPECIFICATION = [
         "inconclusive",
         reason="coverage 0.00",
     ),
-    Row(
-        "a drop inside the tolerance, beyond chance",
-        a_record(TWELVE),
-        a_record(shifted(TWELVE, -0.02)),
-        "unchanged",
-    ),
+    Row("a drop inside the tolerance, beyond chance", a_record(TWELVE), a_record(shifted(TWELVE, -0.02)), "unchanged"),
     Row(
         "a drop within chance where none is tolerated",
         a_record(PERFECT),
@@ -241,7 +236,7 @@ def test_verdict_is_as_specified(row: Row) -> None:
     assert row.reason in "; ".join(found.reasons)
 
 
-def test_without_a_lower_version_there_is_nothing_to_compare_with() -> None:
+def test_first_version_is_incomparable() -> None:
     found = compared(None, a_record(TWELVE))
     assert (found.verdict, found.reasons) == (
         "incomparable",
@@ -249,7 +244,7 @@ def test_without_a_lower_version_there_is_nothing_to_compare_with() -> None:
     )
 
 
-def test_a_changed_case_is_left_out_and_named() -> None:
+def test_changed_case_is_skipped_and_named() -> None:
     after = a_record(TWELVE)
     moved = after.per_case[0].model_copy(update={"digest": "another"})
     found = compared(a_record(TWELVE), after.model_copy(update={"per_case": [moved, *after.per_case[1:]]}))
@@ -270,7 +265,7 @@ def test_cases_that_broke_or_were_fixed_are_named_with_their_fields() -> None:
     assert [(one.case_id, one.fields) for one in cases.fixed] == [("b", dict.fromkeys("xyz", "0/5 → 5/5"))]
 
 
-def test_advisory_fields_do_not_weigh_on_the_family_of_the_critical_measure() -> None:
+def test_advisory_fields_do_not_change_the_critical_q() -> None:
     names = list(alike(8))
     falls: dict[str, list[Score]] = {
         name: [0.0 if (at + one) % 3 == 0 else 1.0 for one in range(6)] for at, name in enumerate(names)
@@ -282,7 +277,7 @@ def test_advisory_fields_do_not_weigh_on_the_family_of_the_critical_measure() ->
     assert (alone.p, alone.q, alone.detectable_drop) == (among.p, among.q, among.detectable_drop)
 
 
-def test_the_family_of_the_critical_measure_is_all_models() -> None:
+def test_all_models_are_one_family() -> None:
     """A drop that is beyond chance alone is less so among many models in which nothing fell, and is named."""
     fell = {
         case_id: [score + 0.02 - 0.1 * (at % 4) for score in scores if not isinstance(score, str)]
@@ -317,18 +312,18 @@ def test_policy_may_judge_whichever_model_answered() -> None:
     assert compared(before, after, {"served": "any"}).verdict == "regressed"
 
 
-def test_models_that_are_not_shown_belong_to_the_family() -> None:
+def test_hidden_models_belong_to_the_family() -> None:
     shown, hidden = (
         Pair(baseline=a_record(TWELVE, model_id=name), candidate=a_record(shifted(TWELVE, by), model_id=name))
         for name, by in (("m", -0.01), ("n", 0.0))
     )
     both = compare_records("s", [shown, hidden], some_rules())
-    alone = compare_records("s", [shown], some_rules(), rest=[hidden])
+    alone = compare_records("s", [shown], some_rules(), hidden=[hidden])
     assert alone.models == both.models[:1]
     assert alone.models[0].metrics[0].q != compare_records("s", [shown], some_rules()).models[0].metrics[0].q
 
 
-def test_the_component_is_as_bad_as_its_worst_model() -> None:
+def test_component_has_the_verdict_of_its_worst_model() -> None:
     good = Pair(baseline=a_record(TWELVE), candidate=a_record(shifted(TWELVE, 0.0)))
     bad = Pair(baseline=a_record(TWELVE, model_id="n"), candidate=a_record(shifted(TWELVE, -0.3), model_id="n"))
     result = compare_records("s", [good, bad], some_rules())

@@ -38,14 +38,14 @@ def test_named_number_of_cases_decides_and_fewer_do_not() -> None:
     assert compared(math.floor(cases / 6) * 3, 3, side_by_side=True).verdict == "inconclusive"
 
 
-def test_interleaved_baseline_is_named_first_if_a_day_is_in_the_way() -> None:
+def test_remedy_names_an_interleaved_baseline_first() -> None:
     recorded = compared(40, 6, 0.02)
     assert recorded.verdict == "inconclusive"
     assert "; the baseline interleaved (1.5 × the calls), or about" in recorded.models[0].reasons[0]
     assert compared(40, 6, 0.02, side_by_side=True).verdict == "unchanged"
 
 
-def test_remedy_is_out_of_reach_beyond_twenty_times_the_cases() -> None:
+def test_remedy_names_at_most_twenty_times_the_cases() -> None:
     (words, _) = compared(4, 2, 0.03).models[0].reasons
     assert words.endswith("; more than 20 times the cases would be needed, if the difference stays")
 

@@ -25,15 +25,15 @@ def stats() -> Any:
     return stats
 
 
-def paired(before: Arm, after: Arm, run_variance: float = 0.0) -> Effect:
-    found = paired_effect(ArmStatistics.of(before), ArmStatistics.of(after), run_variance)
+def paired(before: Arm, after: Arm, day_variance: float = 0.0) -> Effect:
+    found = paired_effect(ArmStatistics.of(before), ArmStatistics.of(after), day_variance)
     assert found is not None
     return found
 
 
-def of_differences(differences: list[float], run_variance: float = 0.0) -> Effect:
+def of_differences(differences: list[float], day_variance: float = 0.0) -> Effect:
     """The effect of cases that moved by so much each, from 0."""
-    return paired([[0.0]] * len(differences), [[one] for one in differences], run_variance)
+    return paired([[0.0]] * len(differences), [[one] for one in differences], day_variance)
 
 
 def within(before: Arm, after: Arm) -> Effect:
@@ -52,7 +52,7 @@ def arms(scores: st.SearchStrategy[float], *, least: int = 2) -> st.SearchStrate
     return st.tuples(st.integers(2, 6), st.integers(least, 4)).flatmap(two)
 
 
-def test_p_and_interval_are_students_with_half_a_case_that_did_not_move_if_none_falls_far(stats: Any) -> None:
+def test_effect_without_outliers_is_a_t_test(stats: Any) -> None:
     differences = np.random.default_rng(5).normal(-0.03, 0.1, 60)
     found = of_differences(differences.tolist())
     error = math.sqrt(differences.var(ddof=1) / 60 + (differences.mean() / 120) ** 2)
@@ -61,7 +61,7 @@ def test_p_and_interval_are_students_with_half_a_case_that_did_not_move_if_none_
     assert found.p == pytest.approx(stats.ttest_1samp(differences, 0, alternative="less").pvalue, rel=0.05)
 
 
-def test_p_of_one_case_is_nearly_that_of_dealing_its_answers_anew(stats: Any) -> None:
+def test_p_of_one_case_agrees_with_a_permutation_test(stats: Any) -> None:
     rng = np.random.default_rng(7)
     before, after = rng.random(12), rng.random(15) * 0.8
     dealt = stats.permutation_test(
@@ -83,7 +83,7 @@ def test_equal_drops_are_significant_from_three_cases_on(cases: int, *, signific
     tenths=st.lists(st.integers(-10, 10), min_size=7, max_size=12),
     down=st.lists(st.integers(0, 10), min_size=12, max_size=12),
 )
-def test_p_hardly_moves_the_other_way_when_scores_are_lower(tenths: list[int], down: list[int]) -> None:
+def test_lower_scores_hardly_raise_p(tenths: list[int], down: list[int]) -> None:
     """Clipping is not exact, and below 0.01 sparing: by a quarter at most."""
     found = of_differences([one / 10 for one in tenths])
     lower = of_differences([max(-10, one - by) / 10 for one, by in zip(tenths, down, strict=False)])
@@ -93,7 +93,7 @@ def test_p_hardly_moves_the_other_way_when_scores_are_lower(tenths: list[int], d
         assert max(lower.p, 0.01) >= 0.75 * found.p
 
 
-def test_one_broken_case_beside_seven_that_fell_takes_nothing_away() -> None:
+def test_one_outlier_does_not_hide_a_drop() -> None:
     alike = [-0.06 + 0.005 * (at % 3) for at in range(8)]
     assert of_differences(alike).p < 0.001
     assert of_differences([*alike[:7], -1.0]).p < 0.001  # Student's t alone: 0.09
@@ -106,7 +106,7 @@ def test_p_below_1_percent_requires_few_clipped_cases(broken: int, p: float) -> 
     assert found.p == pytest.approx(p, abs=1e-4)
 
 
-def test_what_runs_add_widens_the_interval_and_is_taken_as_known(stats: Any) -> None:
+def test_variance_of_a_day_widens_the_interval(stats: Any) -> None:
     differences = np.random.default_rng(8).normal(-0.1, 0.1, 20)
     alone, apart = of_differences(differences.tolist()), of_differences(differences.tolist(), 0.02**2)
     assert apart.error == pytest.approx(math.hypot(alone.error, 0.02))
@@ -115,7 +115,7 @@ def test_what_runs_add_widens_the_interval_and_is_taken_as_known(stats: Any) -> 
     assert stats.t.sf(-apart.difference / apart.error, apart.degrees) == pytest.approx(apart.p, rel=0.2)
 
 
-def test_error_of_a_rise_is_at_least_that_of_the_replicates_if_the_candidate_has_fewer(stats: Any) -> None:
+def test_rise_error_includes_replicates_if_the_candidate_has_fewer(stats: Any) -> None:
     found = paired([[0.4, 0.6] * 2] * 4, [[0.6] * 2] * 4)
     least = 4 * (0.04 / 3) * (1 / 4 + 1 / 2) / 4**2
     error = math.sqrt(least + (0.1 / (2 * 4)) ** 2)
@@ -133,8 +133,8 @@ def test_few_replicates_of_an_unchanged_version_are_rarely_improved() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (10, 5), (1, 2)])
-def test_equal_answers_of_both_versions_leave_nothing_to_chance(before: int, after: int) -> None:
-    found = paired([[0.7] * before] * 3, [[0.7] * after] * 3, run_variance=0.01)
+def test_equal_outputs_of_both_versions_have_no_error(before: int, after: int) -> None:
+    found = paired([[0.7] * before] * 3, [[0.7] * after] * 3, day_variance=0.01)
     assert (found.difference, found.error, found.ci95) == (0.0, 0.0, (0.0, 0.0))
 
 
@@ -148,34 +148,34 @@ def test_single_equal_outputs_leave_unseen_failures(n: int, share: float) -> Non
 
 @thorough
 @given(differences=st.lists(st.integers(-10, 10).map(lambda tenths: tenths / 10), min_size=6, max_size=15))
-def test_interval_excludes_0_if_and_only_if_p_is_below_half_of_5_percent(differences: list[float]) -> None:
+def test_interval_excludes_0_exactly_if_p_is_below_0_025(differences: list[float]) -> None:
     found = of_differences(differences)
     low, high = found.ci95
     if abs(found.p - 0.025) > 1e-6:
         assert (found.p < 0.025) is (low > 0.0 or high < 0.0)
 
 
-def test_one_case_is_no_pair_and_one_replicate_no_draw() -> None:
+def test_effects_are_none_for_one_case_or_one_replicate() -> None:
     assert paired_effect(ArmStatistics.of([[1.0, 1.0]]), ArmStatistics.of([[0.0, 0.0]])) is None
     assert replicate_effect(ArmStatistics.of([[1.0], [0.5]]), ArmStatistics.of([[0.0], [0.5]])) is None
     assert within([[0.9, 0.8, 0.9, 0.7]], [[0.1, 0.2, 0.1, 0.3]]).p < 0.04
 
 
-def test_a_single_answer_of_one_version_is_enough_where_the_other_has_several() -> None:
+def test_replicate_effect_requires_replicates_of_one_version() -> None:
     many, single = [[0.9, 0.7], [0.5, 0.9]], [[0.8], [0.7]]
     found = within(single, many)
     assert found.error == pytest.approx(math.sqrt((0.01 + 0.04) * 1.5 / 4), rel=0.01)
     assert within(many, single).error == pytest.approx(found.error)
 
 
-def test_a_case_with_one_replicate_varies_as_the_others_do() -> None:
+def test_case_with_one_replicate_has_the_variance_of_the_others() -> None:
     arm = ArmStatistics.of([[0.9, 0.7], [0.8]])
     assert arm.variances.tolist() == pytest.approx([0.02, 0.02])
 
 
 @thorough
 @given(pair=arms(TENTHS) | arms(st.sampled_from([0.0, 1.0])))
-def test_swapping_the_arms_mirrors_the_effect_of_draws(pair: tuple[Arm, Arm]) -> None:
+def test_swapping_the_versions_mirrors_the_effect(pair: tuple[Arm, Arm]) -> None:
     forth, back = within(*pair), within(pair[1], pair[0])
     assert (-back.difference, -back.ci95[1], -back.ci95[0], back.p) == pytest.approx(
         (forth.difference, *forth.ci95, forth.p), abs=1e-9
@@ -184,7 +184,7 @@ def test_swapping_the_arms_mirrors_the_effect_of_draws(pair: tuple[Arm, Arm]) ->
 
 @thorough
 @given(pair=arms(TENTHS), random=st.randoms(use_true_random=False))
-def test_the_order_of_cases_and_replicates_changes_no_number(pair: tuple[Arm, Arm], random: Any) -> None:
+def test_effect_ignores_the_order_of_cases_and_replicates(pair: tuple[Arm, Arm], random: Any) -> None:
     order = random.sample(range(len(pair[0])), len(pair[0]))
     shuffled = [[random.sample(arm[at], len(arm[at])) for at in order] for arm in pair]
     for effect in (paired, within):
@@ -196,7 +196,7 @@ def test_the_order_of_cases_and_replicates_changes_no_number(pair: tuple[Arm, Ar
 
 @thorough
 @given(pair=arms(TENTHS, least=1) | arms(st.floats(0, 1)))
-def test_every_interval_holds_its_difference(pair: tuple[Arm, Arm]) -> None:
+def test_interval_contains_the_difference(pair: tuple[Arm, Arm]) -> None:
     found = paired(*pair)
     low, high = found.ci95
     assert -1.0 <= low <= found.difference + 1e-9
@@ -206,7 +206,7 @@ def test_every_interval_holds_its_difference(pair: tuple[Arm, Arm]) -> None:
     assert drop is None or 0.0 < drop <= 1.0
 
 
-def test_the_drop_that_is_seen_is_found_four_times_in_five(stats: Any) -> None:
+def test_printed_detectable_drop_has_80_percent_power(stats: Any) -> None:
     """Twenty cases whose differences vary by 0.1: the drop printed, against the test itself."""
     rng, level = np.random.default_rng(10), LEVELS.fall
     printed = np.median([of_differences(rng.normal(0, 0.1, 20).tolist()).detectable(level) for _ in range(200)])

@@ -43,7 +43,7 @@ def history(*records: Record, **policy: Any) -> ModelHistory:
 SEQUENCE = [run("1.0.0", 0.8), run("1.1.0", 0.8), run("1.2.0", 0.6), run("1.3.0", 0.6), run("1.4.0", 0.85)]
 
 
-def test_each_version_is_judged_against_the_one_before() -> None:
+def test_each_version_is_compared_with_the_version_before() -> None:
     points = history(*SEQUENCE).points
     assert [(point.version, point.step and point.step.verdict) for point in points] == [
         ("1.0.0", None),
@@ -58,13 +58,7 @@ def test_each_version_is_judged_against_the_one_before() -> None:
     assert round(points[2].strict_mean or 0, 3) == 0.627
 
 
-def test_versions_that_measure_otherwise_are_not_compared() -> None:
-    other = {"prompt": "p", "schema": "other", "settings": "m", "datasets": "d"}
-    model = history(run("1.0.0", 0.9), run("1.1.0", 0.5, digests=other), run("1.2.0", 0.5, digests=other))
-    assert [point.step.verdict for point in model.points if point.step] == ["incomparable", "unchanged"]
-
-
-def test_a_step_is_judged_in_one_family_with_the_models_that_came_to_the_same_version() -> None:
+def test_models_of_a_version_are_one_family_in_the_history() -> None:
     by_model: dict[str, Sequence[Record]] = {
         "m": [run("1.0.0", 0.8), run("1.1.0", 0.75)],
         "n": [run("0.9.0", 0.8, model_id="n"), run("1.1.0", 0.8, model_id="n")],
@@ -78,7 +72,7 @@ def test_a_step_is_judged_in_one_family_with_the_models_that_came_to_the_same_ve
     ]
 
 
-def test_the_runs_of_a_version_are_pooled() -> None:
+def test_runs_of_a_version_are_pooled_in_the_history() -> None:
     low, high = run("1.1.0", 0.70, run_id="low"), run("1.1.0", 0.80, run_id="high")
     second = Pair(baseline=run("1.0.0", 0.8), candidate=high, candidate_again=(low,))
     found = history_of("s", {"m": [Pair(baseline=None, candidate=run("1.0.0", 0.8)), second]}, some_rules())

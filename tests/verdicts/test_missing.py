@@ -30,7 +30,7 @@ def bounds(before: Mapping[str, Sequence[Score]], after: Mapping[str, Sequence[S
     return missing
 
 
-def test_a_lost_answer_is_0_for_the_candidate_and_1_for_the_baseline_in_the_worst_case() -> None:
+def test_missing_output_is_0_or_1_in_the_worst_case() -> None:
     before = {"a": [0.8, LOST], "b": [0.5, 0.5]}
     after = {"a": [0.8, 0.8], "b": [0.5, "timeout"]}
     missing = bounds(before, after)
@@ -40,7 +40,7 @@ def test_a_lost_answer_is_0_for_the_candidate_and_1_for_the_baseline_in_the_wors
     assert (missing.baseline_lost, missing.candidate_lost) == (1, 1)
 
 
-def test_a_case_that_one_side_lost_altogether_is_within_the_bounds_though_no_measure_has_it() -> None:
+def test_case_lost_by_one_version_is_within_the_bounds() -> None:
     before, after = {"a": [0.8] * 3, "b": [0.9] * 3}, {"a": [0.8] * 3, "b": ["timeout", LOST, LOST]}
     (measure,) = measures(pairs(before, after), [METRIC])
     assert measure.case_ids == ("a",)
@@ -49,7 +49,7 @@ def test_a_case_that_one_side_lost_altogether_is_within_the_bounds_though_no_mea
     assert missing.lost == {"b": "candidate 3 of 3 (2 provider_error, 1 timeout)"}
 
 
-def test_what_weighs_most_is_named_first() -> None:
+def test_widest_bound_is_named_first() -> None:
     full = alike(3, *[1.0] * 4)
     after: dict[str, list[Score]] = full | {"case-0001": [1.0, 1.0, 1.0, LOST], "case-0002": [1.0, LOST, LOST, LOST]}
     assert list(bounds(full, after).lost) == ["case-0002", "case-0001"]
@@ -69,9 +69,7 @@ def full_mean(side: Sequence[Planned]) -> float:
 
 
 @given(some_cases)
-def test_whatever_the_lost_answers_would_have_scored_the_difference_is_within_the_bounds(
-    cases: list[tuple[list[Planned], list[Planned]]],
-) -> None:
+def test_true_difference_is_within_the_bounds(cases: list[tuple[list[Planned], list[Planned]]]) -> None:
     before = {f"case-{at}": with_losses(side) for at, (side, _) in enumerate(cases)}
     after = {f"case-{at}": with_losses(side) for at, (_, side) in enumerate(cases)}
     truth = fmean(full_mean(candidate) - full_mean(baseline) for baseline, candidate in cases)
@@ -85,21 +83,7 @@ def test_whatever_the_lost_answers_would_have_scored_the_difference_is_within_th
 
 
 @given(some_cases)
-def test_an_undefined_metric_is_bounded_like_a_lost_answer(cases: list[tuple[list[Planned], list[Planned]]]) -> None:
-    def of(at: int, side: list[Planned]) -> CaseRecord:
-        (case,) = a_record({f"case-{at}": [score for score, _ in side]}).per_case
-        scores = [None if lost else score for score, lost in side]
-        return case.model_copy(update={"replicates": {METRIC: scores}})
-
-    found = bounds_of([(of(at, baseline), of(at, candidate)) for at, (baseline, candidate) in enumerate(cases)], METRIC)
-    truth = fmean(full_mean(candidate) - full_mean(baseline) for baseline, candidate in cases)
-    if found is not None:
-        assert found.worst <= truth <= found.best
-        assert all("undefined" in words for words in found.lost.values())
-
-
-@given(some_cases)
-def test_a_field_is_bounded_by_its_answers(cases: list[tuple[list[Planned], list[Planned]]]) -> None:
+def test_field_difference_is_within_its_bounds(cases: list[tuple[list[Planned], list[Planned]]]) -> None:
     def of(at: int, side: list[Planned]) -> CaseRecord:
         (case,) = a_record({f"case-{at}": with_losses(side)}).per_case
         came = [score == 1.0 for score, lost in side if not lost]
@@ -121,7 +105,7 @@ def a_case(case_id: str, *scores: float | None, defined: bool = True, exact: int
     return case.model_copy(update={"replicates": {METRIC: list(scores)}, "accuracy": accuracy, "exact": exact})
 
 
-def test_a_metric_that_the_truth_has_no_value_of_is_not_missing_and_is_named() -> None:
+def test_metric_without_a_true_value_is_undefined_and_named() -> None:
     scored, silent = a_case("a", 1.0, 0.5), a_case("b", None, None, defined=False)
     unlabelled = a_case("c", None, None, defined=False, exact=None)
     missing = bounds_of([(case, case) for case in (scored, silent, unlabelled)], METRIC)
@@ -132,7 +116,7 @@ def test_a_metric_that_the_truth_has_no_value_of_is_not_missing_and_is_named() -
     assert missing.rests_on == 0.5  # a case without a ground truth cannot be scored
 
 
-def test_a_metric_without_a_value_that_the_truth_has_is_lost() -> None:
+def test_metric_without_the_true_value_is_missing() -> None:
     """A comparison that was given up, on both sides."""
     given_up = a_case("b", None, None)
     missing = bounds_of([(a_case("a", 1.0, 1.0),) * 2, (given_up, given_up)], METRIC)
@@ -141,13 +125,13 @@ def test_a_metric_without_a_value_that_the_truth_has_is_lost() -> None:
     assert missing.lost == {"b": "baseline 2 of 2 (2 undefined); candidate 2 of 2 (2 undefined)"}
 
 
-def test_a_field_that_one_side_never_has_says_nothing_and_is_not_missing() -> None:
+def test_field_that_one_version_never_has_is_not_missing() -> None:
     full = a_record(alike(2, 1.0, 1.0)).per_case
     before = [case.model_copy(update={"fields": {"total": FieldCount(right=2, n=2)}}) for case in full]
     assert bounds_of(list(zip(before, full, strict=True)), "total", "field") is None
 
 
-def test_no_answers_planned_are_no_bound() -> None:
+def test_run_without_planned_outputs_has_no_bounds() -> None:
     assert bounds_of(pairs({"a": []}, {"a": []}), METRIC) is None
     assert bounds_of([], METRIC) is None
     assert bounds_of(pairs({"a": [LOST]}, {"a": [1.0]}), "pairwise_exact_match", "reproducibility") is None
@@ -184,13 +168,13 @@ def a_bound(worst: float, best: float, rests_on: float = 1.0, **changed: object)
         ("worse where it is defined", "regressed", a_bound(-0.1, -0.1, 0.5, lost={}), 0.05, "regressed"),
     ],
 )
-def test_what_remains_of_a_verdict(
+def test_bounds_limit_the_verdict(
     says: str, verdict: str, missing: Missing | None, tolerance: float, expected: str
 ) -> None:
     assert bounded_verdict(verdict, missing, tolerance, 0.9) == expected, says  # type: ignore[arg-type]
 
 
-def test_the_reasons_name_the_documents_and_how_far_they_could_move_it() -> None:
+def test_missing_reasons_name_cases_and_bounds() -> None:
     (reason,) = missing_reasons("f1", bounds(TWENTY, TWO_LOST), 0.05, 0.9)
     assert reason == (
         "f1: outputs of 2 of 20 cases are missing, 0 of the baseline and 10 of the candidate; whatever they were, "
@@ -249,7 +233,7 @@ WORSE = shifted(LIKE_ALWAYS, -0.3)
         ),
     ],
 )
-def test_the_specification_where_answers_are_missing(
+def test_missing_outputs_limit_the_verdict_as_specified(
     says: str, before: Record, after: Record, expected: str, reason: str
 ) -> None:
     known = {"provider": "openai", "beside": before.run_id}  # replicates are draws, and no day stands between the runs

@@ -4,28 +4,28 @@ from dataclasses import replace
 
 import pytest
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.decide.measuring import ArmStatistics, measure_all, run_variance, samples
+from skill_evaluator.verdicts.decide.measuring import ArmStatistics, day_variance, measure_all, samples
 
 from tests.support.records import Score, a_record
 
 RECORD = a_record({"a": [1.0]})
 
 
-def test_a_day_moves_scores_near_one_half_most_and_certain_ones_not_at_all() -> None:
+def test_day_moves_scores_near_one_half_most() -> None:
     arms = [ArmStatistics.of(((1.0,) * right + (0.0,) * (10 - right),) * 12) for right in (5, 9, 10)]
     pair = Pair(baseline=RECORD, candidate=RECORD)
-    middle, high, certain = (run_variance(pair, arm) for arm in arms)
+    middle, high, certain = (day_variance(pair, arm) for arm in arms)
     assert middle == pytest.approx(2 * 0.025**2)
     assert middle > high > certain == 0.0
     again = Pair(baseline=RECORD, candidate=RECORD, baseline_again=(RECORD, RECORD))
-    assert run_variance(again, arms[0]) == pytest.approx(middle * 2 / 3)
+    assert day_variance(again, arms[0]) == pytest.approx(middle * 2 / 3)
 
 
-def test_score_of_many_parts_moves_no_more_than_it_varies() -> None:
+def test_slope_is_at_most_the_standard_deviation() -> None:
     assert ArmStatistics.of(((0.49, 0.51) * 5,) * 12).slope == pytest.approx(0.0105, abs=0.0005)
 
 
-def test_single_outputs_of_0_and_1_are_drawn_towards_the_mean() -> None:
+def test_slope_shrinks_single_outputs_towards_the_mean() -> None:
     arm = ArmStatistics.of(((1.0,),) * 8 + ((0.0,),) * 2)
     assert arm.slope == pytest.approx(0.8 * 0.9 * 0.1 + 0.2 * 0.4 * 0.6)
 
@@ -34,13 +34,13 @@ def test_single_outputs_of_0_and_1_are_drawn_towards_the_mean() -> None:
     ("profile", "provider", "known"),
     [("sampled", "openai", True), ("deterministic", "openai", False), ("sampled", "replay", False)],
 )
-def test_only_a_provider_that_samples_is_known_to_draw_each_answer(profile: str, provider: str, *, known: bool) -> None:
+def test_replicates_are_draws_only_for_sampled_providers(profile: str, provider: str, *, known: bool) -> None:
     record = a_record({"a": [1.0]}, provider=provider)
     settings = record.settings.model_copy(update={"profile": profile})
     assert samples(record.model_copy(update={"settings": settings})) is known
 
 
-def test_two_versions_asked_in_one_run_have_no_run_between_them() -> None:
+def test_interleaved_runs_have_no_variance_of_a_day() -> None:
     cases: dict[str, list[Score]] = {f"c{at}": [0.4 + 0.01 * at, 0.6 + 0.01 * at] for at in range(12)}
     before = a_record(cases, run_id="old")
     pairs = (
@@ -49,8 +49,8 @@ def test_two_versions_asked_in_one_run_have_no_run_between_them() -> None:
         Pair(baseline=before, candidate=a_record(cases), side_by_side=True),
     )
     apart, beside, taken = (measure_all([pair])[0].measured[0] for pair in pairs)
-    assert apart.of_runs > 0.0
-    assert beside.of_runs == taken.of_runs == 0.0
+    assert apart.day_variance > 0.0
+    assert beside.day_variance == taken.day_variance == 0.0
     errors = [measured.effect.error for measured in (apart, beside, taken) if measured.effect]
     assert errors[0] > errors[1] == errors[2]
 

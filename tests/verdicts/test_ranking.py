@@ -36,7 +36,7 @@ def drawn(mean: float, seed: int, cases: int = 40, replicates: int = 5) -> dict[
     }
 
 
-def test_models_0_10_apart_on_40_cases_differ_significantly_and_0_01_apart_do_not() -> None:
+def test_models_0_10_apart_on_40_cases_differ_significantly() -> None:
     ranking = rank(model("low", drawn(0.6, 1)), model("high", drawn(0.7, 2)), model("near", drawn(0.69, 3)))
     assert [one.model_id for one in ranking.models][-1] == "low"
     assert [one.like_best for one in ranking.models] == [True, True, False]
@@ -60,7 +60,7 @@ def test_pair_names_the_field_in_which_the_lower_model_is_worst() -> None:
     assert pair.fell_most == ""
 
 
-def test_a_model_that_is_cheaper_and_no_worse_on_any_metric_dominates_and_is_advised_instead() -> None:
+def test_cheaper_model_that_is_no_worse_dominates() -> None:
     ranking = rank(
         model("dear", drawn(0.80, 1), cost_usd=9.0, other={"exact_match": drawn(0.70, 3)}),
         model("cheap", drawn(0.82, 2), cost_usd=1.0, other={"exact_match": drawn(0.72, 4)}),
@@ -71,7 +71,7 @@ def test_a_model_that_is_cheaper_and_no_worse_on_any_metric_dominates_and_is_adv
     assert ranking.advice.model_id == "cheap"
 
 
-def test_a_model_that_is_better_on_one_metric_is_not_dominated() -> None:
+def test_model_better_on_one_metric_is_not_dominated() -> None:
     good = drawn(0.8, 1)
     ranking = rank(
         model("dear", good, cost_usd=9.0, other={"exact_match": drawn(0.7, 3)}),
@@ -80,7 +80,7 @@ def test_a_model_that_is_better_on_one_metric_is_not_dominated() -> None:
     assert not any(one.dominated_by for one in ranking.models)
 
 
-def test_a_dominated_model_is_never_advised() -> None:
+def test_dominated_model_is_never_advised() -> None:
     dice, advised = random.Random(7), 0
     for _ in range(12):
         ranking = rank(
@@ -105,7 +105,7 @@ def latency(median: float) -> dict[str, object]:
 LEVEL = (drawn(0.70, 2), drawn(0.69, 3))  # two models that are not told apart
 
 
-def test_of_models_that_are_not_told_apart_the_cheapest_is_advised() -> None:
+def test_cheapest_of_equally_good_models_is_advised() -> None:
     advice = rank(model("best", LEVEL[0], cost_usd=8.0), model("thrifty", LEVEL[1], cost_usd=2.0)).advice
     assert advice.model_id == "thrifty"
     assert advice.reason == "not shown to differ from best; the cheapest of them"
@@ -127,7 +127,7 @@ def test_cheaper_model_is_not_advised_when_a_drop_is_not_ruled_out(
         )
 
 
-def test_the_quickest_is_advised_where_a_cost_is_not_known_or_costs_are_equal() -> None:
+def test_quickest_model_is_advised_if_costs_are_unknown_or_equal() -> None:
     for costs in ((None, 1.0), (1.0, 1.0)):
         slow = model("slow", LEVEL[0], cost_usd=costs[0], **latency(2.0))
         advice = rank(slow, model("quick", LEVEL[1], cost_usd=costs[1], **latency(1.0))).advice
@@ -137,7 +137,7 @@ def test_the_quickest_is_advised_where_a_cost_is_not_known_or_costs_are_equal() 
         )
 
 
-def test_none_is_advised_where_neither_score_nor_cost_nor_time_tells() -> None:
+def test_no_model_is_advised_if_score_cost_and_latency_are_equal() -> None:
     advice = rank(model("x", LEVEL[0], cost_usd=None), model("y", LEVEL[1], cost_usd=None)).advice
     assert advice.model_id is None
     assert advice.reason == "x, y do not differ significantly in score, cost or latency"
@@ -145,7 +145,7 @@ def test_none_is_advised_where_neither_score_nor_cost_nor_time_tells() -> None:
     assert rank(model("x", LEVEL[0])).advice.model_id is None
 
 
-def test_the_best_is_advised_as_such_only_where_it_is_told_apart_from_every_other() -> None:
+def test_best_model_is_named_if_it_differs_from_all_others() -> None:
     high, low = model("high", drawn(0.8, 2), cost_usd=9.0), model("low", drawn(0.6, 1), cost_usd=1.0)
     best = rank(high, low, model("lowest", drawn(0.5, 5)))
     ahead = [pair for pair in best.pairs if pair.higher == "high"]
@@ -157,7 +157,7 @@ def test_the_best_is_advised_as_such_only_where_it_is_told_apart_from_every_othe
         assert (advice.model_id, "low" in advice.reason) == (named, False)
 
 
-def test_a_model_that_regressed_is_never_advised() -> None:
+def test_regressed_model_is_never_advised() -> None:
     records = model("best", LEVEL[0], cost_usd=1.0), model("other", LEVEL[1], cost_usd=2.0)
     advice = rank(*records, best="regressed", other="unchanged").advice
     assert advice.model_id == "other"
@@ -168,7 +168,7 @@ def test_a_model_that_regressed_is_never_advised() -> None:
     assert worse.model_id is None
 
 
-def test_models_of_one_invocation_are_compared_as_asked_side_by_side() -> None:
+def test_models_of_one_invocation_count_as_interleaved() -> None:
     high, low = drawn(0.8, 1), drawn(0.74, 2)
     together = rank(model("high", high), model("low", low)).pairs[0]
     apart = rank(model("high", high), model("low", low, run_id="20260109T000000Z-000000-low")).pairs[0]
@@ -177,13 +177,13 @@ def test_models_of_one_invocation_are_compared_as_asked_side_by_side() -> None:
     assert apart.ci95[0] < together.ci95[0] < together.ci95[1] < apart.ci95[1]
 
 
-def test_a_cost_that_is_not_known_makes_no_dominance_and_no_frontier() -> None:
+def test_model_of_unknown_cost_is_on_no_frontier() -> None:
     ranking = rank(model("free", drawn(0.5, 1), cost_usd=None), model("best", drawn(0.7, 2), cost_usd=1.0))
     assert [one.frontier for one in ranking.models] == [True, None]
     assert not any(one.dominated_by for one in ranking.models)
 
 
-def test_only_shared_cases_count_and_a_model_of_other_cases_or_another_schema_is_left_out() -> None:
+def test_ranking_skips_models_with_other_cases_or_schema() -> None:
     whole = drawn(0.7, 1)
     most = {case_id: scores for case_id, scores in drawn(0.7, 2).items() if case_id != "case-00"}
     few = {case_id: scores for case_id, scores in whole.items() if case_id < "case-10"}

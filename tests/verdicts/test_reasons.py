@@ -31,7 +31,7 @@ def test_cases_that_moved_furthest_are_named_the_largest_change_first() -> None:
     assert [one.case_id for one in named(before, after, tolerance=0.45).broke] == ["b"]
 
 
-def test_cases_that_move_as_all_do_are_counted_and_not_named() -> None:
+def test_cases_that_move_within_noise_are_counted_only() -> None:
     """Every case moves, up or down, by about what its replicates scatter."""
     before: dict[str, list[Score]] = {f"c{at}": [0.4, 0.6, 0.5, 0.3, 0.7] for at in range(20)}
     after: dict[str, list[Score]] = {
@@ -41,7 +41,7 @@ def test_cases_that_move_as_all_do_are_counted_and_not_named() -> None:
     assert (cases.broke, cases.fixed, cases.within_noise, cases.every_answer_worse) == ([], [], 20, [])
 
 
-def test_a_case_that_is_worse_in_every_answer_is_told_apart_where_answers_may_share_their_chance() -> None:
+def test_cases_worse_in_every_output_are_listed_apart() -> None:
     """One replicate a case: among cases that all moved as far, the one that fell is not beyond chance."""
     before: dict[str, list[Score]] = {f"c{at}": [0.5] for at in range(8)}
     after: dict[str, list[Score]] = {name: [0.3 if at < 4 else 0.7] for at, name in enumerate(before)}
@@ -63,7 +63,7 @@ def test_unreadable_outputs_break_a_case_of_several_fields() -> None:
     assert (broke.before, broke.after) == (1.0, 0.0)
 
 
-def test_fields_of_a_case_are_those_that_moved_the_largest_change_first() -> None:
+def test_changed_fields_of_a_case_are_sorted_by_size() -> None:
     old = {"x": (5, 5), "y": (5, 5), "same": (2, 4), "gone": (5, 5)}
     new = {"x": (3, 5), "y": (0, 5), "same": (3, 6), "come": (1, 5)}
     runs = [
@@ -77,7 +77,7 @@ def test_fields_of_a_case_are_those_that_moved_the_largest_change_first() -> Non
     ]
 
 
-def test_how_a_field_stands_in_the_cases_that_have_it() -> None:
+def test_profile_counts_cases_by_stability_of_a_field() -> None:
     record = a_record({"a": [1.0], "b": [1.0], "c": [1.0]}, fields={"total": {"a": (1, 1), "b": (0, 1)}})
     cases = [record.per_case[0].model_copy(update={"profile": {"total": "stable_right"}}), *record.per_case[1:]]
     record = record.model_copy(update={"per_case": cases})
@@ -85,7 +85,7 @@ def test_how_a_field_stands_in_the_cases_that_have_it() -> None:
     assert profile_of(record, "other") == {}
 
 
-def test_a_run_beside_another_shows_what_it_took() -> None:
+def test_run_summary_has_failures_and_amounts() -> None:
     side = RunSummary.of(a_record({"a": [1.0, "refused"]}, failures={"refused": 1}, cost_usd=None))
     assert (side.failures, side.cost_usd, side.output_tokens, side.latency_p95_s) == ({"refused": 1}, None, 10, 0.9)
 
@@ -122,7 +122,7 @@ def test_verdict_on_recorded_runs_names_its_premise(last: str, between: str) -> 
     assert reasons(uncommitted) == [f"if the model did not move {between} (recorded runs)"]
 
 
-def test_no_premise_is_said_where_there_is_none() -> None:
+def test_verdict_without_a_premise_names_none() -> None:
     """Beside each other; two models; the same prompt again; answers that a file gives."""
     assert reasons(two_runs(TWELVE, TWELVE, beside="old")) == []
     assert reasons(two_runs(TWELVE, TWELVE, model_id="n")) == ["the models differ: m and n"]
@@ -130,7 +130,7 @@ def test_no_premise_is_said_where_there_is_none() -> None:
     assert reasons(two_runs(TWELVE, TWELVE, provider="replay")) == []
 
 
-def test_the_results_of_another_tool_have_a_premise_and_no_command() -> None:
+def test_imported_results_have_a_premise_without_a_command() -> None:
     said = reasons(two_runs(TWELVE, TWELVE, settings=None))[-2:]
     assert "if the model did not move between the two runs of 2026-05-03 and 2026-05-09 (recorded runs)" in said
 
@@ -149,7 +149,7 @@ def test_drop_of_a_supporting_metric_that_is_not_significant_is_named() -> None:
     assert not any("not significantly" in words for words in reasons(pair, tolerance=0.1))
 
 
-def test_rise_is_named_only_of_a_critical_measure() -> None:
+def test_only_rises_of_critical_measures_are_named() -> None:
     higher: dict[str, list[Score]] = {name: [1.0] * 4 for name in TWELVE}
     lower: dict[str, list[Score]] = {name: [0.6, 0.5, 0.7, 0.6] for name in TWELVE}
     pair = Pair(
@@ -159,7 +159,7 @@ def test_rise_is_named_only_of_a_critical_measure() -> None:
     assert reasons(pair) == ["field_level_f1 rose from 0.600 to 1.000"]
 
 
-def test_one_case_says_what_would_decide_it() -> None:
+def test_single_case_names_its_remedy() -> None:
     alone: dict[str, list[Score]] = {"a": [0.9] * 3}
     repeatable = a_record(alone).model_dump()["settings"] | {"profile": "deterministic"}
     said = reasons(two_runs(alone, alone, settings=repeatable))[0]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import semver
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator import Library as PromptLibrary
@@ -64,7 +63,7 @@ def library(tmp_path: Path) -> Library:
     return Library(tmp_path)
 
 
-def test_draft_of_a_recorded_version_is_no_part_of_its_baseline(library: Library) -> None:
+def test_draft_is_not_pooled_with_its_baseline(library: Library) -> None:
     archive = Archive(load_component(library.root / "components", SKILL))
     recorded, draft = run("1.0.0", 1), run("1.0.0", 2, draft=True)
     archive.add([recorded, draft])
@@ -98,7 +97,7 @@ def test_baseline_and_anchor_are_the_last_accepted_version(
     assert in_short(pair_for(library, HISTORY[-1], **policy)) == expected
 
 
-def test_an_acceptance_may_be_for_some_models_only(library: Library) -> None:
+def test_acceptance_may_name_some_models_only(library: Library) -> None:
     keep(library, *HISTORY, *(run(record.skill_version, 5 + at, model_id="n") for at, record in enumerate(HISTORY)))
     accept(library, "1.1.0", models=["n"])
     assert in_short(pair_for(library, HISTORY[-1])) == {"baseline": [3], "anchor": [1]}
@@ -107,7 +106,7 @@ def test_an_acceptance_may_be_for_some_models_only(library: Library) -> None:
     assert (of_n.baseline.skill_version, of_n.baseline.model_id) == ("1.1.0", "n")
 
 
-def test_a_run_that_was_only_just_made_and_is_nowhere_recorded_is_judged_alike(library: Library) -> None:
+def test_unrecorded_run_is_paired_like_a_recorded_run(library: Library) -> None:
     keep(library, run("1.0.0", 1), run("1.1.0", 2), run("1.2.0", 3))
     expected = {"baseline": [2], "candidate_again": [3], "anchor": [1]}
     assert in_short(pair_for(library, run("1.2.0", 4))) == expected
@@ -117,14 +116,12 @@ def test_a_run_that_was_only_just_made_and_is_nowhere_recorded_is_judged_alike(l
     "changed",
     [{"scorer_version": 0}, *({"digests": {**DIGESTS, name: "other"}} for name in ("schema", "datasets", "settings"))],
 )
-def test_runs_of_a_version_that_were_measured_otherwise_are_not_pooled(
-    library: Library, changed: dict[str, Any]
-) -> None:
+def test_runs_with_other_settings_are_not_pooled(library: Library, changed: dict[str, Any]) -> None:
     keep(library, run("1.0.0", 1, **changed), run("1.0.0", 2))
     assert in_short(pair_for(library, run("1.0.0", 2))) == {}
 
 
-def test_an_acceptance_of_what_was_measured_otherwise_holds_nothing_against_a_candidate(library: Library) -> None:
+def test_accepted_version_with_another_schema_is_no_baseline(library: Library) -> None:
     """Otherwise every later version would be incomparable, and none would be gated."""
     new = {**DIGESTS, "schema": "2"}
     keep(library, run("1.0.0", 1), run("2.0.0", 2, digests=new), run("2.1.0", 3, digests=new))
@@ -151,7 +148,7 @@ def test_rerun_is_compared_with_runs_of_an_equal_prompt_since_the_drift(library:
     ]
 
 
-def test_it_has_at_least_half_of_the_cases(library: Library) -> None:
+def test_anchor_shares_at_least_half_of_the_cases(library: Library) -> None:
     keep(
         library,
         run("1.0.0", 1, cases={"a": [1.0], "x": [1.0], "y": [1.0]}),
@@ -162,75 +159,11 @@ def test_it_has_at_least_half_of_the_cases(library: Library) -> None:
     assert in_short(pair_for(library, run("1.3.0", 4))) == {"baseline": [3], "anchor": [2]}
 
 
-def test_a_run_under_a_scenario_is_compared_by_itself(library: Library) -> None:
+def test_run_under_a_scenario_is_not_pooled(library: Library) -> None:
     under: dict[str, Any] = {"scenario": "cautious", "digests": {**DIGESTS, "scenario": "c"}}
     keep(library, run("1.0.0", 1, **under), run("1.0.0", 2, **under), run("1.1.0", 3, **under), run("1.0.0", 4))
     accept(library, "1.0.0")
     assert in_short(pair_for(library, run("1.1.0", 3, **under))) == {"baseline": [2]}
-
-
-RUNS = st.lists(
-    st.tuples(
-        st.sampled_from(["1.0.0", "1.1.0", "1.2.0", "2.0.0-rc.1", "2.0.0", "10.0.0"]),
-        st.booleans(),  # complete
-        st.sampled_from("mn"),  # model
-        st.sampled_from(["m", "other"]),  # digest of the settings
-    ),
-    min_size=1,
-    max_size=14,
-)
-
-
-@pytest.fixture(scope="module")
-def nothing_recorded(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return Library(tmp_path_factory.mktemp("library"))
-
-
-@given(RUNS, st.sets(st.sampled_from(["1.0.0", "1.2.0", "2.0.0"])))
-def test_whatever_is_recorded_a_pair_is_what_the_definitions_say(
-    nothing_recorded: Library, runs: list[tuple[str, bool, str, str]], versions: set[str]
-) -> None:
-    """The definitions, written down once more without any thought of speed."""
-    records = [
-        run(version, day, complete=complete, model_id=model_id, digests={**DIGESTS, "settings": settings})
-        for day, (version, complete, model_id, settings) in enumerate(runs, 1)
-    ]
-    candidate = records[-1]
-    archive = Archive(load_component(nothing_recorded.root / "components", SKILL))
-    archive.add(records)
-    archive.accepted = [
-        Acceptance(version=version, by="me", why="good", date=datetime.date(2026, 1, 1), run_ids={})
-        for version in versions
-    ]
-    pair = pair_of(candidate, default_baseline(entry_of(candidate), archive, Policy()), archive, Policy())
-
-    def rank(record: Record) -> semver.Version:
-        return semver.Version.parse(record.skill_version)
-
-    def others(record: Record | None) -> tuple[Record, ...]:
-        return tuple(
-            other
-            for other in complete
-            if record is not None
-            and other is not record
-            and (other.skill_version, other.digests) == (record.skill_version, record.digests)
-        )
-
-    complete = [one for one in records if one.complete and one.model_id == candidate.model_id]
-    alike = [one for one in complete if one.digests == candidate.digests]
-    below = [one for one in complete if rank(one) < rank(candidate)]
-    accepted = [one for one in below if one in alike and one.skill_version in versions]
-    if accepted:
-        baseline = anchor = max(accepted, key=lambda one: (rank(one), one.timestamp))
-    else:
-        baseline = max(below, key=lambda one: (rank(one), one in alike, one.timestamp), default=None)
-        unlike = {rank(one) for one in below} - {rank(one) for one in below if one in alike}
-        stretch = [one for one in below if one in alike and all(rank(one) > version for version in unlike)]
-        anchor = min(stretch, key=lambda one: (rank(one), -days([one])[0]), default=None)
-    assert (pair.baseline, pair.anchor) == (baseline, anchor)
-    assert pair.baseline_again == others(baseline)
-    assert pair.candidate_again == others(candidate)
-    assert pair.anchor_again == others(anchor)
 
 
 @given(
@@ -238,7 +171,7 @@ def test_whatever_is_recorded_a_pair_is_what_the_definitions_say(
     st.dictionaries(st.sampled_from(["prompt", "schema", "settings", "datasets", "scenario"]), st.sampled_from("12")),
     st.integers(1, 2),
 )
-def test_two_runs_are_comparable_where_nothing_bars_their_records(
+def test_rows_are_comparable_exactly_if_records_have_no_barriers(
     before: dict[str, str], after: dict[str, str], scorer: int
 ) -> None:
     records = a_record(CASES, digests=before), a_record(CASES, digests=after, scorer_version=scorer)
@@ -257,7 +190,7 @@ def compared(library: Library, *made: Record) -> list[tuple[str, str]]:
     return [(model.baseline.run_id if model.baseline else "none", model.candidate.run_id) for model in verdict.models]
 
 
-def test_the_run_beside_a_candidate_is_its_baseline_kept_or_not_and_is_not_judged(library: Library) -> None:
+def test_interleaved_run_is_the_baseline_and_gets_no_verdict(library: Library) -> None:
     keep(library, run("0.9.0", 1), run("1.0.0", 9))
     assert compared(library, BASELINE, CANDIDATE) == [("candidate@baseline", "candidate")]
     keep(library, BASELINE, CANDIDATE)
@@ -265,13 +198,13 @@ def test_the_run_beside_a_candidate_is_its_baseline_kept_or_not_and_is_not_judge
     assert compared(library, CANDIDATE, BASELINE) == [("candidate@baseline", "candidate")]
 
 
-def test_without_the_run_beside_it_a_candidate_meets_the_newest_recorded(library: Library) -> None:
+def test_candidate_without_its_baseline_meets_the_newest_record(library: Library) -> None:
     older = run("1.0.0", 1)
     keep(library, older)
     assert compared(library, CANDIDATE) == [(older.run_id, "candidate")]
 
 
-def test_runs_that_were_asked_side_by_side_are_compared_alone_and_pooled_with_later_ones(library: Library) -> None:
+def test_interleaved_runs_are_compared_without_older_runs(library: Library) -> None:
     before, after = (
         run("1.0.0", 5, run_id="after@baseline", beside="after"),
         run("1.1.0", 5, run_id="after", beside="after@baseline"),
@@ -285,15 +218,15 @@ def test_runs_that_were_asked_side_by_side_are_compared_alone_and_pooled_with_la
     assert in_short(pair_for(library, run("1.1.0", 3))) == of_plain
 
 
-def test_a_baseline_of_which_nothing_came_is_named_and_a_recorded_run_stands_in(library: Library) -> None:
+def test_missing_interleaved_baseline_is_replaced_by_a_recorded_run(library: Library) -> None:
     keep(library, run("1.0.0", 1), CANDIDATE)
     pair = pair_for(library, CANDIDATE)
     assert in_short(pair) == {"baseline": [1], "anchor": [1]}
-    assert pair.passed_over == ("its interleaved baseline is not complete, so it is compared with a recorded run",)
+    assert pair.skipped_notes == ("its interleaved baseline is not complete, so it is compared with a recorded run",)
 
 
 @pytest.mark.parametrize("has_row", [True, False])
-def test_a_baseline_beside_another_run_is_found_beside_it_alone(library: Library, has_row: bool) -> None:
+def test_interleaved_baseline_is_found_only_by_its_candidate(library: Library, has_row: bool) -> None:
     """Rows of such runs were added once; now there is their record alone."""
     keep(library, run("0.9.0", 1), CANDIDATE)
     if has_row:
@@ -315,7 +248,7 @@ def test_a_baseline_beside_another_run_is_found_beside_it_alone(library: Library
     [("openai", [], 0, 0), ("openai", [], 1, 1), ("anthropic", ["seed"], 0, 1), ("replay", ["seed"], 1, 0)],
     ids=["of an equal seed", "of another seed", "of a provider without seeds", "of replayed answers"],
 )
-def test_a_run_that_may_be_a_copy_says_nothing_of_chance(
+def test_run_that_may_be_a_copy_is_not_pooled(
     library: Library, provider: str, unavailable: list[str], seed: int, pooled: int
 ) -> None:
     settings = run("1.0.0", 1).settings.model_copy(update={"unavailable": unavailable}).model_dump()

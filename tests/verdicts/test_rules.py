@@ -48,14 +48,14 @@ OWN = {"components": {"s": {"metrics": {"f1": {"tolerance": 0.3}}, "fields": {"t
         ({"components": {"other": {"tolerance": 0.0}}}, PRIMARY, "critical", 0.05),
     ],
 )
-def test_what_a_measure_weighs_and_tolerates(
+def test_tier_and_tolerance_follow_the_policy(
     policy: dict[str, Any], of: PairedScores, tier: str, tolerance: float
 ) -> None:
     found = rules(policy)
     assert (found.tier(of), found.tolerance(of)) == (tier, tolerance)
 
 
-def test_a_component_may_have_an_alpha_of_its_own() -> None:
+def test_component_alpha_precedes_the_general_alpha() -> None:
     policy = {"alpha": 0.1, "components": {"s": {"alpha": 0.01}}}
     assert (rules(policy).alpha, rules(policy, skill="other").alpha) == (0.01, 0.1)
 
@@ -88,7 +88,9 @@ def an_effect(difference: float, low: float, unseen: float = 0.0) -> Effect:
         ("none tolerated: fell beyond chance", an_effect(-0.001, -0.002), 0.01, 0.0, "regressed"),
     ],
 )
-def test_the_verdict_on_a_measure(says: str, effect: Effect, q: float, tolerance: float, expected: str) -> None:
+def test_measure_has_the_specified_verdict(
+    says: str, effect: Effect, q: float, tolerance: float, expected: str
+) -> None:
     levels = rules({}).levels(PRIMARY)
     assert (levels.fall, levels.rise) == (pytest.approx(0.035), 0.025)
     assert measure_verdict(effect, q, tolerance, levels) == expected, says
@@ -109,7 +111,7 @@ def test_exit_code_follows_from_verdict_and_policy(verdict: VerdictName, fail_on
     assert exit_code(verdict, fail_on) == code
 
 
-def test_levels_of_all_families_add_up_to_six_fifths_of_alpha() -> None:
+def test_levels_of_all_families_add_up_to_1_2_alpha() -> None:
     levels = [rules({"alpha": 0.1}).levels(of).fall for of in (PRIMARY, OTHER, FIELD)]
     levels.append(rules({"alpha": 0.1}).levels(PRIMARY, is_accepted=True).fall)
     assert levels == pytest.approx([0.07, 0.015, 0.015, 0.02])
@@ -135,13 +137,13 @@ def test_levels_of_all_families_add_up_to_six_fifths_of_alpha() -> None:
         ("it rose", [[0] * 10] * 3, [[1] * 10] * 3, 1, False),
     ],
 )
-def test_loss_of_a_measure_is_seen_in_few_cases(
+def test_lost_measure_is_detected_in_few_cases(
     says: str, before: list[list[int]], after: list[list[int]], models: int, *, lost: bool
 ) -> None:
     assert has_collapsed(a_measured(before, after), models) is lost, says
 
 
 @pytest.mark.parametrize(("after", "harmed"), [([0.5, 0.6, 0.7], True), ([0.1, 0.1, 0.8], False), ([0.1, 0.1], False)])
-def test_harm_in_every_case_takes_three_cases(after: list[float], *, harmed: bool) -> None:
+def test_harm_in_every_case_requires_three_cases(after: list[float], *, harmed: bool) -> None:
     measured = a_measured([[1.0]] * len(after), [[score] for score in after])
     assert is_harmed_everywhere(measured, 0.25) is harmed

@@ -35,7 +35,7 @@ def drop(cases: int = 20, replicates: int = 10, baseline: int = 5, within: float
     return detectable_drop(cases, within * (1 / replicates + 1 / baseline), 2 * day) or 1.0
 
 
-def test_the_drop_is_so_many_errors_that_it_is_seen_with_80_percent_power() -> None:
+def test_detectable_drop_is_found_with_80_percent_power() -> None:
     """A paired t over cases of made-up outputs, one-sided at 0.7 α."""
     times, cases, noise = 4000, 20, math.sqrt(0.1 * (1 / 10 + 1 / 5))
     differences = np.random.default_rng(1).normal(-drop(), noise, (times, cases))
@@ -58,13 +58,13 @@ def test_hint_names_the_drop_that_cases_can_detect(cases: int, words: str) -> No
 
 
 @given(cases=st.integers(2, 200), replicates=st.integers(1, 50), day=st.floats(0, 0.01))
-def test_more_cases_or_replicates_never_show_less(cases: int, replicates: int, day: float) -> None:
+def test_more_cases_or_replicates_detect_smaller_drops(cases: int, replicates: int, day: float) -> None:
     shown = drop(cases, replicates, day=day)
     assert drop(cases + 1, replicates, day=day) <= shown
     assert drop(cases, replicates + 1, day=day) <= shown
 
 
-def test_so_many_cases_show_the_drop_and_one_less_does_not() -> None:
+def test_chosen_number_of_cases_is_the_smallest() -> None:
     found = sized(recorded(30, 5, cost_usd=1.5))
     within = (found.between_replicates or 0) ** 2
     assert [choice.replicates for choice in found.choices] == [1, 2, 3, 5, 10, 20]
@@ -77,16 +77,7 @@ def test_so_many_cases_show_the_drop_and_one_less_does_not() -> None:
         assert choice.cost_usd == pytest.approx(choice.calls * 0.01)
 
 
-def test_what_a_record_shows_is_of_its_own_size_and_so_many_replicates_show_the_drop() -> None:
-    found = sized(recorded(30, 5))
-    assert found.shows == next(choice.shows for choice in found.choices if choice.replicates == 5)
-    needed = found.replicates_needed
-    assert needed is not None
-    shows = {count: sized(recorded(30, 5), shown).replicates_needed for count, shown in ((1, 0.04), (2, 0.06))}
-    assert (shows[1] or 0) >= needed >= (shows[2] or 0)
-
-
-def test_a_day_between_two_runs_is_in_what_a_recorded_baseline_shows() -> None:
+def test_recorded_baseline_adds_the_variance_of_a_day() -> None:
     beside, apart = sized(recorded(12, 5)), sized(recorded(12, 5), design="recorded")
     assert beside.between_runs == 0
     assert apart.between_runs == pytest.approx(0.1 * 0.24, abs=0.003)  # a tenth of the mean p (1 − p)
@@ -96,7 +87,7 @@ def test_a_day_between_two_runs_is_in_what_a_recorded_baseline_shows() -> None:
     ]
 
 
-def test_a_drop_that_the_days_hide_is_shown_by_no_number_of_cases() -> None:
+def test_drop_smaller_than_a_day_needs_an_interleaved_baseline() -> None:
     wide: dict[str, list[Score]] = {f"c{at}": [0.0, 1.0, 0.0, 1.0] for at in range(10)}
     apart, beside = sized(a_record(wide), design="recorded"), sized(a_record(wide))
     assert {choice.cases for choice in apart.choices} == {None}
@@ -104,7 +95,7 @@ def test_a_drop_that_the_days_hide_is_shown_by_no_number_of_cases() -> None:
     assert None not in {choice.cases for choice in beside.choices}
 
 
-def test_where_nothing_varied_few_answers_show_less_than_many() -> None:
+def test_more_equal_outputs_detect_smaller_drops() -> None:
     def shows(cases: int, replicates: int) -> float:
         perfect: dict[str, list[Score]] = {f"c{at}": [1.0] * replicates for at in range(cases)}
         return sized(a_record(perfect)).shows or 0.0
@@ -115,20 +106,20 @@ def test_where_nothing_varied_few_answers_show_less_than_many() -> None:
 @pytest.mark.parametrize(
     ("cases", "says"), [({"a": [1.0, 0.5]}, "fewer than two cases"), ({"a": [1.0], "b": [0.5]}, "one replicate a case")]
 )
-def test_one_case_or_one_replicate_says_nothing(cases: dict[str, list[Score]], says: str) -> None:
+def test_one_case_or_one_replicate_gives_no_size(cases: dict[str, list[Score]], says: str) -> None:
     found = sized(a_record(cases))
     assert says in found.remarks[0]
     assert (found.shows, found.choices) == (None, [])
 
 
-def test_an_unknown_cost_is_not_a_cost_of_nothing() -> None:
+def test_unknown_cost_gives_no_estimate() -> None:
     scores: dict[str, list[Score]] = {"a": [0.4, 0.5], "b": [0.8, 0.9]}
     found = sized(a_record(scores, cost_usd=None))
     assert found.cost_per_call_usd is None
     assert {choice.cost_usd for choice in found.choices} == {None}
 
 
-def test_calls_that_failed_cost_nothing_and_answers_that_cannot_be_read_do() -> None:
+def test_cost_per_call_excludes_failed_calls() -> None:
     scores: dict[str, list[Score]] = {"a": [0.4, "unparseable", "provider_error"], "b": [0.8, 0.9, 0.7]}
     assert sized(a_record(scores, cost_usd=1.0)).cost_per_call_usd == pytest.approx(0.2)
 

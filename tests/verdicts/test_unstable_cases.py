@@ -79,6 +79,6 @@ def flaky(right: int, **changed: Any) -> Record:
         ([3, 2], []),
     ],
 )
-def test_values_flaky_in_the_last_three_runs_are_proposed(right: list[int], found: list[Any]) -> None:
+def test_fields_flaky_in_the_last_three_runs_are_listed(right: list[int], found: list[Any]) -> None:
     values = flaky_values([flaky(one) for one in right])
     assert [(value.case_id, value.path, value.right) for value in values] == found

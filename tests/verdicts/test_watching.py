@@ -28,7 +28,7 @@ def judged(pair: Pair, **policy: object) -> ModelVerdict:
     return compare_records("s", [pair], some_rules(policy)).models[0]
 
 
-def test_creep_that_no_step_shows_is_a_regression_since_the_accepted_version() -> None:
+def test_small_drops_that_add_up_are_a_regression() -> None:
     accepted = a_version(0.8, "accepted", 1)
     before, after = a_version(0.74, "before", 2, "1.4.0"), a_version(0.72, "after", 3, "1.5.0")
     step = judged(Pair(baseline=before, candidate=after))
@@ -53,7 +53,7 @@ def test_accepted_baseline_is_tested_once_as_any_baseline() -> None:
     assert (verdict.verdict, verdict.since_accepted) == ("regressed", None)
 
 
-def test_trying_again_does_not_help_until_the_drop_is_excluded() -> None:
+def test_regression_holds_until_further_runs_exclude_the_drop() -> None:
     anchor = a_version(0.8, "anchor", 1)
     bad = a_version(0.72, "x", 5, "1.1.0")
     uneven: dict[str, list[Score]] = {name: [1.0 if at % 2 else 0.7] * 5 for at, name in enumerate(NAMES)}

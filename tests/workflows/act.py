@@ -41,7 +41,6 @@ class Acted:
 
     @cached_property
     def lines(self) -> list[dict[str, Any]]:
-        """The log."""
         return [json.loads(line) for line in self.log.splitlines() if line.startswith("{")]
 
     @property
@@ -50,7 +49,6 @@ class Acted:
         return {_job(line): line["jobResult"] for line in self.lines if "jobResult" in line}
 
     def steps(self, name: str) -> dict[str, str]:
-        """How a step ended, by job."""
         return {_job(line): line["stepResult"] for line in self.lines if "stepResult" in line and line["step"] == name}
 
     def commands(self, name: str) -> list[dict[str, Any]]:

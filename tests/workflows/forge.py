@@ -150,7 +150,6 @@ class Forge:
         return acted
 
     def dispatch(self, secrets: Mapping[str, str] | None = None, workflow: str = EVALUATE, **inputs: Any) -> Acted:
-        """Start a workflow by hand on main."""
         return self.run({"ref": "refs/heads/main", "inputs": inputs}, "workflow_dispatch", workflow, secrets)
 
     def pull(self) -> None:
@@ -177,7 +176,6 @@ class Forge:
             again.unlink()
 
     def uploaded(self) -> set[str]:
-        """The names of the artifacts there are."""
         return {path.name for path in self.artifacts.iterdir()}
 
     def fetched(self, path: str) -> Any:

@@ -23,7 +23,6 @@ _SET_FLAGS, _UP = 0x8914, 1  # SIOCSIFFLAGS, IFF_UP
 
 
 def main(world_file: Path, command: list[str]) -> int:
-    """Serve while the command runs; returns its exit code."""
     world: dict[str, Any] = json.loads(world_file.read_text())
     with suppress(PermissionError):  # outside of a name space of its own it is up already
         _bring_up_the_loopback()

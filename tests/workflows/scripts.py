@@ -24,8 +24,6 @@ exit "${ENDS_WITH:-0}"
 
 @dataclass(frozen=True)
 class Step:
-    """One `run:` of a job."""
-
     workflow: str
     job: str
     name: str
@@ -45,7 +43,6 @@ class Parsed:
 
 @cache
 def steps() -> tuple[Step, ...]:
-    """Every step of every workflow that has a script."""
     return tuple(
         Step(path.name, job, step["name"], step["run"])
         for path in sorted(WORKFLOWS.glob("*.yml"))
@@ -109,7 +106,6 @@ class Ran:
 
 
 def run_script(step: Step, folder: Path, env: Mapping[str, str]) -> Ran:
-    """Run it as the runner does."""
     programs = folder / "programs"
     programs.mkdir(exist_ok=True)
     for name in ("python", "gh"):

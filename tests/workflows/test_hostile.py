@@ -54,7 +54,7 @@ def actions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("page", WHOLE.values(), ids=WHOLE)
-def test_a_page_that_is_cut_is_as_dead_as_the_whole(page: Page, actions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cut_page_has_no_live_markup(page: Page, actions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for most in range(200, len(page.markdown().encode()), 397):
         monkeypatch.setattr(github, "_MAX_SUMMARY_BYTES", most)
         GitHub().add_summary(page)
@@ -67,7 +67,7 @@ def test_a_page_that_is_cut_is_as_dead_as_the_whole(page: Page, actions: Path, m
 
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
 @pytest.mark.usefixtures("actions")
-def test_what_is_printed_of_a_plan_and_an_outcome_is_no_command(form: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_plan_and_outcome_have_no_workflow_command(form: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with inert_output():
         print_plan(PLAN, form)
         print_outcome(OUTCOME, form)

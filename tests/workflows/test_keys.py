@@ -55,7 +55,7 @@ def keys_of_asking(noting: dict[str, str], asking: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.act
-def test_with_secrets_of_the_repository_every_job_gets_only_its_own_key(forge: Forge, noting: dict[str, str]) -> None:
+def test_each_job_gets_only_its_own_key(forge: Forge, noting: dict[str, str]) -> None:
     forge.library.models(REPLAY, forge.served, {**forge.served, "id": "other", "api_key_env": "OTHER_API_KEY"})
     evaluate = forge.library.root / EVALUATE
     evaluate.write_text(with_key(evaluate.read_text(), "OTHER_API_KEY"))
@@ -77,7 +77,7 @@ def test_with_secrets_of_the_repository_every_job_gets_only_its_own_key(forge: F
 
 
 @pytest.mark.act
-def test_a_program_under_test_has_a_job_of_its_own_and_gets_the_variables_it_names(forge: Forge) -> None:
+def test_program_runs_in_its_own_job_with_the_variables_it_declares(forge: Forge) -> None:
     code = (
         "import json, os, sys\n"
         "secrets = sorted(name for name, value in os.environ.items() if 'secret-value' in value)\n"

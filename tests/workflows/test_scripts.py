@@ -47,7 +47,7 @@ def step(job: str, name: str, workflow: str = "evaluate.yml") -> Step:
     return step_of(workflow, job, name)
 
 
-def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
+def test_actions_are_pinned_to_a_commit_with_its_version() -> None:
     files = [SET_UP, *WORKFLOWS.glob("*.yml")]
     lines = [line for path in files for line in path.read_text().splitlines() if "uses:" in line]
     assert len(lines) > 10
@@ -57,14 +57,14 @@ def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
         assert pinned or of_the_same_commit, line
 
 
-def test_a_script_is_valid_and_holds_no_expression() -> None:
+def test_scripts_are_valid_and_have_no_expression() -> None:
     for one in steps():
         checked = subprocess.run(["bash", "-n"], input=one.script, capture_output=True, text=True, check=False)
         assert (checked.returncode, checked.stderr) == (0, ""), one
         assert "${{" not in one.script, one  # whose value would be part of the script
 
 
-def test_every_program_and_every_flag_of_ours_exists() -> None:
+def test_scripts_call_existing_programs_and_flags() -> None:
     scripts = [parsed(one.script) for one in steps()]
     assert all(script.commands for script in scripts)
     for words, arrays in ((words, script.arrays) for script in scripts for words in script.commands):
@@ -97,7 +97,7 @@ def _check_flags(command: str, given: list[str], arrays: Mapping[str, list[str]]
     assert used <= flags, f"{command} does not know {used - flags}"
 
 
-def test_every_job_that_reads_cases_knows_their_commit_and_only_set_up_has_the_token() -> None:
+def test_jobs_that_read_cases_pin_their_commit() -> None:
     for workflow in ("check.yml", "evaluate.yml", "site.yml"):
         text = (WORKFLOWS / workflow).read_text()
         assert text.count("FIXTURES_TOKEN }}") == text.count("fixtures-token:") + text.count("FIXTURES_TOKEN: ${{")
@@ -112,7 +112,7 @@ def _reads_cases(script: str) -> bool:
     return any("fixtures" in options_of(path).__dataclass_fields__ for path in named)
 
 
-def test_keyless_workflow_passes_on_every_identifier_of_the_vendors() -> None:
+def test_keyless_workflow_passes_all_vendor_identifiers() -> None:
     text = with_identity((WORKFLOWS / "evaluate.yml").read_text())
     job = yaml.safe_load(text)["jobs"]["evaluate"]
     (env,) = (each["env"] for each in job["steps"] if each.get("id") == "evaluate")
@@ -122,7 +122,7 @@ def test_keyless_workflow_passes_on_every_identifier_of_the_vendors() -> None:
     assert job["permissions"] == {"contents": "read", "id-token": "write"}
 
 
-def test_inputs_of_a_dispatch_are_arguments_and_nothing_else(tmp_path: Path) -> None:
+def test_dispatch_inputs_are_only_arguments(tmp_path: Path) -> None:
     hostile = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "MAX_COST", "BRANCH"), EVERYTHING)
     ran = run_script(step("plan", "Plan"), tmp_path, {**PLAN, **hostile})
     assert (ran.code, ran.printed) == (0, "")
@@ -150,13 +150,13 @@ def test_each_event_has_its_options(env: dict[str, str], flags: list[str], tmp_p
     assert call[5:] == ["--platform", "github", "--recorded=origin/main", "--recorded=origin/records", *flags, "--"]
 
 
-def test_nothing_that_a_fork_may_lack_or_set_decides_how_a_pull_request_is_checked() -> None:
+def test_check_of_a_pull_request_reads_no_variable_of_a_fork() -> None:
     workflow = (ROOT / ".github" / "workflows" / "check.yml").read_text()
     assert "vars." not in workflow
     assert re.findall(r"secrets\.(\w+)", workflow) == ["FIXTURES_TOKEN"]
 
 
-def test_without_the_token_only_optional_cases_may_be_missing(tmp_path: Path) -> None:
+def test_optional_cases_may_be_missing_without_the_token(tmp_path: Path) -> None:
     (fetch,) = (each["run"] for each in yaml.safe_load(SET_UP.read_text())["runs"]["steps"] if "env" in each)
     for token, cases, ends_with, code, missing in (
         ("", "optional", "0", 0, False),
@@ -175,7 +175,7 @@ def test_without_the_token_only_optional_cases_may_be_missing(tmp_path: Path) ->
     assert conditions == {"Dry run of the changed components", "Plan"}
 
 
-def test_nothing_is_paid_for_that_could_not_be_recorded(tmp_path: Path) -> None:
+def test_no_job_starts_if_its_record_could_not_be_published(tmp_path: Path) -> None:
     for kind, mode, dry_run, starts in (
         ("tag", "push", "false", False),
         ("tag", "pull-request", "false", False),
@@ -222,7 +222,7 @@ def test_job_refuses_a_replaced_plan(results: Path) -> None:
     assert (ran.code, ran.calls) == (1, [])
 
 
-def test_job_without_its_key_says_so_and_is_no_failure(results: Path) -> None:
+def test_job_without_its_key_is_skipped_with_a_warning(results: Path) -> None:
     ran = evaluate(results, SERVED_API_KEY="")
     assert (ran.code, ran.calls) == (0, [])
     assert ran.printed == "::warning title=one@served was skipped::there is no secret SERVED_API_KEY\n"
@@ -243,7 +243,7 @@ def test_collecting_fails_only_without_an_outcome(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "opens"), [("push", []), ("branch", []), ("pull-request", ["--open=records"])])
-def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: Path) -> None:
+def test_publish_mode_selects_the_branch(mode: str, opens: list[str], tmp_path: Path) -> None:
     env = {"COLLECTED": "collected", "PLAN": "plan.json", "GITHUB_SHA": "abc", "MODE": mode, "BRANCH": EVERYTHING}
     env |= {"RECORDS_BRANCH": "records", "PUBLISHED": "success", "EVENT": "push"}
     published = run_script(step("publish", "Publish"), tmp_path, env)
@@ -263,7 +263,7 @@ def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: P
     assert reported[-1] == "--pull-request=7"
 
 
-def test_report_of_a_push_names_each_commit_that_it_merged(tmp_path: Path) -> None:
+def test_report_of_a_push_names_each_merged_commit(tmp_path: Path) -> None:
     repository = GitRepository(tmp_path / "library")
     commits = []
     for name in ("first", "second", "third"):
@@ -295,7 +295,7 @@ def _called(job: Mapping[str, Any]) -> str:
 CALLERS = {path.name: path.read_text() for path in WORKFLOWS.glob("*.yml") if "    uses: $/" in path.read_text()}
 
 
-def test_who_calls_a_workflow_grants_all_that_its_jobs_ask_for() -> None:
+def test_caller_grants_the_permissions_of_a_workflow() -> None:
     """Otherwise GitHub starts none of it."""
     for name, text in CALLERS.items():
         calling = [job for job in yaml.safe_load(text)["jobs"].values() if "uses" in job]
@@ -307,7 +307,7 @@ def test_who_calls_a_workflow_grants_all_that_its_jobs_ask_for() -> None:
             assert lacking == set(), name
 
 
-def test_a_site_without_what_could_not_be_read_is_published_with_a_warning(tmp_path: Path) -> None:
+def test_site_with_unreadable_files_is_published_with_a_warning(tmp_path: Path) -> None:
     for ends_with, code in (("0", 0), ("4", 0), ("2", 2), ("1", 1)):
         ran = run_script(step("build", "Build", "site.yml"), tmp_path, {"SITE": "site", "ENDS_WITH": ends_with})
         warned = "::warning title=Not all files could be read::" in ran.printed

@@ -24,7 +24,7 @@ from skill_evaluator.text import counted, nearest
 
 
 class Command(NamedTuple):
-    """A command as it is typed, its function in `skill_evaluator.commands`, its help and its section of the help."""
+    """A command: its name as typed, its function in `skill_evaluator.commands`, its help and its help section."""
 
     name: str
     function: str
@@ -54,7 +54,7 @@ COMMANDS = {
         ("leaderboard", "records:leaderboard", "Rank the models of each component", "decide"),
         ("switch", "evaluate:switch", "Compare two models on every component", "decide"),
         ("accept", "records:accept", "Accept a version as the baseline of later versions", "decide"),
-        ("mutate", "evaluate:mutate", "Remove parts of a prompt, show whether the cases notice", "decide"),
+        ("mutate", "evaluate:mutate", "Remove parts of a prompt and show whether the cases notice", "decide"),
         ("export", "records:export", "Export records as tables, or verdicts as JUnit XML", "decide"),
         ("score", "records:score", "Score a saved run again", "decide"),
         ("judge score", "judge:judge_score", "Score outputs by a rubric", "judge"),

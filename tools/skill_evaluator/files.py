@@ -252,10 +252,17 @@ def read_versioned(
 ) -> ModelT:
     """Read a JSON file with a version under `key`; raise `error` if it is invalid or newer."""
     value = read_json(path, error)
-    version = value.get(key) if isinstance(value, dict) else None
-    if isinstance(version, int) and version > newest:
-        raise error(f"{path} has {key} {version}, but this evaluator knows {newest}; upgrade skill-evaluator")
+    refuse_newer(value, path, key, newest, error)
     return validated(model, value, path, error)
+
+
+def refuse_newer(value: Any, path: Path, key: str, newest: int, error: type[SkillEvaluatorError]) -> None:
+    """Raise `error` if the version under `key` of a file's JSON value is above `newest` or is not an integer."""
+    version = value.get(key, newest) if isinstance(value, dict) else newest
+    if not isinstance(version, int):
+        raise error(f"{key} in {path} is {version!r}; a whole number is expected")
+    if version > newest:
+        raise error(f"{path} has {key} {version}, but this evaluator knows {newest}; upgrade skill-evaluator")
 
 
 def json_text(value: Any) -> str:
@@ -303,7 +310,7 @@ def storing(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """Hold a file lock against other processes on this machine; raise StorageError if it takes over `seconds`."""
+    """Hold a file lock against other processes on this machine; raise StorageError after `seconds` without it."""
     with storing(lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
     lock = try_lock(lock_path, seconds)
@@ -316,7 +323,7 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
 
 
 def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
-    """Acquire a file lock, which the caller releases. Return None if another process holds it for `seconds`."""
+    """Acquire a file lock, which the caller releases. Return None if another process holds it after `seconds`."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):

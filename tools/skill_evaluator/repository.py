@@ -122,7 +122,7 @@ class Repository:
         return {path: mode[12:] for mode, _, path in entries if mode[7:11] == "blob"}
 
     def work_files(self) -> dict[str, str | None]:
-        """Return the blob id of each file in the work tree, by path, without ignored files; None if it was changed."""
+        """Return the blob id of each file in the work tree that is not ignored, by path; None: new or changed."""
         entries = (entry.partition("\t") for entry in self._text("ls-files", "-s", "-z", "--full-name").split("\0"))
         modes = ((mode.split(), path) for mode, _, path in entries if path)
         files: dict[str, str | None] = {path: blob for (mode, blob, _), path in modes if mode != "160000"}  # submodules

@@ -44,17 +44,11 @@ def canonical_json(value: Any) -> str:
 
 
 def _canonical(value: Any) -> Any:
-    # loops, because a comprehension adds a stack frame per level
     if isinstance(value, dict):
-        members, object_members = {}, _members(value)
-        for key in sorted(object_members):
-            members[key] = _canonical(object_members[key])
-        return members
+        members = _members(value)
+        return {key: _canonical(members[key]) for key in sorted(members)}
     if isinstance(value, list):
-        items = []
-        for child in value:
-            items.append(_canonical(child))
-        return items
+        return [_canonical(child) for child in value]
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -89,7 +83,7 @@ def rename_keys(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, An
 
 
 def frozen(value: Any) -> Hashable:
-    """Return a JSON value as nested tuples, which are hashable and equal for equal values.
+    """Return a hashable form of a JSON value, equal for equal values: objects and arrays become tuples.
 
     >>> frozen({"b": 1.0, "a": None}) == frozen({"b": 1}), frozen([1]) == frozen([True])
     (True, False)
@@ -103,10 +97,7 @@ def frozen(value: Any) -> Hashable:
             parts += (key, frozen(members[key]))
         return tuple(parts)
     if isinstance(value, list):
-        parts = ["array"]
-        for child in value:
-            parts.append(frozen(child))
-        return tuple(parts)
+        return ("array", *map(frozen, value))
     if value is None or isinstance(value, bool):
         return ("literal", value)
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -95,5 +95,4 @@ class GitHubApi(Server):
 
 
 def github_api() -> AbstractContextManager[GitHubApi]:
-    """Serve one until the block ends."""
     return serve(GitHubApi())

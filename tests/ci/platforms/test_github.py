@@ -1,4 +1,4 @@
-"""GitHub through its real library against a loopback server: one comment, cut to the limits, and refusals in words."""
+"""GitHub through PyGithub against a loopback server: the comment, its limits, outputs, summaries and refusals."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,19 +53,15 @@ def test_own_comment_is_found_among_many(api: GitHubApi) -> None:
     assert api.asked.count(f"GET /repos/{NAME}/issues/7/comments") == 3
 
 
-def test_comment_goes_to_the_merged_pull_request(api: GitHubApi) -> None:
-    api.merged(COMMIT, 5, merged=False)
-    api.merged(COMMIT, 7)
-    GitHub().comment(COMMIT, a_page("Page"))
-    assert (bodies(api, 5), len(bodies(api, 7))) == ([], 1)
-
-
-def test_commit_without_a_merged_pull_request_gets_no_comment(api: GitHubApi) -> None:
+def test_comment_goes_to_the_merged_pull_request_if_there_is_one(api: GitHubApi) -> None:
     api.merged(COMMIT, 5, merged=False)
     api.pulls_of["abc"] = []
     assert GitHub().comment(COMMIT, a_page("Page")) is None
     assert GitHub().comment("abc", a_page("Page")) is None
     assert not any(asked.startswith(("POST", "PATCH")) for asked in api.asked)
+    api.merged(COMMIT, 7)
+    GitHub().comment(COMMIT, a_page("Page"))
+    assert (bodies(api, 5), len(bodies(api, 7))) == ([], 1)
 
 
 def test_long_comment_is_cut_and_keeps_its_link(api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +126,6 @@ def test_no_pull_request_is_opened_without_changes(api: GitHubApi) -> None:
 
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where both of GitHub's files are."""
     for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
         monkeypatch.setenv(name, str(tmp_path / name))
     return tmp_path

@@ -6,16 +6,28 @@ from pathlib import Path
 import pytest
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.corruption import CONTROL, CorruptedPair
-from skill_evaluator.judges.calibration.detection import batch_result, detection_of
+from skill_evaluator.judges.calibration.detection import batch_result, detection_of, with_alerts
 from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel
-from skill_evaluator.judges.calibration.results import DetectionResult, DimensionDetection
-from skill_evaluator.judges.modes.regression_results import JudgeRegressions, PairResult
-from skill_evaluator.judges.prompting.results import JudgeRecord, NoUsableOutput
+from skill_evaluator.judges.calibration.results import (
+    DetectionResult,
+    DimensionDetection,
+    JudgeCalibration,
+    JudgeResult,
+)
+from skill_evaluator.judges.modes.regression_results import (
+    DimensionSummary,
+    JudgeRegressions,
+    PairResult,
+    RegressionResults,
+)
+from skill_evaluator.judges.prompting.judging import JudgeRunHead
+from skill_evaluator.judges.prompting.questions import PromptIdentity
+from skill_evaluator.judges.prompting.results import NoUsableOutput
+from skill_evaluator.judges.statistics import rate
+from skill_evaluator.library.config import JudgePolicy
 
-JUDGE = JudgeRecord(
-    model_id="m", provider="replay", settings="s", served_models=[], planned=2, answered=2,
-    input_tokens=None, output_tokens=None, cost_usd=None,
-)  # fmt: skip
+from tests.support.judged import JUDGE
+
 DIMENSIONS = ("factuality", "completeness")
 WORSE, SAME, UNCERTAIN = "candidate_worse", "same", "uncertain"
 Found = Mapping[str, tuple[str, str | None]]
@@ -106,3 +118,31 @@ def test_batch_without_a_known_label_is_refused() -> None:
     prose = NoUsableOutput(unscored={"not_json": 2}, example="Fine.")
     result = batch_result(batch([judged("p", {}, ())], prose), labels_of(("p", SAME, None)), 0.6)
     assert (result.agreement, result.batch, result.unusable) == ([], None, prose)
+
+
+def prompts_of(digest: str) -> JudgeRunHead:
+    """The head of a judge run with one prompt."""
+    prompt = {"name": "judge-regression", "version": "1.0.0", "digest": digest}
+    return JudgeRunHead.model_construct(id="20260301T080000Z-abcdef", prompts=[PromptIdentity.model_validate(prompt)])
+
+
+@pytest.mark.parametrize(
+    ("limit", "prompt", "above", "problem"),
+    [
+        (0.1, "sha256:1", True, ""),
+        (0.7, "sha256:1", False, ""),  # the interval contains the limit
+        (0.1, "sha256:2", None, "no corruption test of this judge with this prompt"),
+        (0.1, None, None, "name the results of `judge calibrate --corrupt N`"),
+    ],
+)
+def test_rate_of_a_measured_judge_alerts_if_its_interval_is_above_the_limit(
+    limit: float, prompt: str | None, above: bool | None, problem: str
+) -> None:
+    summary = DimensionSummary.model_construct(dimension="completeness", worse=rate(30, 40))
+    judge = JudgeRegressions.model_construct(judge=JUDGE, dimensions=[summary])
+    results = RegressionResults.model_construct(judging=prompts_of("sha256:1"), judges=[judge])
+    row = DimensionDetection(dimension="completeness", sensitivity=rate(20, 20), specificity=rate(40, 40))
+    tested = JudgeResult(judge="m", record=JUDGE, detection=DetectionResult(dimensions=[row]))
+    calibration = prompt and JudgeCalibration.model_construct(judging=prompts_of(prompt), judges=[tested])
+    (alert,) = with_alerts(results, JudgePolicy(alert_above={"completeness": limit}), calibration).alerts
+    assert (alert.above, problem in alert.problem, alert.corrected is None) == (above, True, above is None)

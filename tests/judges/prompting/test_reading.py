@@ -1,9 +1,17 @@
-"""Which verdict of an answer binds, and what an answer without one is called."""
+"""The verdict of an output that counts, the reason for an output that does not, and quotations in evidence."""
 
 import json
 from typing import Any
 
-from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
+import pytest
+from skill_evaluator.judges.prompting.reading import (
+    Unscored,
+    contains_quotation,
+    has_quotation,
+    invented_quotations,
+    last_valid_verdict,
+    text_of,
+)
 from skill_evaluator.providers.base import Completion, Failure
 from skill_evaluator.runner.schedule import Call, Replicate
 
@@ -53,3 +61,38 @@ def test_what_was_refused_cut_off_or_never_answered_is_not_read() -> None:
     ):
         unread = text_of(replicate)
         assert unread.reason == reason, replicate
+
+
+TEXT = "The reading room opens at 8:30 from 4 May. Dogs are not allowed – “guide dogs” are."
+
+
+@pytest.mark.parametrize(
+    ("quotation", "found"),
+    [
+        ("opens at 8:30", True),
+        ("OPENS  at\n8:30.", True),
+        ('"guide dogs"', True),
+        ("Dogs are not allowed - 'guide dogs' are", True),
+        ("The reading room … from 4 May", True),
+        ("The reading room opens at 9:30 from 4 May", False),
+        ("at", False),
+        ("…", False),
+        ("", False),
+    ],
+)
+def test_quotation_is_found_word_for_word(quotation: str, found: bool) -> None:
+    assert contains_quotation(TEXT, quotation) is found
+
+
+@pytest.mark.parametrize(
+    ("evidence", "found", "invented"),
+    [
+        ("", False, []),
+        ("It says «opens at 8:30», which is right.", True, []),
+        ('It says "closed on Mondays".', False, ["closed on Mondays"]),
+        ('It drops the "late fees" of the other.', False, []),
+    ],
+)
+def test_evidence_quotes_its_text_or_invents(evidence: str, found: bool, invented: list[str]) -> None:
+    assert has_quotation(evidence, TEXT) is found
+    assert invented_quotations(evidence, [TEXT, "Late fees rise."]) == invented

@@ -5,14 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator.judges.review.queue import reasons_of_regression, select_for_review
 
+from tests.judges.review.reviews import pair
 from tests.support.asked_judges import JUDGE, QUOTE, JudgingLibrary, answer, compared, method, written
-from tests.support.judged import CHANGE
+from tests.support.judged import SAME as USUAL
 from tests.support.judged import answer as regression
+from tests.support.judged import judged
 
 QUEUE = ".evaluator/reviews/queue.jsonl"
 PAIR = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
-SAME = {"factuality": "same", "completeness": "same"}
 
 
 @pytest.fixture
@@ -45,41 +47,50 @@ def test_random_sample_of_pairs_is_the_same_when_repeated(library: JudgingLibrar
         assert (library.root / QUEUE).read_text().count("\n") == 2
 
 
-WORSE = {**SAME, "completeness": ("worse", "medium")}
-UNVERIFIED = {**SAME, "completeness": ("worse", "medium", "nice", "less nice")}
-BLOCKING = {**SAME, "factuality": ("worse", "low")}
-UNSURE = (compared("first", confidence=0.2), compared("second", confidence=0.2))
+def test_reasons_of_a_regression() -> None:
+    worse, unverified = (
+        {**USUAL, "completeness": ("worse", "medium", *texts)} for texts in ((), ("nice", "less nice"))
+    )
+    blocking, incomplete = {**USUAL, "factuality": ("worse", "low")}, {"factuality": "same"}
+    for first, second, stakes, expected in (
+        (USUAL, USUAL, False, []),
+        (USUAL, worse, False, ["disagreement"]),
+        (worse, worse, False, ["regression"]),
+        (unverified, unverified, False, ["regression", "unverified"]),
+        (blocking, blocking, False, ["block"]),
+        (incomplete, incomplete, False, ["unscored"]),
+        (USUAL, USUAL, True, ["stakes"]),
+    ):
+        outcome = judged(regression(first), regression(second))
+        assert reasons_of_regression([outcome], high_stakes=stakes) == expected, expected
 
 
 @pytest.mark.parametrize(
-    ("cause", "mode", "answers", "sample", "expected"),  # in one order or in both
+    ("mode", "answers", "expected"),
     [
-        ("nothing", "score", [written(3)], 0, []),
-        ("low confidence", "score", [{**written(3), "confidence": 0.2}], 0, ["low_confidence"]),
-        ("low confidence", "pairwise", UNSURE, 0, ["low_confidence"]),
-        ("disagreement", "pairwise", [compared("first", confidence=0.9)] * 2, 0, ["disagreement"]),
-        ("unverified evidence", "regression", [UNVERIFIED] * 2, 0, ["regression", "unverified"]),
-        ("a block", "regression", [BLOCKING] * 2, 0, ["block"]),
-        ("an answer that does not count", "regression", [{"factuality": "same"}] * 2, 0, ["unscored"]),
-        ("a random sample", "regression", [SAME, SAME], 1, ["random"]),
-        ("high stakes", "regression", [SAME, SAME], 0, ["stakes"]),
-        ("a block, which is not drawn", "regression", [BLOCKING] * 2, 1, ["block"]),
+        ("score", [{**written(3), "confidence": 0.2}], ["low_confidence"]),
+        ("pairwise", [compared("first", confidence=0.2), compared("second", confidence=0.2)], ["low_confidence"]),
+        ("pairwise", [compared("first", confidence=0.9)] * 2, ["disagreement"]),
     ],
 )
-def test_reasons_of_a_judged_item(
-    cause: str, mode: str, answers: Any, sample: int, expected: list[str], library: JudgingLibrary
-) -> None:
+def test_reasons_of_a_judged_item(mode: str, answers: Any, expected: list[str], library: JudgingLibrary) -> None:
     library.rubric({"method": method("pairwise_comparison" if mode == "pairwise" else "direct_scoring")})
-    library.items({"id": "p", **(PAIR if mode == "pairwise" else CHANGE), "output": QUOTE})
-    texts = [json.dumps(regression(said)) if mode == "regression" else answer(totals=said) for said in answers]
+    library.items({"id": "p", **PAIR, "output": QUOTE} if mode == "pairwise" else {"id": "p", "output": QUOTE})
     keys = ["p/direct"] if mode == "score" else ["p/1", "p/2"]
-    library.record_answers({(key, 0): text for key, text in zip(keys, texts, strict=True)})
-    rubric = ["--dimensions", "factuality,completeness"] if mode == "regression" else ["rubric.yaml"]
-    words = ["--items", "items.jsonl", "--judge", JUDGE, "--review", "--review-sample", str(sample)]
-    words += ["--stakes", "high"] if cause == "high stakes" else []
-    done = library.call("judge", mode, *rubric, *words)
-    assert done.code in (0, 3, 4), done.err
-    assert library.reasons() == ({"p": expected} if expected else {}), cause
+    library.record_answers({(key, 0): answer(totals=said) for key, said in zip(keys, answers, strict=True)})
+    done = library.judge(mode, "--judge", JUDGE, "--review", "--review-sample", "0")
+    assert done.code == 0, done.err
+    assert library.reasons() == {"p": expected}
+
+
+def test_sample_of_regressions_is_drawn_from_those_without_a_doubt() -> None:
+    blocked, shipped = pair("blocked"), pair("shipped")
+    items = [
+        (item.model_copy(update={"kind": "regression"}), reasons)
+        for item, reasons in ((blocked, ["block"]), (shipped, []))
+    ]
+    queued = select_for_review(items, 1, seed=0)
+    assert {item.item: item.reasons for item in queued} == {"blocked": ("block",), "shipped": ("random",)}
 
 
 def test_incomplete_judge_run_queues_nothing(library: JudgingLibrary) -> None:

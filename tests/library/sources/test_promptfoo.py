@@ -117,15 +117,11 @@ def test_case_id_stays_when_a_test_is_inserted_before() -> None:
     ("written", "sent"),
     [
         ("yes", "yes"),
-        ("off", "off"),
         ("true", "true"),
-        ("1:30", "1:30"),
         ("2024-01-02", "2024-01-02"),
         ("007", "7"),
         ("1.50", "1.5"),
         ("3.0", "3"),
-        ("'3.0'", "3.0"),
-        ("1_000", "1_000"),
         ("~", ""),
         ("{a: [1, no]}", '{"a":[1,"no"]}'),
     ],
@@ -135,25 +131,12 @@ def test_values_are_read_as_javascript_reads_yaml(written: str, sent: str) -> No
     assert row["inputs"]["word"] == sent
 
 
-def test_scenarios_and_references_are_named() -> None:
-    test = {"vars": {"word": "hi"}, "assert": [{"$ref": "#/assertionTemplates/polite"}]}
-    written = read(config(tests=[test], scenarios=[{"config": [{"vars": {"word": "x"}}]}]))
-    assert len(written.rows) == 1
-    assert left_out(written).keys() == {"assert", "key scenarios"}
-
-
 def test_csv_with_repeated_columns_is_refused() -> None:
     written = read(config(tests="t.csv"), t_csv="word,lang\na,b\nc\n")
     assert [row["inputs"] for _, _, row in written.rows] == [{"word": "a", "lang": "b"}]
     assert left_out(written).keys() == {"row of a CSV"}
     with pytest.raises(ComponentError, match=r"t\.csv:1: every column needs a unique name"):
         read(config(tests="t.csv"), t_csv="word,word\na,b\n")
-
-
-def test_settings_of_a_prompt_are_named() -> None:
-    written = read(config(prompts=[{"raw": "Say {{word}}", "config": {"response_format": {}}}, "{{word}}"]))
-    assert left_out(written).keys() == {"key config of the prompt"}
-    assert not read(config(prompts=["{{word}}", {"raw": "x", "config": {}}])).left_out
 
 
 def test_list_of_messages_is_read() -> None:
@@ -177,13 +160,10 @@ def test_list_of_messages_is_read() -> None:
     ("declared", "check"),
     [
         ({"type": "contains", "value": "{{word}}!"}, {"contains": "hi!"}),
-        ({"type": "icontains", "value": 5}, {"contains": "5", "ignore_case": True}),
         ({"type": "not-icontains-all", "value": ["A", "b"]}, {"not_contains_all": ["A", "b"], "ignore_case": True}),
         ({"type": "contains-any", "value": 'foo, "a, b"'}, {"contains_any": ["foo", "a, b"]}),
         ({"type": "equals", "value": {"a": 1}}, {"equals": {"a": 1}}),
-        ({"type": "equals", "value": 7}, {"equals": "7"}),
         ({"type": "starts-with", "value": "x", "weight": 2}, {"starts_with": "x", "weight": 2}),
-        ({"type": "not-regex", "value": r"\d+"}, {"not_regex": r"\d+"}),
         ({"type": "contains-json"}, {"json": {"at": ""}}),
         ({"type": "llm-rubric", "value": "It greets {{word}}."}, {"expect": "It greets hi."}),
         ({"type": "assert-set", "assert": [{"type": "is-json"}]}, {"is_json": True}),
@@ -197,17 +177,11 @@ def test_assert_becomes_a_check(declared: dict[str, Any], check: dict[str, Any])
     ("declared", "reason"),
     [
         ({"type": "javascript", "value": "output.length"}, "no check supports it"),
-        ({"type": "python", "value": "file://check.py"}, "no check supports it"),
-        ({"type": "not-similar", "value": "x"}, "no check supports it"),
         ({"type": "regex", "value": "(?=a)"}, "RE2 rejects"),
         ({"type": "contains", "value": "file://make.py"}, "a program"),
         ({"type": "contains", "value": "{{ word | upper }}"}, "{{ word | upper }}"),
-        ({"type": "contains", "value": "{{env.HOME}}"}, "{{env.HOME}}"),
         ({"type": "contains", "value": "{{other}}"}, "no value for other"),
-        ({"type": "contains"}, "not text"),
         ({"type": "not-llm-rubric", "value": "rude"}, "unknown check"),
-        ({"type": "llm-rubric", "value": {"a": 1}}, "not text"),
-        ({"type": "contains", "value": "x", "weight": 0}, "weight"),
         ({"type": "contains", "value": "x", "transform": "output.trim()"}, "transform"),
         ({"type": "contains-json", "value": {"type": "object"}}, "schema"),
     ],
@@ -242,23 +216,17 @@ def test_schema_shared_by_all_tests_is_the_output_schema() -> None:
     ("keys", "reason"),
     [
         ({"prompts": ["file://prompts.py:ask"]}, "it is made by a program or a service: file://prompts.py:ask"),
-        ({"prompts": ["prompt.js"]}, "prompt.js"),
         ({"prompts": ["exec:./ask.sh"]}, "exec:./ask.sh"),
-        ({"prompts": ["langfuse://greeting:1"]}, "langfuse://greeting"),
         ({"prompts": ["file://absent.txt"]}, "absent.txt"),
         ({"prompts": ["file://../../etc/passwd.txt"]}, "not a file below lib"),
         ({"prompts": ["Say {% if word %}{{word}}{% endif %}"]}, "{% if word %}"),
-        ({"prompts": ["Say {{ word | upper }}"]}, "{{ word | upper }}"),
         ({"prompts": ["Say {{env.SECRET}} {{word}}"]}, "{{env.SECRET}}"),
         ({"prompts": ["Say {word}"], "tests": [{"vars": {"word": "a"}}, {"vars": {"word": "b"}}]}, "uses no variable"),
         ({"prompts": ["Say {{wrod}}"]}, "has a value for wrod"),
         ({"prompts": ['{"contents": []}']}, "not a list of messages"),
         ({"prompts": ['[{"role": "tool", "content": "x"}]']}, "role"),
-        ({"prompts": None}, "a prompt must be a text"),
         ({"prompts": []}, "a prompt must be a text"),
-        ({"prompts": {"file://p.txt": "label"}}, "a prompt must be a text"),
         ({"providers": ["exec:python ask.py"]}, "calls exec:…, which is not a plain model"),
-        ({"providers": [{"id": "file://agent.py"}]}, "file://agent.py"),
         ({"providers": ["openai:assistant:abc"]}, "openai:assistant:abc"),
         ({"defaultTest": [1]}, "defaultTest"),
     ],
@@ -269,9 +237,8 @@ def test_unsupported_prompt_is_refused_by_name(keys: dict[str, Any], reason: str
     assert reason in str(problem.value)
 
 
-@pytest.mark.parametrize("name", ["promptfooconfig.js", "promptfooconfig.ts", "promptfooconfig.cjs"])
-def test_configuration_that_is_a_program_is_refused(name: str) -> None:
-    tree = tree_of({f"evals/{name}": "module.exports = {}", "evals/other-promptfoo.yaml": "prompts: [x]"})
+def test_configuration_that_is_a_program_is_refused() -> None:
+    tree = tree_of({"evals/promptfooconfig.js": "module.exports = {}", "evals/other-promptfoo.yaml": "prompts: [x]"})
     [place] = SOURCE.find(tree)
     assert place.parts == ("evals", "evals")
     with pytest.raises(ComponentError, match="is a program"):
@@ -282,11 +249,8 @@ def test_configuration_that_is_a_program_is_refused(name: str) -> None:
     ("test", "reason"),
     [
         ({"options": {"transform": "output.x"}}, "transform"),
-        ({"options": {"prefix": "Dear"}}, "prefix"),
         ({"provider": "openai:gpt-5"}, "provider"),
-        ({"providerOutput": "x"}, "providerOutput"),
         ({"vars": {"word": "file://scan.png"}}, "without text"),
-        ({"vars": {"word": "file://make.py"}}, "a program"),
         ({"vars": {}}, "word"),
         (
             {"vars": {"word": [str(number) for number in range(200)], "x": [str(number) for number in range(200)]}},
@@ -328,7 +292,7 @@ def test_circular_test_files_are_refused() -> None:
         read("file://promptfooconfig.yaml")
 
 
-@pytest.mark.parametrize("text", [laughing_yaml(), deep_yaml(), "prompts: [", "\0", "", "[]", "- 1", "x: {? [a] : b}"])
+@pytest.mark.parametrize("text", [laughing_yaml(), deep_yaml(), "prompts: [", "[]"])
 def test_hostile_configuration_is_one_line(text: str) -> None:
     for path in (CONFIG, "t.yaml"):
         files = {CONFIG: json.dumps(config(tests="t.yaml")), path: text}
@@ -337,10 +301,3 @@ def test_hostile_configuration_is_one_line(text: str) -> None:
         assert "\n" not in str(problem.value)
         if not text.strip() or text[0] in "[-":
             break
-
-
-def test_texts_that_grow_by_their_variables_are_skipped() -> None:
-    tests = [{"vars": {"word": "{{x}}" * 10_000, "x": "y" * 10_000}}, {"vars": {"word": "hi"}}]
-    written = read(config(tests=tests))
-    assert len(written.rows) == 1
-    assert "characters" in left_out(written)["test"][1]

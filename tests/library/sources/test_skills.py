@@ -1,17 +1,13 @@
 """Skills are read in place: what each SKILL.md and its evals say, and what of them is left out and why."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from skill_evaluator.checks.declared import DeclaredCheck, read_checks
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.sources import formats
 from skill_evaluator.library.sources.skills import ROUTING
@@ -70,11 +66,8 @@ def test_skill_body_is_the_system_prompt() -> None:
         ("version: 1.10", "1.10.0"),
         ('version: "2"', "2.0.0"),
         ("metadata:\n  version: v1.0", "1.0.0"),
-        ("metadata:\n  version: 1.0", "1.0.0"),
         ("needs:\n  version: 3.2\nversion: 1.10", "1.10.0"),
-        ("version: March", None),
         ("version: [1]", None),
-        ("metadata: none", None),
         ("license: MIT", None),
     ],
 )
@@ -126,19 +119,14 @@ def test_evals_may_be_a_list_or_under_a_key(wrapper: Any) -> None:
     ("said", "check"),
     [
         ({"type": "contains", "text": "has it", "value": "Done"}, {"contains": "Done"}),
-        ({"type": "not-contains", "value": "Done"}, {"not_contains": "Done"}),
-        ({"type": "icontains", "value": "done"}, {"contains": "done", "ignore_case": True}),
         ({"type": "not_icontains", "value": "done"}, {"not_contains": "done", "ignore_case": True}),
-        ({"type": "contains_any", "values": ["a", "b"]}, {"contains_any": ["a", "b"]}),
         ({"type": "regex", "pattern": "a+"}, {"regex": "a+"}),
         ({"type": "is-json"}, {"is_json": True}),
-        ({"type": "equals", "value": 9}, {"equals": 9}),
         ({"type": "llm-rubric", "rubric": "It is kind."}, {"expect": "It is kind."}),
         (
             {"name": "names-a-page", "description": "It names a page."},
             {"expect": "It names a page.", "id": "names-a-page"},
         ),
-        ({"name": "Names a page", "text": "It does."}, {"expect": "It does.", "id": "Names-a-page"}),
         ({"name": "check-1", "description": "It names a page."}, {"expect": "It names a page."}),
     ],
 )
@@ -150,14 +138,11 @@ def test_typed_expectation_is_a_check(said: Any, check: Any) -> None:
     ("said", "reason"),
     [
         ({"type": "command", "value": "pytest"}, "there is no check of type 'command'"),
-        ({"type": "python", "value": "checks.py:f"}, "there is no check of type 'python'"),
         ({"command": "pytest", "description": "Tests pass."}, "it runs a command"),
         ({"type": "regex", "value": "(?=a)"}, "RE2"),
         ({"type": "equals"}, "it has no text to check"),
-        ({"type": ["x"]}, "there is no check of type"),
         (7, "it is neither a text nor an object"),
         ("", "it has no text to check"),
-        (" ", "at least 1 character"),
         ({"type": "not-llm-rubric", "value": "It is kind."}, "unknown check"),
     ],
 )
@@ -212,20 +197,6 @@ def test_files_named_by_an_eval_are_sent_with_it() -> None:
     assert sum(n for why, n in counts.items() if "files outside the folder of the skill" in why) == 2
 
 
-def test_new_eval_or_query_leaves_the_ids_of_the_others() -> None:
-    def ids(of: Any, source: Callable[[Any], SourceComponent]) -> list[str]:
-        return [case_id for case_id, _, _ in source(of).rows]
-
-    evals = [{"prompt": "Sum up.", "expectations": ["Short."]}, {"prompt": "Translate."}]
-    assert ids([{"prompt": "New."}, *evals], read_with)[1:] == ids(evals, read_with)
-    queries = [{"query": "Read a.pdf", "should_trigger": True}, {"query": "Sing", "should_trigger": False}]
-
-    def routing(of: Any) -> SourceComponent:
-        return queries_of({"pdf/SKILL.md": PDF, "pdf/evals/trigger-eval.json": of})
-
-    assert ids([{"query": "New", "should_trigger": True}, *queries], routing)[1:] == ids(queries, routing)
-
-
 def test_evals_of_a_skill_with_tools_are_skipped() -> None:
     skill = PDF.replace("name: pdf", "name: pdf\nallowed-tools: [Bash, Read]")
     written = read_with([{"id": 1, "prompt": "Go."}], skill)
@@ -275,10 +246,6 @@ def test_evals_without_a_skill_are_reported() -> None:
     assert not list(SKILLS.lost(tree_of({"pdf/SKILL.md": PDF, "pdf/evals/evals.json": []})))
 
 
-def test_nothing_is_found_without_a_skill() -> None:
-    assert SKILLS.find(tree_of({"evals/evals.json": "[]", "evals/trigger-eval.json": "[]"})) == []
-
-
 @pytest.mark.parametrize(
     ("skill", "evals", "problem"),
     [
@@ -292,44 +259,13 @@ def test_nothing_is_found_without_a_skill() -> None:
             [],
             "levels deep",
         ),
-        ("---\nname: a: b\n---\nx", [], "broken YAML"),
         (PDF, "{", "not JSON"),
         (PDF, {"evals": {}}, "no list of evals"),
-        (PDF, 7, "no list of evals"),
-        (PDF, "[" * 5000, "not JSON"),
     ],
 )
 def test_unreadable_skill_is_refused_with_the_reason(skill: str, evals: Any, problem: str) -> None:
     with pytest.raises(ComponentError, match=problem):
         read_with(evals, skill)
-
-
-ANY = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
-KEYS = st.sampled_from(
-    [
-        *("id", "name", "prompt", "query", "expectations", "assertions", "files"),
-        *("type", "text", "value", "expected_output", "should_trigger", "evals"),
-    ]
-)
-ROW = st.dictionaries(
-    KEYS, st.text(max_size=9) | st.lists(st.dictionaries(KEYS, ANY, max_size=3) | ANY, max_size=3) | ANY
-)
-
-
-@given(st.lists(ROW | ANY, max_size=6))
-def test_every_eval_is_a_case_or_skipped(rows: list[Any]) -> None:
-    written = read_with({"evals": rows})
-    left = sum(left.count for left in written.left_out if left.what == "eval")
-    assert len(written.rows) + left == len(rows)
-    assert len({case_id for case_id, _, _ in written.rows}) == len(written.rows)
-    for case_id, _, row in written.rows:
-        assert is_file_name(case_id)
-        checks = [DeclaredCheck.model_validate(check) for check in row["checks"]]
-        assert len(read_checks(checks, Path(), Path(), ComponentError, lambda path: path)) == len(checks)
 
 
 def test_query_expects_its_skill_another_or_none() -> None:

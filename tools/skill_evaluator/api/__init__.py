@@ -261,15 +261,15 @@ class Library:
                 raise LeaderboardError("name a component, or two files: skill-evaluator compare OLD NEW")
             recorded = self.recorded(skill)
             if between is None:
-                chosen = recorded.chosen(lower, judged, models)
+                chosen = recorded.choose_runs(lower, judged, models)
             elif baseline is not None or between[0] == between[1]:
                 raise LeaderboardError(
                     "--models compares two different models on one version, named by --candidate; remove --baseline"
                 )
             else:
-                chosen = recorded.chosen_models(between, candidate)
-        chosen = chosen.apart() if different_days else chosen
-        result = recorded.judged(chosen) if recorded else chosen.judged(self.settings)
+                chosen = recorded.choose_models(between, candidate)
+        chosen = chosen.on_different_days() if different_days else chosen
+        result = recorded.compare(chosen) if recorded else chosen.compare(self.settings)
         shown = [model.candidate.skill_version for model in result.models]
         unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
         ship = recorded.ship_words() if recorded else ""
@@ -282,7 +282,7 @@ class Library:
     def history(self, skill: str, models: Sequence[str] = ()) -> History:
         """Compare every recorded version of every model with the version before, as `history` does."""
         recorded = self.recorded(skill)
-        return recorded.advised(recorded.runs(models))[0]
+        return recorded.with_advice(recorded.runs(models))[0]
 
     def leaderboard(
         self,
@@ -306,7 +306,7 @@ class Library:
             recorded = self.recorded(skill)
             entries = recorded.runs(models)
             ranked = recorded.ranking(entries, version)
-            ranked = recorded.advised(entries, ranked)[1] if ranked.models else ranked
+            ranked = recorded.with_advice(entries, ranked)[1] if ranked.models else ranked
             return ranked if version is None else ranked.model_copy(update={"unmeasured": ""})
 
         results = list(map_in_processes(lambda skill: result_or_error(skill, partial(ranked, skill)), names))
@@ -431,7 +431,7 @@ class Library:
             names: Components, by name or folder; default: all.
             base: Check what changed since this commit: versions are raised, and records only added.
             no_cases: Check versions and records only: read no case and no schema.
-            fix: Resolve conflict markers in leaderboard.json: keep the rows of both sides, and of all records.
+            fix: Write each leaderboard.json with conflict markers anew from the records.
 
         Returns:
             The problems of each component; none is raised.

@@ -41,12 +41,12 @@ class ContinuousIntegration:
         return collect(request)
 
     def outcome(self, collected: str | Path, plan: Path | None = None) -> Outcome:
-        """Read the outcome that `collect` wrote; if there is none, all runs of the `plan` are missing."""
+        """Read the outcome that `collect` wrote. Without one, return an outcome of the `plan` with all runs missing."""
         return read_outcome(Path(collected), plan)
 
     @staticmethod
     def publish(request: PublishRequest) -> Published:
-        """Add collected records to a branch in one commit and push it."""
+        """Add collected records to a branch in one commit and push it; return their ids, the branch and the commit."""
         return publish(request)
 
     @staticmethod
@@ -68,9 +68,9 @@ class ContinuousIntegration:
         return adopt(request, proposal)
 
     def fetch_cases(self, platform: PlatformName | None = None) -> tuple[str, str, Path] | None:
-        """Fetch the fixtures that settings.yaml names in another repository; return its name, their commit and folder.
+        """Fetch the cases that settings.yaml names in another repository; return the repository, commit and folder.
 
-        Return None if it names none. A `platform` receives the commit as an output for later jobs.
+        Return None if settings.yaml names no repository. A `platform` receives the commit as an output for later jobs.
         """
         elsewhere = load_settings(self.config).fixtures
         if elsewhere is None:

@@ -11,10 +11,17 @@ from skill_evaluator.audit.cube import Cube, Floats, read_cube
 from skill_evaluator.audit.gathering import gather
 from skill_evaluator.audit.manifest import AUDIT, size_warnings
 from skill_evaluator.audit.request import AuditReportRequest
-from skill_evaluator.audit.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, RankEntry, Regime
-from skill_evaluator.audit.statistics import (
+from skill_evaluator.audit.results import (
     GRADE_ORDER,
     QUARTERS,
+    AuditResult,
+    BenchmarkFigures,
+    BenchmarkUsed,
+    ModelAudit,
+    RankEntry,
+    Regime,
+)
+from skill_evaluator.audit.statistics import (
     ability_interval,
     binomial_noise,
     fluctuation_interval,

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from skill_evaluator.audit.drawing import DrawnAudit, drawn_audit, new_audit, validate_request
 from skill_evaluator.audit.gathering import CallTally, gather, read_runs
-from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditManifest, read_audit_manifest, write_manifest
+from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditManifest, read_audit_manifest
 from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.display.options import FOLDERS, LATEST, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
-from skill_evaluator.runner.engine import Questions
+from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.runner.engine import CallHandlers
 from skill_evaluator.runner.journal import Run, check_writable, settings_digest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import sum_of
@@ -36,7 +37,7 @@ class AuditRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResults:
-    """An audit and its runs; `models` is the number of models to call, also of those without a key."""
+    """An audit and its runs; `models` is the number of models to call, with or without a key."""
 
     request: AuditRunRequest
     audit: AuditManifest
@@ -80,7 +81,7 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
         runs.append(Run(model=model, manifest=manifest, folder=path))
     check_writable(folder / RUNS, "--audits DIR")
     if not (folder / AUDIT).exists():
-        write_manifest(folder, audit)
+        replace_text(folder / AUDIT, json_text(audit.model_dump(mode="json")))
     max_cost = audit.max_cost_usd if request.max_cost is None else request.max_cost
     session = Session(
         configuration=configuration,
@@ -88,7 +89,7 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
         budget=Budget(max_cost, request.max_calls),
         concurrency=request.concurrency,
     )
-    failures = session.ask(runs, Questions(request_for=drawn.request))  # outputs are scored after the last call
+    failures = session.make_calls(runs, CallHandlers(request_for=drawn.request))
     tallies = gather(folder, request).tallies
     results = []
     for run in runs:

@@ -8,9 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.audit.results import AuditResult, ModelAudit
-from skill_evaluator.audit.statistics import QUADRANT_OF, SCALES
-from skill_evaluator.audit.wording import ablest_first, best_first, points, quadrant_text
+from skill_evaluator.audit.results import QUADRANTS, SCALES, AuditResult, ModelAudit
+from skill_evaluator.audit.statistics import QUADRANT_OF
 from skill_evaluator.display.chart_style import (
     FONT_SIZE,
     GREY,
@@ -66,7 +65,7 @@ class _Axes:
 
 def quadrant_map(result: AuditResult) -> alt.LayerChart:
     """Draw the models with their confidence intervals, and the quadrants."""
-    shown = [_point(model) for model in best_first(result)]
+    shown = [_point(model) for model in result.best_first()]
     legend = ["Lower right is better."]
     if result.medians is not None:
         legend.append("Grey lines: medians of the models.")
@@ -81,7 +80,7 @@ def quadrant_map(result: AuditResult) -> alt.LayerChart:
 
 
 def _point(model: ModelAudit) -> dict[str, Any]:
-    description = f"{visible(model.model)}: ability {points(model.ability)}, fluctuation {points(model.fluctuation)}"
+    description = f"{visible(model.model)}: ability {model.ability:.2f}, fluctuation {model.fluctuation:.2f}"
     return {
         "ability": model.ability,
         "fluctuation": model.fluctuation,
@@ -110,7 +109,7 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
         lines.encode(y=axes.y("y")),
     ]
     for (able, stable), name in QUADRANT_OF.items():  # names outside of the axes, clear of points
-        corner = {"x": axes.across[able], "y": axes.up[not stable], "name": quadrant_text(name)}
+        corner = {"x": axes.across[able], "y": axes.up[not stable], "name": f"{QUADRANTS[name]} {name}"}
         style = {"baseline": "bottom", "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
         mark = drawn_from([corner]).mark_text
         layer = mark(**style, align="right" if able else "left", dy=_TITLE_OFFSET if stable else -4)
@@ -159,12 +158,12 @@ def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
 
 def heat_map(result: AuditResult) -> Any:
     """Draw the score of each model in each scenario, coloured by its difference from the model's ability."""
-    rows = [row for model in ablest_first(result) for row in _cells(model)]
+    rows = [row for model in result.ablest_first() for row in _cells(model)]
     largest = max((abs(row["deviation"]) for row in rows), default=0.0) or 1.0
     rows = [{**row, "pale": abs(row["deviation"]) > _MAX_PALE_DEVIATION * largest} for row in rows]
     across, cell = _scenario_axis(result)
     width = cell * len(result.scenarios)
-    base = drawn_from(rows).encode(x=across, y=_model_axis(ablest_first(result)))
+    base = drawn_from(rows).encode(x=across, y=_model_axis(result.ablest_first()))
     colour = alt.Color(
         "deviation:Q",
         scale=alt.Scale(scheme="redblue", domain=[-largest, largest], domainMid=0),
@@ -190,9 +189,9 @@ def _cells(model: ModelAudit) -> list[dict[str, Any]]:
         {
             "model": name_text(model.model),
             "scenario": name_text(scenario),
-            "score": points(score, 1),
+            "score": f"{score:.1f}",
             "deviation": score - model.ability,
-            "description": f"{visible(model.model)} in {visible(scenario)}: {points(score, 1)}",
+            "description": f"{visible(model.model)} in {visible(scenario)}: {score:.1f}",
         }
         for scenario, score in model.scenarios.items()
     ]
@@ -207,7 +206,7 @@ def box_chart(result: AuditResult) -> Any:
     ]
     base = drawn_from(rows).encode(
         x=alt.X("value:Q", title="% right in a scenario", scale=alt.Scale(zero=False)),
-        y=_model_axis(ablest_first(result)),
+        y=_model_axis(result.ablest_first()),
     )
     boxes = base.mark_boxplot(
         extent="min-max",

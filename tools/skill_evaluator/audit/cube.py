@@ -66,10 +66,11 @@ class ModelCost:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cube:
-    """`scores`: [models, scenarios, benchmarks] in per cent, without NaN. `weights` of the benchmarks sum to 1.
+    """The scores of an audit, [models, scenarios, benchmarks] in per cent; NaN if missing (see `without_gaps`).
 
-    `outcomes` (the single outputs) and `questions` (their number) by benchmark, if known. `spending` and `answers` (the
-    number of outputs by kind) by model. `treatment`: a sentence on the scores that were excluded or centered.
+    `weights`: those of the benchmarks, with the sum 1. `outcomes` (the single outputs) and `questions` (their number):
+    by benchmark, if known. `spending` and `answers` (the number of outputs by kind): by model. `treatment`: a sentence
+    on the scores that were excluded or centered.
     """
 
     models: tuple[str, ...]
@@ -146,7 +147,7 @@ def cube_of_scores(
     *,
     weights: Mapping[str, float],
 ) -> Cube:
-    """Build a cube from scores in per cent, [models, scenarios, benchmarks]. A benchmark has weight 1 by default."""
+    """Build a cube from scores in per cent, [models, scenarios, benchmarks]. A missing weight is 1."""
     raw_weights = np.array([weights.get(name, 1.0) for name in benchmarks], dtype=np.float64)
     return Cube(
         models=tuple(models),
@@ -167,9 +168,9 @@ def cube_of_outcomes(
 
 
 def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
-    """Return the cube without its missing scores (NaN), and note what is excluded in its treatment.
+    """Return the cube without the questions, scenarios or models (`missing`) that lack scores, and note them in it.
 
-    Raise AuditError, which names `source`, if scores are missing and `missing` does not exclude them.
+    Raise AuditError, which names `source`, if scores are missing and `missing` is "refuse" or would exclude all.
     """
     holes = np.asarray(np.isnan(cube.scores).any(axis=2))
     if not holes.any():
@@ -241,7 +242,7 @@ def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], lis
             f"{path}:1 must name its columns: model,template,<benchmark>,… (each name once); "
             f"it has: {','.join(columns) or 'nothing'}"
         )
-    cells: dict[tuple[str, str], tuple[int, list[float]]] = {}
+    cells: dict[tuple[str, str], list[float]] = {}
     for line, row in rows[1:]:
         if not any(cell.strip() for cell in row):
             continue
@@ -251,12 +252,12 @@ def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], lis
         if not all(key):
             raise AuditError(f"{path}:{line} has no {columns[0] if not key[0] else columns[1]}")
         if key in cells:
-            raise AuditError(f"{path}:{line} repeats {key[0]} in {key[1]}, which line {cells[key][0]} has already")
+            raise AuditError(f"{path}:{line} repeats {key[0]} in {key[1]}")
         named_cells = zip(columns[2:], row[2:], strict=True)
-        cells[key] = line, [_parse_score(cell, f"{path}:{line}", column) for column, cell in named_cells]
+        cells[key] = [_parse_score(cell, f"{path}:{line}", column) for column, cell in named_cells]
     if not cells:
         raise AuditError(f"{path} has no row below its header")
-    return columns[2:], {key: scores for key, (_, scores) in cells.items()}
+    return columns[2:], cells
 
 
 def _parse_score(cell: str, location: str, column: str) -> float:

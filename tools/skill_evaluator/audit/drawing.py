@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 from skill_evaluator import __version__
-from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest, parts_of
+from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest
 from skill_evaluator.audit.request import AuditFolders, AuditRunRequest
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ComponentError
@@ -79,7 +79,7 @@ class DrawnAudit:
         return build_request(component, case, replicate=call.replicate, seed=seed, max_output_tokens=max_tokens)
 
     def _prompt_and_case(self, cell: str) -> tuple[Component, Case]:
-        benchmark, scenario, name = parts_of(cell)
+        benchmark, scenario, name = cell.split("/")
         return self._components[benchmark, scenario], replace(self.benchmarks[benchmark].cases[name], id=cell)
 
     def estimates(self) -> list[ModelEstimate]:
@@ -109,7 +109,7 @@ def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
 
 
 def new_audit(request: AuditRunRequest, *, keyed: bool) -> DrawnAudit:
-    """Draw a new audit. If `keyed`, skip models without an API key; raise ConfigError if no model is left."""
+    """Draw a new audit; if `keyed`, skip models without an API key. Raise an error if an input is invalid."""
     configuration = read_configuration(request.config)
     settings, kinds = configuration.settings, configuration.kinds
     models = select_models(configuration.models, request.models)
@@ -293,7 +293,7 @@ def validate_request(request: AuditRunRequest) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSize:
-    """The estimated size of an audit; `closing` is the last sentence of its report."""
+    """The estimated size of an audit; `closing` is the last sentence that is printed."""
 
     audit: AuditManifest
     models: Sequence[ModelEstimate]

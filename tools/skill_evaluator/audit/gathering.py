@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube import Cube, ModelCost, Outcomes, cube_of_outcomes, without_gaps
 from skill_evaluator.audit.drawing import changed_cases, read_benchmark
-from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditedBenchmark, AuditManifest, parts_of, read_audit_manifest
+from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditedBenchmark, AuditManifest, read_audit_manifest
 from skill_evaluator.audit.request import AuditFolders, Missing
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, RunError
@@ -41,7 +41,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """The number of a model's calls, and their cost. `outcomes`: the number by kind, such as `unparseable`."""
+    """The counts, cost and median latency of a model's calls. `outcomes`: the count by kind, such as `unparseable`."""
 
     planned: int
     outcomes: Mapping[str, int]
@@ -82,7 +82,7 @@ class CallTally:
 
     @property
     def model_cost(self) -> ModelCost:
-        """The mean cost of an output and the median latency; the cost is None if it is unknown."""
+        """The mean cost of an output (None if unknown) and the median latency."""
         usd_per_call = None if self.cost_usd is None or not self.answered else self.cost_usd / self.answered
         return ModelCost(usd_per_call=usd_per_call, latency_s=self.latency_s)
 
@@ -144,12 +144,13 @@ def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
                 path, run = runs[model_id]
                 journals = [(run, _answers(path, run, remarks))]
             answers = merged_outcomes(journals)
-            parts = [(replicate, *parts_of(replicate.call.case_id)) for replicate in answers.values()]
-            for replicate, benchmark, _, case in parts:
+            for replicate in answers.values():
+                benchmark, _, case = replicate.call.case_id.split("/")
                 grids[benchmark].begin(replicate, case)
-            outcomes = Counter(
-                grids[benchmark].score(replicate, m, scenario, case) for replicate, benchmark, scenario, case in parts
-            )
+            outcomes: Counter[str] = Counter()
+            for replicate in answers.values():
+                benchmark, scenario, case = replicate.call.case_id.split("/")
+                outcomes[grids[benchmark].score(replicate, m, scenario, case)] += 1
             planned = manifest.calls_per_model if journals else 0
             tallies[model_id] = CallTally.count(planned, outcomes, answers.values(), prices.get(model_id))
     return GatheredAudit(
@@ -229,7 +230,7 @@ def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manif
 
 
 def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replicate]:
-    """Yield the readable replicates of a run's journal; append a remark on unreadable and unplanned lines."""
+    """Yield the replicates of a run's journal; append remarks on unreadable and unplanned lines to `remarks`."""
     unplanned = 0
     try:
         for replicate in read_answers(folder, remarks.append):

@@ -11,7 +11,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from skill_evaluator import __version__
 from skill_evaluator.errors import AuditError
-from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
+from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import (
     CaseId,
     Commit,
@@ -37,8 +37,8 @@ MIN_MODELS, MIN_SCENARIOS, MIN_QUESTIONS = 4, 6, 50  # smaller audits get a warn
 class AuditedBenchmark(FrozenModel):
     """A benchmark component and the cases drawn from it: `cases` (id → digest) out of `of` labelled ones.
 
-    `not_applicable`: the reasons of cases that some model cannot take, by case; they are skipped for every model.
-    `digests`: the digests of its prompt, schema and declarations. `metric`: the metric that scores an output.
+    `not_applicable`: the reasons of cases that some model does not accept, by case; they are skipped for every model.
+    `digests`: those of its prompt, schema and datasets.json. `metric`: the metric that scores an output.
     """
 
     name: ComponentName
@@ -158,21 +158,6 @@ def size_warnings(models: int, scenarios: int, questions: Mapping[str, int], rep
         "one output per question: the noise within a scenario is unknown; use -n 2": replicates == 1,
     }
     return [warning for warning, applies in warnings.items() if applies]
-
-
-def parts_of(cell: str) -> tuple[str, str, str]:
-    """Split a cell's name into benchmark, scenario and case.
-
-    >>> parts_of("geography/bare/q-17")
-    ('geography', 'bare', 'q-17')
-    """
-    benchmark, scenario, case = cell.split("/")
-    return benchmark, scenario, case
-
-
-def write_manifest(folder: Path, manifest: AuditManifest) -> None:
-    """Write audit.json into the audit's folder; raise StorageError."""
-    replace_text(folder / AUDIT, json_text(manifest.model_dump(mode="json")))
 
 
 def read_audit_manifest(path: Path) -> AuditManifest:

@@ -6,6 +6,7 @@ The terminal, Markdown, the site and the chart files are rendered from this page
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from skill_evaluator.audit.auditing import ReportedAudit
 from skill_evaluator.audit.cube import write_cube
 from skill_evaluator.audit.results import (
     QUADRANTS,
+    QUARTERS,
     REPORTED,
     AuditResult,
     BenchmarkFigures,
@@ -20,20 +22,7 @@ from skill_evaluator.audit.results import (
     ModelAudit,
     RankEntry,
     Regime,
-)
-from skill_evaluator.audit.wording import (
-    ablest_first,
-    best_first,
-    finding_text,
-    interval_text,
-    neutrality_text,
-    noise_text,
-    points,
-    quadrant_text,
-    settled_text,
-    signed_points,
-    size_text,
-    threshold_text,
+    Thresholds,
 )
 from skill_evaluator.display.pages import (
     Block,
@@ -53,14 +42,28 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.runner.journal import check_writable
+from skill_evaluator.stats import Interval
 from skill_evaluator.text import counted, listed
 
 REPORT, CHARTS = "report.md", "charts"
 INSTALL = "pip install altair vl-convert-python"
 _MAX_NAMED = 8
+_MAX_SAFE_DEFAULTS = 5
+_SETTLED = {True: "settled", False: "not settled", None: "–"}
 _STYLES = {"safe default": "bold green", "avoid": "bold red", "strong but scenario-fragile": "yellow"}
 _TEXT_COLUMNS = frozenset({"model", "grade", "settled", "quadrant", "centered grade"})
 Column = tuple[str, Callable[[ModelAudit], Cell]]
+
+
+def finding_text(result: AuditResult) -> tuple[str, str]:
+    """Return the headline of an audit, which names the safe defaults (Q1), and its explanation."""
+    cohort = f"grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit"
+    if result.medians is None:
+        return "No model is called a safe default", f"a single model has no cohort to be compared with; {cohort}."
+    safe = [model.model for model in result.best_first() if model.quadrant == "safe default"]
+    if not safe:
+        return "No model is a safe default (Q1)", f"none is both able and stable; {cohort}."
+    return f"{listed(safe, _MAX_SAFE_DEFAULTS)}: safe default (Q1)", f"{cohort}."
 
 
 def print_audit(result: AuditResult, form: Format) -> None:
@@ -115,31 +118,34 @@ def draw(page: Page, folder: Path) -> list[Path]:
 def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     yield ForMedia(("terminal", "markdown"), [Heading("Stability audit", level=2)])
     yield ForMedia(("site",), [Heading("Grades and advice")])
-    yield Line(f"{size_text(result)}.")
+    yield Line(f"{_size_text(result)}.")
     style = "yellow" if result.neutrality.verdict.startswith("not") else ""
-    yield Line("Neutrality: ", neutrality_text(result), style=style)
+    yield Line("Neutrality: ", _neutrality_text(result), style=style)
     if result.treatment:
         yield Line(f"Treatment: {result.treatment}.", style="yellow")
     columns: list[Column] = [
         ("model", _model_cell),
         ("μ", lambda model: Cell(points(model.ability))),
         ("σ", lambda model: Cell(points(model.fluctuation))),
-        ("95 % CI of σ", lambda model: Cell(interval_text(model.fluctuation_ci95))),
+        ("95 % CI of σ", lambda model: Cell(_interval_text(model.fluctuation_ci95))),
         ("grade", lambda model: _grade_cell(model.grade)),
-        ("settled", lambda model: Cell(settled_text(model.settled))),
+        ("settled", lambda model: Cell(_SETTLED[model.settled])),
         ("quadrant", _quadrant_cell),
     ]
-    models = _model_sheet(columns, best_first(result))
-    quadrants = " · ".join(map(quadrant_text, QUADRANTS))
+    models = _model_sheet(columns, result.best_first())
+    quadrants = " · ".join(f"{number} {quadrant}" for quadrant, number in QUADRANTS.items())
     yield replace(models, caption="Models, the best grade first", note=f"{quadrants}.")
     medians = result.medians
-    thresholds = f"Thresholds of σ: {threshold_text(result.thresholds)}"
+    thresholds = f"Thresholds of σ: {_threshold_text(result.thresholds)}"
     if medians is not None:
         thresholds += f"; medians: μ {points(medians.ability)}, σ {points(medians.fluctuation)}"
     advice = [_advice(regime) for regime in result.regimes.values()]
-    yield Lines([f"{thresholds}.", f"Noise: {noise_text(result)}", *advice], "-")
+    yield Lines([f"{thresholds}.", f"Noise: {_noise_text(result)}", *advice], "-")
     title = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up"
-    yield Chart("map", [Drawing(file="map.svg", alt_text=title, draw=_drawing("quadrant_map", result), figures=models)])
+    yield Chart(
+        "map",
+        [Drawing(file="map.svg", alt_text=title, draw=partial(_draw_chart, "quadrant_map", result), figures=models)],
+    )
 
 
 def _advice(regime: Regime) -> str:
@@ -158,7 +164,7 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
     yield Heading("Ability and fluctuation")
     columns: list[Column] = [
         ("model", _model_cell),
-        ("95 % CI of μ", lambda model: Cell(interval_text(model.ability_ci95))),
+        ("95 % CI of μ", lambda model: Cell(_interval_text(model.ability_ci95))),
         ("σ", lambda model: Cell(points(model.fluctuation))),
         ("noise", lambda model: Cell(points(model.noise))),
         ("σ without noise", lambda model: Cell(points(model.corrected))),
@@ -171,12 +177,12 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
         "μ: mean score over the scenarios; σ: its standard deviation over them; noise: standard deviation of a score "
         "within a scenario. Intervals are for these scenarios and other questions like these."
     )
-    models = best_first(result)
+    models = result.best_first()
     shown_columns = [(name, cell) for name, cell in columns if any(cell(model).text != "–" for model in models)]
     yield replace(_model_sheet(shown_columns, models), caption="Figures of each model", note=note)
     caption = f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
     boxes = Drawing(
-        file="boxes.svg", alt_text=caption, draw=_drawing("box_chart", result), figures=_score_sheet(result)
+        file="boxes.svg", alt_text=caption, draw=partial(_draw_chart, "box_chart", result), figures=_score_sheet(result)
     )
     yield Chart("boxes", [boxes])
 
@@ -186,7 +192,10 @@ def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
     yield Heading("Scenarios")
     scores = _score_sheet(result)
     title = f"Heat map of {models} in {scenarios}: each score relative to the model's ability"
-    yield Chart("heat", [Drawing(file="heat.svg", alt_text=title, draw=_drawing("heat_map", result), figures=scores)])
+    yield Chart(
+        "heat",
+        [Drawing(file="heat.svg", alt_text=title, draw=partial(_draw_chart, "heat_map", result), figures=scores)],
+    )
     yield Fold("Score of each model in each scenario, % right", [scores])
     shifts = {effect.scenario: effect for effect in result.neutrality.shifts}
     rows = []
@@ -195,7 +204,11 @@ def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
         cells = ["–", "–", "–"]
         if effect is not None:
             ratio = "–" if effect.ratio is None else f"{effect.ratio:.1f}"
-            cells = [signed_points(effect.shift), ratio, "yes" if effect.significant else "no"]
+            cells = [
+                f"{effect.shift:+.2f}" if round(effect.shift, 2) else "0.00",
+                ratio,
+                "yes" if effect.significant else "no",
+            ]
         rows.append([Cell(scenario, code=True), Cell(points(mean)), *map(Cell, cells)])
     columns = ("scenario", "mean over the models", "shift", "standard errors", "shifts all models")
     sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:4]))
@@ -220,7 +233,7 @@ def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
             _grade_cell(model.grade),
             *(Cell(_figures_text(model.benchmarks.get(name))) for name in names),
         ]
-        for model in best_first(result)
+        for model in result.best_first()
     ]
     columns, unwrapped = ["model", "grade", *names], frozenset({"model", "grade"})
     grades = Sheet(columns=columns, rows=rows, whole=unwrapped, named=frozenset(names))
@@ -233,7 +246,7 @@ def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
 def _score_sheet(result: AuditResult) -> Sheet:
     rows = [
         [_model_cell(model), *(Cell(points(model.scenarios.get(name))) for name in result.scenarios)]
-        for model in ablest_first(result)
+        for model in result.ablest_first()
     ]
     scores = frozenset(result.scenarios)
     columns = ["model", *result.scenarios]
@@ -243,7 +256,7 @@ def _score_sheet(result: AuditResult) -> Sheet:
 def _benchmark_text(used: BenchmarkUsed) -> str:
     facts = [f"weight {used.weight:.4g}"]
     facts += [] if used.questions is None else [counted(used.questions, "question")]
-    facts += [] if used.thresholds is None else [threshold_text(used.thresholds)]
+    facts += [] if used.thresholds is None else [_threshold_text(used.thresholds)]
     facts += [] if used.noise_floor is None else [f"noise within a scenario {points(used.noise_floor)}"]
     return f"{used.name}: {'; '.join(facts)}"
 
@@ -281,12 +294,74 @@ def _grade_cell(grade: str | None, before: str | None = None) -> Cell:
     return Cell("–") if grade is None else Cell(grade, "" if before in (None, grade) else "yellow", code=True)
 
 
-def _drawing(name: str, result: AuditResult) -> Callable[[], Any]:
-    """Return a function that draws a chart; it imports the charting libraries when called."""
+def _draw_chart(name: str, result: AuditResult) -> Any:
+    from skill_evaluator.audit import charts  # imports altair, which is optional
 
-    def draw_late() -> Any:
-        from skill_evaluator.audit import charts
+    return getattr(charts, name)(result)
 
-        return getattr(charts, name)(result)
 
-    return draw_late
+def _size_text(result: AuditResult) -> str:
+    """Format the size of an audit as a product of its factors."""
+    questions = [used.questions for used in result.used]
+    known_counts = [count for count in questions if count is not None]
+    factors = [
+        counted(len(result.cohort), "model"),
+        counted(len(result.scenarios), "scenario"),
+        counted(len(result.used), "benchmark"),
+    ]
+    if len(known_counts) == len(questions):
+        factors[-1] += f" ({counted(sum(known_counts), 'question')})"
+    if result.replicates is not None:
+        factors.append(counted(result.replicates, "replicate"))
+    return " × ".join(factors)
+
+
+def _neutrality_text(result: AuditResult) -> str:
+    """Format the neutrality verdict, the range of the means, and the number of grades that centering changes."""
+    means, neutrality = result.neutrality.means, result.neutrality
+    ranged = f"means {points(min(means))} to {points(max(means))}, range {points(neutrality.range)} points"
+    if result.regraded is None:
+        return f"{neutrality.verdict}; {ranged}."
+    grades = counted(len(result.models), "grade")
+    return f"{neutrality.verdict}; {ranged}. Centering changes {result.regraded} of {grades}."
+
+
+def _noise_text(result: AuditResult) -> str:
+    """Format the median noise of a score; if it is unknown, name the option that measures it."""
+    if result.noise_floor is not None:
+        noise = f"{points(result.noise_floor)} points within a scenario (median over the models)"
+        return f"{noise}, from {counted(result.replicates or 0, 'replicate')} per question."
+    unknown = "unknown within a scenario, which requires two replicates"
+    if result.noise_ceiling is not None:
+        return f"{unknown}; at most {points(result.noise_ceiling)} points, if outputs were independent."
+    return f"{unknown}; --questions N would give an upper bound." if result.replicates is None else f"{unknown}."
+
+
+def _threshold_text(cuts: Thresholds | None) -> str:
+    """Format the upper bound of each grade.
+
+    >>> _threshold_text(Thresholds(q25=1.3, q50=1.57, q75=2.04))
+    'AAA ≤ 1.30 · AA ≤ 1.57 · A ≤ 2.04 · BBB above'
+    """
+    if cuts is None:
+        return "none (a single model has no cohort)"
+    bounds = cuts.cuts or dict(zip(QUARTERS, (cuts.q25, cuts.q50, cuts.q75), strict=False))
+    return " · ".join([*(f"{grade} ≤ {points(cut)}" for grade, cut in bounds.items()), f"{QUARTERS[-1]} above"])
+
+
+def _interval_text(ci95: Interval | None) -> str:
+    """Format a 95 % confidence interval.
+
+    >>> _interval_text((77.9, 80.21)), _interval_text(None)
+    ('77.90–80.21', '–')
+    """
+    return "–" if ci95 is None else f"{points(ci95[0])}–{points(ci95[1])}"
+
+
+def points(value: float | None, digits: int = 2) -> str:
+    """Format a score in per cent, or a spread in points.
+
+    >>> points(79.066), points(79.066, 1), points(None)
+    ('79.07', '79.1', '–')
+    """
+    return "–" if value is None else f"{value:.{digits}f}"

@@ -19,6 +19,10 @@ QUADRANTS: dict[Quadrant, str] = {  # numbered as in the paper
     "avoid": "Q3",
     "strong but scenario-fragile": "Q4",
 }
+QUARTERS = ("AAA", "AA", "A", "BBB")
+_FINER = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB")
+SCALES = {len(scale): scale for scale in (QUARTERS, _FINER)}
+GRADE_ORDER = {grade: index for index, grade in enumerate(_FINER)}  # the grades of both scales, best first
 AUDIT_VERSION = 1
 REPORTED = "report.json"
 
@@ -134,6 +138,15 @@ class AuditResult(FrozenModel):
     regraded: int | None = Field(default=None, description="number of grades that centering changes")
     regimes: dict[str, Regime]
     warnings: list[str]
+
+    def best_first(self) -> list[ModelAudit]:
+        """Return the models by grade, then by ability; models without a grade come last."""
+        ranks = {model.model: GRADE_ORDER.get(model.grade or "", len(GRADE_ORDER)) for model in self.models}
+        return sorted(self.models, key=lambda model: (ranks[model.model], -model.ability, model.model))
+
+    def ablest_first(self) -> list[ModelAudit]:
+        """Return the models by ability."""
+        return sorted(self.models, key=lambda model: (-model.ability, model.model))
 
 
 def read_audit(path: Path) -> AuditResult:

@@ -19,14 +19,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes
-from skill_evaluator.audit.results import Medians, Neutrality, Quadrant, ScenarioEffect, Thresholds
+from skill_evaluator.audit.results import QUARTERS, SCALES, Medians, Neutrality, Quadrant, ScenarioEffect, Thresholds
 from skill_evaluator.errors import AuditError
 from skill_evaluator.stats import Interval, t_quantile
 
-QUARTERS = ("AAA", "AA", "A", "BBB")
-_FINER = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB")
-SCALES = {len(scale): scale for scale in (QUARTERS, _FINER)}
-GRADE_ORDER = {grade: index for index, grade in enumerate(_FINER)}  # the grades of both scales, best first
 MIN_MODELS_FOR_FINER_GRADES = 20  # gives each grade more than two models
 MIN_SCENARIOS_TO_COMPARE = 4
 NEUTRALITY_LIMIT = 3.4  # standard errors; at most 9 % of neutral audits exceed it (`benchmarks/audit_neutrality.py`)
@@ -174,17 +170,23 @@ def _neutrality_verdict(effects: Sequence[ScenarioEffect]) -> str:
 
 
 def replicate_noise(cube: Cube) -> Floats | None:
-    """Return the variance of S(m, t) within a scenario by model, in points², or None if it is unknown."""
+    """Return the variance of each model's scores that replicates differ by, in points².
+
+    Return None if outputs are unknown or a model has no question with two outputs.
+    """
     return _weighted_noise(cube, _replicate_noise)
 
 
 def question_noise(cube: Cube) -> Floats | None:
-    """Return the variance of S(m, t) over other questions by model, in points². Return None if outputs are unknown."""
+    """Return the variance of each model's scores over other questions like these, in points².
+
+    Return None if outputs are unknown or a benchmark has one question.
+    """
     return _weighted_noise(cube, _interaction_noise)
 
 
 def binomial_noise(cube: Cube) -> Floats | None:
-    """Return the variance of S(m, t) if outputs are independent by model, in points²: Σ w²·p(1 − p) ÷ Q.
+    """Return the variance of each model's scores if all outputs are independent, in points²: Σ w²·p(1 − p) ÷ Q.
 
     It is an upper bound for scores of 0 and 1. Return None if the number of questions Q is not known.
     """
@@ -261,7 +263,7 @@ def ability_interval(cube: Cube, model: int) -> Interval | None:
 
 
 def _weighted_noise(cube: Cube, noise_on: Callable[[Outcomes], Floats | None]) -> Floats | None:
-    """Return the variance of the weighted mean over benchmarks, in points². Return None if a variance is unknown."""
+    """Return the variance of each model's weighted mean over the benchmarks, in points², or None if one is unknown."""
     if cube.outcomes is None:
         return None
     variances = [noise_on(cube.outcomes[name]) for name in cube.benchmarks]

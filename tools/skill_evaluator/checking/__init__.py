@@ -1,1 +1,1 @@
-"""Check a component: how its fields are compared, hints, and what is wrong with it."""
+"""Lint of components and rubrics."""

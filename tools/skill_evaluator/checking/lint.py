@@ -38,7 +38,7 @@ _MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")  # digits alone, or `47.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanLine:
-    """One path of the field plan. `reason` is the origin of its comparison or alignment: declared or inferred."""
+    """One path of the field plan, its rule, and the `reason` for it: declared, or inferred from the schema."""
 
     path: str
     kind: Literal["field", "array"]
@@ -52,7 +52,7 @@ class PlanLine:
 
 
 def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> list[PlanLine]:
-    """List the arrays and fields of the plan in the schema's order, each array before its items.
+    """Return the arrays and fields of the plan in the schema's order, each array before its items.
 
     `declared` has the entries of evals/datasets.json by path.
     """
@@ -91,8 +91,8 @@ def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) ->
 class LintResult:
     """The lint result of a component. `version`, `output` and `primary_metric` are None if it cannot be loaded.
 
-    `not_evaluated` is the reason why the component is not evaluated. `waiting` has the ids of cases without a document,
-    `unreviewed` those of drafted cases, `checks` the checks of all cases, one per id. The value can be pickled.
+    `not_evaluated` is the reason why the component is not evaluated yet. `waiting` has the ids of cases without a
+    document, `unreviewed` those of drafted cases, `checks` the checks of all cases, one per id.
     """
 
     name: str
@@ -120,7 +120,7 @@ def lint_component(
     settings: Settings,
     models: Sequence[Model] = (),
 ) -> LintResult:
-    """Read a component with all its cases, and check it and its judge. `problems` are added to the result."""
+    """Check a component, all its cases and its judge. The result also has the given `problems`."""
     try:
         component = load_component(components, name, settings.limits, fixtures)
         path = component.declared_in  # checked with the component
@@ -169,7 +169,7 @@ def lint_component(
 
 
 def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str], str | None, list[str]]:
-    """Return the cases, the ids of cases without a document, the reason why none is evaluated yet, and the problems."""
+    """Return cases, ids of cases without a document, the reason why no case is evaluated or None, and problems."""
     cases, waiting, not_evaluated, case_problems = list[Case](), list[str](), None, list[SkillEvaluatorError]()
     try:
         waiting += [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))
@@ -208,11 +208,11 @@ def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Se
         if unstable.is_over:
             yield f"{key}.unstable_cases: '{name}' was unstable until {unstable.until}; extend the date or delete it"
         if name in policy.critical_cases:
-            yield f"{key}: '{name}' is in critical_cases and, to decide nothing, in unstable_cases; delete one"
+            yield f"{key}: '{name}' is in critical_cases and in unstable_cases; delete one of them"
 
 
 def unknown_names(key: str, names: Iterable[str], existing: Collection[str]) -> Iterator[str]:
-    """Yield a message for each name below a settings key that does not exist, with the nearest name."""
+    """Yield a message for each name that does not exist, with the nearest name; `key` is the names' settings key."""
     for name in names:
         if name not in existing:
             yield f"{key}: '{name}' does not exist {nearest(name, existing)}"
@@ -237,7 +237,7 @@ def _contradicted_profiles(component: Component) -> Iterator[str]:
 
 
 def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[str], list[str]]:
-    """Return hints on stale pinned outputs, and the problems of unusable files.
+    """Return hints on stale pinned outputs, and problems of unusable files.
 
     An output is stale if its case changed or no longer exists, or if the prompt of its version changed.
     """
@@ -273,7 +273,7 @@ def hints(component: Component, truths: Sequence[Any]) -> list[str]:
 
 def _prose_hints(component: Component) -> Iterator[str]:
     for path, median in component.prose.items():
-        subject = f"'{path}'" if path else "the whole answer"
+        subject = f"'{path}'" if path else "the whole output"
         threshold = component.plan.leaves[path].threshold
         counts = "is not in field_level_f1" if threshold is None else f"counts from token F1 {threshold:g}"
         advice = "" if threshold is not None else ', or a "threshold" from which it counts as equal'
@@ -284,9 +284,9 @@ def _prose_hints(component: Component) -> Iterator[str]:
 
     if component.primary_metric == "exact_match" and not component.plan.counts:
         remedy = (
-            'declare at fields of evals/datasets.json a token F1 from which a text is right: {"": {"threshold": 0.6}}'
+            'declare the token F1 from which a text is right at fields in evals/datasets.json: {"": {"threshold": 0.6}}'
         )
-        yield f"the primary metric is exact_match, but all outputs are prose: it would always be 0; {remedy}"
+        yield f"the primary metric is exact_match, but all outputs are prose: it would be 0 for every output; {remedy}"
 
 
 def _type_hints(plan: FieldPlan, values_by_path: Mapping[str, list[Any]]) -> Iterator[str]:

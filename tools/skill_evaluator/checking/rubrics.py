@@ -20,7 +20,7 @@ Fault = tuple[Severity, str, Place, str]
 
 
 class Remark(FrozenModel):
-    """A mistake at a line of a rubric; `rule` names the check."""
+    """A mistake at a line of a rubric; `rule` is the name of the lint rule."""
 
     severity: Severity
     rule: str
@@ -37,7 +37,7 @@ class LintedRubric(FrozenModel):
 
 
 class RubricLint(FrozenModel):
-    """The result of `judge lint`."""
+    """The result of `judge lint`, with the numbers of errors and warnings."""
 
     rubrics: tuple[LintedRubric, ...]
     errors: int
@@ -45,7 +45,7 @@ class RubricLint(FrozenModel):
 
 
 def lint_rubrics(paths: Sequence[Path], *, follow_links: bool) -> RubricLint:
-    """Lint rubric files."""
+    """Return the lint result of rubric files."""
     rubrics = tuple(_lint_rubric(path, follow_links=follow_links) for path in paths)
     count = Counter(remark.severity for rubric in rubrics for remark in rubric.remarks)
     return RubricLint(rubrics=rubrics, errors=count["error"], warnings=count["warning"])
@@ -87,7 +87,7 @@ def _json_path(text: RubricText, location: Place) -> Place:
 
 
 def _level_faults(criterion: Criterion) -> Iterator[Fault]:
-    """Yield levels without description (ends; all of 1-10) or characteristics, and a missing edge case."""
+    """Yield the mistakes of levels: undescribed ends (of 1-10 any level), no characteristics, and no edge case."""
     missing = [score for score in range(1, criterion.highest + 1) if score not in criterion.rubric]
     if criterion.highest == 10 and missing:
         message = f"every level of a scale 1-10 requires a description; missing: {listed(list(map(str, missing)), 9)}"
@@ -115,7 +115,7 @@ _UNUSUAL = {
 
 
 def _method_faults(criterion: Criterion) -> Iterator[Fault]:
-    """Yield a missing type, an unusual method for the type, and mitigations without effect on the method."""
+    """Yield a missing type, a method that is unusual for the type, and mitigations without effect on the method."""
     method = criterion.primary_method
     if criterion.type is None:
         message = "no type; set `objective` (careful people agree) or `subjective`, which decides the method"

@@ -1,4 +1,4 @@
-"""The kinds of checks, one line each: the argument in a declaration, and the test."""
+"""The kinds of checks: for each, the type of its argument in a declaration, and its test."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ _Pattern = Annotated[str, StringConstraints(min_length=1, max_length=100_000), _
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckKind:
-    """One kind: the type of its argument, and a pure function from the output and the argument to pass or fail.
+    """One kind of check: the type of its argument, and a pure function `passes(output, argument)`.
 
     The function reads the text, or if `of_value` a JSON value or raw text. Kinds without `passes` need a process or a
-    judge. `negatable` kinds have a `not_…` twin. `in_places`: `json: {at: …}` accepts the kind.
+    judge. `negatable` kinds may be declared as `not_…`, and kinds `in_places` at a JSON pointer (`json: {at: …}`).
     """
 
     argument: Any
@@ -41,7 +41,7 @@ CHECKS: Mapping[str, CheckKind] = {
     "contains_all": CheckKind(argument=_Texts, passes=lambda text, parts: all(part in text for part in parts)),
     "equals": CheckKind(argument=Any, passes=equals, of_value=True),
     "one_of": CheckKind(
-        argument=_Values, passes=lambda value, all_: any(equals(value, one) for one in all_), of_value=True
+        argument=_Values, passes=lambda value, values: any(equals(value, each) for each in values), of_value=True
     ),
     "starts_with": CheckKind(argument=_Text, passes=str.startswith),
     "ends_with": CheckKind(argument=_Text, passes=str.endswith),

@@ -1,4 +1,4 @@
-"""Read declared checks: validate a declaration and build its `Check` with id and digest."""
+"""Validate declared checks, and build a `Check` with id and digest from each."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ _SOURCE = SizeLimit(max_bytes=1_000_000)
 
 
 class _OneCheck(StrictModel):
-    """The base of declared checks. A subclass has a field per kind and sets exactly one; with `at` it may set none."""
+    """The base of declared checks: a subclass has a field per kind and sets one; with `at` it may set none."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
     ignore_case: bool = Field(default=False, description="whether A and a are the same")
@@ -86,9 +86,9 @@ _KINDS = tuple(name for name in DeclaredCheck.model_fields if name not in _Weigh
 class Check:
     """One check, ready to run. `text` is its declaration as text.
 
-    `pointer` is the JSON pointer to its value in the parsed output; None means the raw text. Without a `kind` a value
-    has to exist. `source` is the source code of a python check. The digest covers all that decides whether an output
-    passes.
+    `pointer` is the JSON pointer to its value in the parsed output, or None for the raw text. Without a `kind`, a value
+    must exist at the pointer. `source` is the source code of a python check. The digest covers all that decides whether
+    an output passes.
     """
 
     id: str
@@ -112,7 +112,7 @@ def read_checks(
     inside: Callable[[Path], Path],
     earlier: Iterable[Check] = (),
 ) -> tuple[Check, ...]:
-    """Return the `earlier` checks, then those declared in `where`. Raise `error` for an invalid check.
+    """Return the `earlier` checks, then the declared ones. Raise `error` for an invalid check in the file `where`.
 
     Files of python checks are below `folder` and are only parsed; `inside` rejects a path that leads outside.
     """
@@ -126,7 +126,7 @@ def read_checks(
 
 
 def check_of(declared: Mapping[str, Any]) -> Check:
-    """Return the check that a mapping declares. Raise ValueError with a one-line message."""
+    """Return the check that a mapping declares. Raise ValueError with a one-line message if it is invalid."""
     try:
         [check] = read_checks([DeclaredCheck.model_validate(declared)], Path(), Path(), SkillEvaluatorError, Path)
     except ValidationError as problem:
@@ -199,9 +199,9 @@ def _read_function(name: str, path: Path, where: Path, error: type[SkillEvaluato
 
 
 def passes(check: Check, text: str, parsed: Parsed) -> bool | None:
-    """Return whether an answer passes a check. Return None for a python check and a sentence for a judge.
+    """Return whether an output passes a check. Return None if the check needs a program or a judge.
 
-    `parsed` is the answer as JSON. A check at a pointer fails if the answer is not JSON or has no value there, even if
+    `parsed` is the output as JSON. A check at a pointer fails if the output is not JSON or has no value there, even if
     it is a `not_…` check.
     """
     value: Any = Raw(text)

@@ -21,7 +21,9 @@ def _score(task: dict[str, Any]) -> dict[str, Any]:
     score = members.get("score", members.get("pass"))
     score = 0.0 if members.get("pass") is False else score
     if not isinstance(score, bool | int | float) or not 0 <= score <= 1:
-        raise TypeError(f"it returned {repr(result)[:100]}; expected a bool, a number from 0 to 1, or a dict with one")
+        raise TypeError(
+            f"the function returned {repr(result)[:100]}; expected a bool, a number from 0 to 1, or a dict with one"
+        )
     return {"score": float(score), "reason": str(members.get("reason") or "")[:_MAX_REASON]}
 
 

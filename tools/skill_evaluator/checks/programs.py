@@ -1,6 +1,6 @@
 """Run python checks, each in a new process with an empty environment.
 
-The process gets the source and the answer as JSON and returns JSON; nothing is imported or unpickled here.
+The process gets the source and the output as JSON and returns JSON; nothing is imported or unpickled here.
 """
 
 import json
@@ -22,14 +22,14 @@ _CHILD = str(Path(__file__).with_name("function.py"))
 
 
 class FunctionScore(StrictModel):
-    """The score of an answer by a function, and its reason."""
+    """The score that a function returned for an output, and its reason."""
 
     score: Share
     reason: str = ""
 
 
 def call_function(check: Check, text: str, context: dict[str, Any]) -> FunctionScore:
-    """Return the score of a check's function for an output; it is 0 if the function fails or reaches a limit.
+    """Return the score of an output by a check's function. It is 0 if the function fails or reaches a limit.
 
     `context` has the parsed `answer`, and the `inputs` and `truth` of the case. Raise RunError if the process cannot be
     started.
@@ -43,4 +43,4 @@ def call_function(check: Check, text: str, context: dict[str, Any]) -> FunctionS
     try:
         return FunctionScore.model_validate_json(process.stdout)
     except ValidationError:
-        return FunctionScore(score=0.0, reason=process.problem or "it gave no answer")
+        return FunctionScore(score=0.0, reason=process.problem or "the process wrote no valid score")

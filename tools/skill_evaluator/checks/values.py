@@ -12,7 +12,7 @@ NO_VALUE: Any = object()
 
 
 class Raw(str):
-    """The raw text of an answer, which may be JSON, in contrast to a text inside a parsed answer."""
+    """The raw text of an output, which may be JSON, in contrast to a text inside a parsed output."""
 
     __slots__ = ()
 
@@ -25,14 +25,14 @@ def _json_of(text: str) -> Any:
 
 
 def is_json(text: str, _: object) -> bool:
-    """Return whether a whole text is JSON, without a fence or words around it."""
+    """Return whether a text is JSON as a whole, without a fence or words around it."""
     return _json_of(text) is not NO_VALUE
 
 
 def equals(value: Any, expected: Any) -> bool:
-    """Return whether a text is exactly the expected text, or a value is equal as JSON: 1 = 1.0, keys in any order.
+    """Return whether a value equals the expected one: texts exactly, others as JSON (1 = 1.0, keys in any order).
 
-    A raw answer that is compared with a value other than a text must be JSON.
+    A raw output that is compared with a value other than a text must be JSON.
     """
     if isinstance(expected, str):
         return isinstance(value, str) and value == expected
@@ -50,7 +50,7 @@ Pointer = Annotated[str, AfterValidator(_refuse_no_pointer), Field(max_length=1_
 
 
 def value_at(value: Any, pointer: str) -> Any:
-    """Return the value at a JSON pointer (RFC 6901), or NO_VALUE if it does not exist.
+    """Return the value at a JSON pointer (RFC 6901). Return NO_VALUE if it does not exist.
 
     >>> value_at({"lines": [{"a/b": 7}]}, "/lines/0/a~1b")
     7

@@ -19,7 +19,6 @@ from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.display.options import FormatOption, PlatformOption, argument, options, rare, words_of
 from skill_evaluator.display.safe_text import value_pair, visible
 from skill_evaluator.errors import InternalError, PlanError, RunError, SkillEvaluatorError
-from skill_evaluator.evaluation.drift import drift_of, drifts_in
 from skill_evaluator.evaluation.judged import JudgedRun, judged_by, judged_items
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.identifiers import BASELINE
@@ -38,7 +37,7 @@ from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
-from skill_evaluator.verdicts.history.component import RecordedComponent
+from skill_evaluator.verdicts.history.component import RecordedComponent, drifts_in
 
 _MAX_LISTED = 3
 _MAX_LOST_FIELDS = 3  # lost fields named per model
@@ -186,7 +185,7 @@ def _verdicts(
 def _verdict(skill: str, final: Sequence[Record], checkout: CiOptions, *, again: bool) -> ComparisonResult | None:
     component, settings = checkout.component(skill), checkout.configuration.settings
     recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
-    verdict = drift_of(final, recorded) if again else recorded.verdict_on(final)
+    verdict = recorded.drift_of(final) if again else recorded.verdict_on(final)
     return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
 
 

@@ -41,7 +41,7 @@ def with_identity(workflow: str) -> str:
 
 
 def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, str]:
-    """Return a message by path: for evaluate.yml, if it lacks keys or permissions that models.yaml requires."""
+    """Return the path of evaluate.yml and a message if it lacks keys or permissions of models.yaml, else {}."""
     path = config.parent / WORKFLOWS / EVALUATE
     if not path.exists():
         return {}

@@ -97,7 +97,7 @@ class PlannedEvaluation:
         return self.replicates + (0 if self.beside is None else replicates_of_baseline(self.replicates))
 
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, CostEstimate]]:
-        """Estimate the calls for these cases: one estimate for the model, and one for its judge, each with its id."""
+        """Return the model id and the cost estimate of the calls for these cases, and of the judge's calls if any."""
         sizes = {case: self.sizes[case] for case in case_ids}
         parts = [estimate(sizes, self.model, self.kind, self.replicates)]
         if self.beside is not None:
@@ -185,7 +185,10 @@ def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs)
 def _merged(
     boxes: Sequence[list[PlannedRun]], minutes: Mapping[str, float], jobs: Jobs, *, with_model: bool
 ) -> list[list[PlannedRun]]:
-    """Merge the two smallest boxes with the same keys (and model) until at most `max_jobs` remain or no two fit."""
+    """Join the two shortest jobs with the same keys (and model) until `jobs.max_jobs` remain or no two fit.
+
+    `boxes` has the runs of each job.
+    """
     heaps: dict[object, list[tuple[float, int, list[PlannedRun]]]] = {}
     for number, box in enumerate(boxes):
         group = (box[0].environment, *box[0].keys, box[0].model_id if with_model else None)

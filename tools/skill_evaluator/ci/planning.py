@@ -278,7 +278,7 @@ def _on_models(
     cases: Sequence[Case],
     ids: Sequence[str],
 ) -> Iterator[PlannedEvaluation]:
-    """Yield a component on each model, and add the cases that are not applicable and missing judges to the plan."""
+    """Yield the evaluation of a component on each model; cases and models that cannot run are added to the plan."""
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
     for model in (models[model_id] for model_id in ids if model_id in models):

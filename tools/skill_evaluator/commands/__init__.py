@@ -1,1 +1,1 @@
-"""One module per command: its options, and what it runs and shows."""
+"""The commands, grouped in modules: options, examples, exit codes, and the function that runs and shows each."""

@@ -55,7 +55,7 @@ EXITS = {
 
 
 def audit_run(options: AuditRunRequest) -> int:
-    """Run every model on every question in every scenario; saves the outputs in audits/<id>."""
+    """Run every model on every question in every scenario; save the outputs in audits/<id>."""
     results = Library(**folders_of(options)).audits.run(**keywords_of(options, AuditRunRequest), watch=watch)
     if isinstance(results, AuditSize):
         print_size(results, options.format)
@@ -81,14 +81,14 @@ _EXIT_OF: dict[FamilyVerdict, int] = {
 
 
 def scenarios_check(options: ScenariosCheckRequest) -> int:
-    """Check whether scenarios are ready for an audit; shows the scores of a trial. Makes no call."""
+    """Check whether scenarios are ready for an audit; show the scores of a trial. Makes no call."""
     check = Library(**folders_of(options)).audits.check_scenarios(**keywords_of(options, ScenariosCheckRequest))
     print_family(check, options.format, options)
     return _EXIT_OF[check.verdict]
 
 
 def scenarios_draft(options: ScenariosDraftRequest) -> int:
-    """Draft scenarios for a domain with a model; marked as unreviewed. Overwrites nothing."""
+    """Draft scenarios for a domain with a model, marked as unreviewed. Overwrites nothing."""
     library = Library(config=options.config)
     drafted = library.judge.scenarios(**keywords_of(options, ScenariosDraftRequest), watch=watch)
     if isinstance(drafted, JudgeRunSize):

@@ -62,7 +62,7 @@ class PlanOptions(PlanRequest):
 
 
 def plan(options: PlanOptions) -> int:
-    """Plan the runs of a push and their maximum cost; writes plan.json. Makes no call."""
+    """Plan the runs of a push and their maximum cost; write plan.json. Makes no call."""
     library = Library(**folders_of(options))
     if options.detect is not None:
         if len(options.names) != 1:
@@ -78,7 +78,7 @@ def plan(options: PlanOptions) -> int:
 
 
 def collect(options: CollectRequest) -> int:
-    """Score the outputs of a plan's jobs; writes one record per component and model, and outcome.json."""
+    """Score the outputs of a plan's jobs; write one record per component and model, and outcome.json."""
     outcome = ContinuousIntegration.collect(options)
     site = options.configuration.settings.site.address
     print_outcome(outcome, options.format, site)
@@ -90,7 +90,7 @@ def collect(options: CollectRequest) -> int:
 
 
 def publish(options: PublishRequest) -> int:
-    """Commit collected records to a branch and push it; tries again if the branch has moved."""
+    """Commit collected records to a branch and push it; try again if the branch has moved."""
     done = ContinuousIntegration.publish(options)
     message = "no record to publish"
     if done.records and done.commit is None:
@@ -120,7 +120,7 @@ class ReportOptions(ConfigOption, PlatformOption):
 
 
 def report(options: ReportOptions) -> int:
-    """Show the results of a plan; as a page, a job's summary, or a comment on a pull request."""
+    """Show the results of a plan as a page, a job summary or a comment on a pull request."""
     if options.commits or options.pull_request or options.open_from:
         require_platform(options.platform)
     library = Library(**folders_of(options))

@@ -127,9 +127,9 @@ def try_(options: TryOptions) -> int:
 
 
 def switch(options: SwitchRequest) -> int:
-    """Compare two models on every component; both are called in the same minutes.
+    """Compare two models on every component, called at the same time.
 
-    The results are recorded. If the old model does not answer, its newest record is used.
+    The results are recorded. If the old model does not answer, the command uses its newest record.
     """
     result = Library(**folders_of(options)).switch(**keywords_of(options, SwitchRequest), watch=watch)
     folders = words_of(options)
@@ -138,7 +138,7 @@ def switch(options: SwitchRequest) -> int:
 
 
 def mutate(options: MutationRequest) -> int:
-    """Remove parts of a prompt, show whether the cases notice.
+    """Remove parts of a prompt and show whether the cases notice.
 
     Each sentence, bullet and section is removed once. All mutants are called interleaved with the whole prompt. Nothing
     is recorded; the outputs stay in one folder, and the same command resumes there without repeating a call.

@@ -120,9 +120,9 @@ class DemoOptions:
 
 
 def demo(options: DemoOptions) -> int:
-    """Create a small prompt library; it has three recorded versions of a prompt.
+    """Create a small prompt library with three recorded versions of a prompt.
 
-    Makes no call: the outputs are shipped, and scored when the library is created.
+    Makes no call: the outputs are part of the package and are scored when the library is created.
     """
     if options.folder.exists() and (not options.folder.is_dir() or any(options.folder.iterdir())):
         raise ConfigError(f"{options.folder} is not empty; remove it, or name a new folder: skill-evaluator demo DIR")

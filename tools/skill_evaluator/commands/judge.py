@@ -138,8 +138,8 @@ class JudgePinOptions(LibraryOptions):
 def judge_pin(options: JudgePinOptions) -> int:
     """Pin a run's outputs as baseline of `judge regression`.
 
-    The first output of each case goes to components/<name>/evals/pinned/, in place of those of the same model. Makes no
-    call.
+    The first output of each case goes to components/<name>/evals/pinned/ and replaces the pinned outputs of the same
+    model. Makes no call.
     """
     print_pinned(Library(**folders_of(options)).judge.pin(options.run, options.cases), options.format)
     return EXIT_OK

@@ -55,10 +55,10 @@ class DoctorOptions(ConfigOption, FormatOption):
 
 
 def doctor(options: DoctorOptions) -> int:
-    """Check the set-up; the key of each model here and in CI, one call to it, git, placeholders and workflows.
+    """Check the set-up: the keys here and in CI, one call to each model, git, placeholders and workflows.
 
-    Keys here are environment variables. Those in CI are secrets, whose names `gh` lists if it is logged in; without it
-    the command says that it could not look. No key is shown. Each model with a key here gets one short call.
+    Keys here are environment variables, keys in CI are secrets. `gh` lists the names of the secrets if you are logged
+    in; otherwise they are not checked. No key is shown. Each model with a key here gets one short call.
     """
     report = Library(**folders_of(options)).doctor()
     print_page(options.format, json=lambda: report, page=lambda: page_of("the set-up", doctor_blocks(report)))

@@ -97,8 +97,8 @@ class CompareOptions(RecordOptions):
 def compare(options: CompareOptions) -> int:
     """Compare a version with its baseline; show what got worse, and how sure that is. Makes no call.
 
-    Without --baseline, it is compared with the baseline of the same run, else with the accepted version, else with the
-    next lower version. For files: skill-evaluator compare OLD NEW.
+    Without --baseline, the baseline is the version that was called interleaved, else the accepted version, else the
+    next lower version. To compare two files, name the old one first.
     """
     if options.second_file is not None:
         if options.baseline or options.candidate or options.between:

@@ -60,14 +60,14 @@ class MemoizedValue:
         counts: dict[str, Counter[Hashable]] = {}
         for field, items in arrays_in(self.value, self.plan):
             rule = field.array_rule(*items)
-            known_by = self.once(identities, items, field, rule)
+            item_identities = self.once(identities, items, field, rule)
             if rule.align == "key":
-                nothing = (None,) * len(rule.key)
-                known_by = [  # a frozenset never equals a tuple of keys
-                    frozenset(_canonicals([item], field.item)) if who == nothing else who
-                    for who, item in zip(known_by, items, strict=True)
+                no_key = (None,) * len(rule.key)
+                item_identities = [  # a frozenset never equals a tuple of keys
+                    frozenset(_canonicals([item], field.item)) if identity == no_key else identity
+                    for identity, item in zip(item_identities, items, strict=True)
                 ]
-            counts.setdefault(field.path, Counter()).update(known_by)
+            counts.setdefault(field.path, Counter()).update(item_identities)
         return counts
 
 

@@ -22,12 +22,12 @@ from skill_evaluator.comparing.array_items import (
 from skill_evaluator.comparing.comparators import equal
 from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field, FieldPlan
-from skill_evaluator.text import keys_by_nfc_name, rename_keys
+from skill_evaluator.text import key_path, keys_by_nfc_name, rename_keys
 
 ValuePath = tuple[str | int, ...]
 Pair = tuple[int | None, int | None]
 Weights = list[list[float]]
-LeafOutcome = Literal["right", "wrong", "missing", "extra"]
+LeafOutcome = Literal["right", "wrong", "missing", "extra", "unscored"]
 # Identical values of these types are equal under any rule, without normalisation.
 _SCALARS = frozenset({str, int, float, bool})
 _CONTAINERS = (dict, list)
@@ -40,7 +40,8 @@ _MAX_ENUMERATED_ASSIGNMENTS = 60  # assignments
 class ComparedLeaf:
     """One aligned leaf: its path in the plan, its rule, both values and the outcome. Treat it as immutable.
 
-    `truth_at` and `output_at` are the paths of the values as keys and array indexes, None if there is no value.
+    The outcome is `unscored` only in views of cases without a ground truth. `truth_at` and `output_at` are the paths of
+    the values as keys and array indexes, None if there is no value.
     """
 
     path: str
@@ -50,6 +51,13 @@ class ComparedLeaf:
     outcome: LeafOutcome
     truth_at: ValuePath | None
     output_at: ValuePath | None
+
+    @property
+    def location(self) -> str:
+        """The path with array indexes of the ground truth, or of the output (`[→2]`) for an extra value."""
+        if self.truth_at is not None:
+            return key_path(self.truth_at)
+        return key_path(self.output_at or ()).replace("[", "[→")
 
 
 def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:

@@ -34,7 +34,7 @@ _OPTIONS_OF: Mapping[str, set[str]] = {
     "category": set(),
     "text": {"threshold"},
 }
-_COMPARATOR_TEXTS = {"exact": "exact value", "ignore": "not looked at"}
+_COMPARATOR_TEXTS = {"exact": "exact value", "ignore": "ignored"}
 _ALIGNMENT_TEXTS = {"best": "by best assignment", "ordered": "in order", "set": "as a set"}
 _SAMPLE_DAYS = (
     datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC),
@@ -109,10 +109,10 @@ def refuse_idle_settings(rule: FieldRule, kind: Literal["leaf", "array", "object
         accepted = f"an array takes align, and a key with align: key; its items are fields.{path}[]"
     else:
         allowed = set()
-        accepted = f"an object is compared by its fields, such as fields.{path}.…, unless it says compare"
+        accepted = f"an object is compared by its fields, such as fields.{path}.…, unless it declares compare"
     idle = [name for name in (*settings, *aligned) if name not in allowed]
     if idle:
-        raise ComponentError(f"{idle[0]} does nothing at fields.{path} in {where}: {accepted}")
+        raise ComponentError(f"{idle[0]} has no effect at fields.{path} in {where}: {accepted}")
 
 
 def _refuse_unreadable_format(form: str, location: str) -> None:
@@ -121,7 +121,7 @@ def _refuse_unreadable_format(form: str, location: str) -> None:
         first, second = (datetime.datetime.strptime(day.strftime(form), form) for day in _SAMPLE_DAYS)
         if first != second:
             return
-    raise ComponentError(f"no date is written '{form}' {location}; formats are those of strptime, such as %Y-%m-%d")
+    raise ComponentError(f"'{form}' is not a date format {location}; write the codes of strptime, such as %Y-%m-%d")
 
 
 def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
@@ -160,7 +160,7 @@ def aligned_by(rule: FieldRule) -> str:
     """
     if rule.align == "key":
         return f"by key {' + '.join(rule.key)}"
-    return _ALIGNMENT_TEXTS[rule.align] if rule.align else "by what its items are"
+    return _ALIGNMENT_TEXTS[rule.align] if rule.align else "by its items"
 
 
 _OPTIONS: Mapping[str, Callable[[Any], str]] = {

@@ -219,16 +219,16 @@ class _Tables:
             if inserted < best:
                 best = inserted
             best += 1
-            met = before_first.get(firsts[other_node], never)
-            if met < best:
+            mapped = before_first.get(firsts[other_node], never)
+            if mapped < best:
                 if size == 1 or sizes[other_node] == 1:  # all other nodes of the larger subtree have no partner
-                    met += size + sizes[other_node] - 1 - (label == labels[other_node])
+                    mapped += size + sizes[other_node] - 1 - (label == labels[other_node])
                 else:
                     if firsts[other_node] == leftmost:
                         self.meeting[node, other_node] = above.get(other_node, never) + (label != labels[other_node])
-                    met += 0 if shape == shapes[other_node] else self.meeting.get((node, other_node), never)
-                if met < best:
-                    best = met
+                    mapped += 0 if shape == shapes[other_node] else self.meeting.get((node, other_node), never)
+                if mapped < best:
+                    best = mapped
             row[q] = best
 
 

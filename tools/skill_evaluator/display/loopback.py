@@ -70,7 +70,7 @@ class LoopbackServer(ThreadingHTTPServer):
         """Return the path after the token. Raise RefusedError if the host is foreign or the token is missing."""
         hosts = request.headers.get_all("Host", [])
         if len(hosts) != 1 or hosts[0] not in self.hosts:
-            raise RefusedError(HTTPStatus.FORBIDDEN, "unknown host")
+            raise RefusedError(HTTPStatus.FORBIDDEN, "this host name is refused; open the address in the terminal")
         token, slash, path = request.path.removeprefix("/").partition("/")
         if not slash or not hmac.compare_digest(token.encode(), self.token.encode()):
             raise RefusedError(HTTPStatus.FORBIDDEN, "the address lacks its token; copy all of it from the terminal")

@@ -193,7 +193,6 @@ def _check_truth(run: Run, cases: Sequence[Case], inputs: Inputs) -> None:
     for case in record.per_case:
         for name, accuracy in case.accuracy.items():
             if accuracy.strict_mean is not None and accuracy.strict_mean != 1.0:
-                raise FixtureError(
-                    f"case '{case.case_id}': its own ground truth scores {accuracy.strict_mean} on {name}; "
-                    "check how its fields are compared in evals/datasets.json"
-                )
+                scored = f"scored as an output, has {accuracy.strict_mean} on {name} instead of 1"
+                remedy = "check how its fields are compared in evals/datasets.json"
+                raise FixtureError(f"case '{case.case_id}': the ground truth, {scored}; {remedy}")

@@ -107,7 +107,7 @@ def _refuse_designs(request: EvaluationRequest) -> None:
     conflicts = [flag for flag, is_chosen in restrictions.items() if is_chosen]
     cases = "the cases that failed" if request.failing else "all cases"
     if chosen and conflicts and not request.recorded_baseline:
-        raise RunError(f"{chosen[0]} cannot be combined with {conflicts[0]}: it runs {cases}")
+        raise RunError(f"{chosen[0]} runs {cases} and cannot be combined with {conflicts[0]}")
     if request.draft and request.rerun_baseline:
         raise RunError("--draft runs the current prompt and --rerun-baseline a recorded version; use one of them")
 

@@ -245,14 +245,14 @@ def _compare_models(row: SwitchedComponent, evaluated: EvaluationResult, request
         return replace(row, remark="; ".join(remarks))
     component = evaluated.inputs.component
     recorded = RecordedComponent(component=component, archive=Archive(component), settings=settings)
-    chosen = recorded.chosen_models((request.old, request.new), new.skill_version)
+    chosen = recorded.choose_models((request.old, request.new), new.skill_version)
     old, new = chosen.pairs[0].baseline, chosen.pairs[0].candidate
     assert old is not None  # noqa: S101  (a pair of models has both)
     is_new = old.run_id in {record.run_id for record in records.values()}
     if request.old in models and not is_new:
         remarks.append(f"compared with run {old.run_id} of another day")
     served_models = [served for record in (old, new) if (served := record.served_note)]
-    result = chosen.judged(settings)
+    result = chosen.compare(settings)
     return replace(
         row,
         verdict="incomparable" if served_models and settings.policy.served == "same" else result.verdict,

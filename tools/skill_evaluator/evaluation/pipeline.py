@@ -11,7 +11,6 @@ from typing import TypeVar
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
-from skill_evaluator.evaluation.drift import RunSpread, spreads_of, with_drift
 from skill_evaluator.evaluation.inputs import Inputs, read_inputs
 from skill_evaluator.evaluation.judged import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
@@ -22,7 +21,7 @@ from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, add_records, entry_of, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
-from skill_evaluator.runner.engine import Questions
+from skill_evaluator.runner.engine import CallHandlers
 from skill_evaluator.runner.journal import ANSWERS, RECORD, Run, check_writable, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
@@ -33,7 +32,7 @@ from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.history.component import RecordedComponent
+from skill_evaluator.verdicts.history.component import RecordedComponent, RunSpread, spreads_of
 from skill_evaluator.verdicts.planning.ranking import ModelRanking
 
 RequestT = TypeVar("RequestT", bound=EvaluationRequest)
@@ -150,7 +149,7 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
         for run in runs:
             run_cases = [case for case in cases if case.id in run.manifest.cases]
             scorers[run.manifest.run_id] = Scorer(component, run_cases, run.manifest.replicates, scores)
-        failures = session.ask(runs, _questions(runs, planned.components, inputs, scorers))
+        failures = session.make_calls(runs, _call_handlers(runs, planned.components, inputs, scorers))
         origin = commits_of(component, request.fixtures)
         recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
         records = []
@@ -164,7 +163,7 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
             manifest = read_manifest(run.folder)  # the server's version is written during the calls
             records.append(recorder.record(run.model, manifest, scorecard, stopped=stopped, judge=judged.summary))
     is_rerun = [run.manifest.role == "again" for run in runs]
-    return list(zip(runs, with_drift(records, is_rerun, _recorded(inputs)), strict=True))
+    return list(zip(runs, _recorded(inputs).with_drift(records, is_rerun), strict=True))
 
 
 def _save(
@@ -210,7 +209,7 @@ def _compare(
     if not (inputs.request.cases or reruns_failed) and len({record.model_id for record in ranked}) == len(ranked) > 1:
         ranking = recorded.ranking_of(ranked, verdict)
         if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
-            ranking = recorded.advised(archive.entries, ranking)[1]
+            ranking = recorded.with_advice(archive.entries, ranking)[1]
     if verdict is not None and not all(record.draft for record in judged):
         ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
         verdict = verdict.model_copy(update={"ship": ship})
@@ -233,10 +232,10 @@ def _recorded(inputs: Inputs) -> RecordedComponent:
     return RecordedComponent(component=inputs.component, archive=Archive(inputs.component), settings=inputs.settings)
 
 
-def _questions(
+def _call_handlers(
     runs: Sequence[Run], components: Mapping[str, Component], inputs: Inputs, scorers: Mapping[str, Scorer]
-) -> Questions:
-    """Return the function that builds a call's request, and the one that scores its outcome, as `Questions`."""
+) -> CallHandlers:
+    """Return the function that builds a call's request, and the one that scores its outcome, as `CallHandlers`."""
     cases = {case.id: case for case in inputs.cases}
     entries = read_entries(inputs.component.leaderboard_path)
     recorded_settings = {(entry.model_id, entry.digests.get("settings")) for entry in entries}
@@ -251,7 +250,7 @@ def _questions(
         seed = replicate_seed(run.manifest.seed, call.case_id, call.replicate)
         return replace(request, replicate=call.replicate, seed=seed)
 
-    return Questions(
+    return CallHandlers(
         request_for=request_for,
         on_outcome=lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
         recorded={

@@ -277,7 +277,7 @@ def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Compone
             raise RunError(f"cannot resume {folder}: it was begun {scenario}")
     selected = [(folder, manifest) for folder, manifest in folders if not request.models or manifest.model_id in models]
     if not selected:
-        raise RunError(f"no run of --model {' '.join(request.models)} among those to resume")
+        raise RunError(f"the runs to resume are not of --model {' '.join(request.models)}; remove --model")
     components = {manifest.run_id: component_of(manifest, inputs) for _, manifest in selected}
     runs = [resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in selected]
     _check_planned_options(runs, request)
@@ -358,8 +358,6 @@ def _future_run(component: Component, model: Model) -> RecordedRun:
 
 
 Pieces = tuple[Run, Component]
-_NO_LOWER_VERSION = "there is no complete record of a lower version as its baseline"
-_NO_RECORD = "there is no complete record yet"
 
 
 def design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
@@ -370,9 +368,10 @@ def design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
     design: Callable[[Run, Inputs, Archive], Iterator[Pieces]]
     request = inputs.request
     if request.with_baseline or request.failing:
-        design, reason = _run_with_baseline, _NO_LOWER_VERSION
+        design, reason = _run_with_baseline, "there is no complete record of a lower version as its baseline"
+        option = "--failing" if request.failing else "--with-baseline"
     else:
-        design, reason = _rerun, _NO_RECORD
+        design, reason, option = _rerun, "there is no complete record yet", "--rerun-baseline"
     archive = Archive(inputs.component)
     pieces: list[Pieces] = []
     for run in plain:
@@ -382,7 +381,7 @@ def design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
         pieces += model_runs
     if not pieces:
         name = inputs.component.name
-        raise RunError(f"no model of '{name}' can run: {reason}; evaluate it without this option first")
+        raise RunError(f"no model of '{name}' can run: {reason}; evaluate it without {option} first")
     return pieces
 
 

@@ -58,7 +58,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     planned = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
     calls = [call for call in planned if call in journal]
     if not calls:
-        raise RunError(f"{folder} has no outputs yet")
+        raise RunError(f"{folder} has no outputs yet; finish the run with `skill-evaluator evaluate`")
     with open_scores(component, run_cases, len(calls)) as scores:
         scorer = Scorer(component, run_cases, run.manifest.replicates, scores)
         scorer.add_all(journal[call] for call in calls)

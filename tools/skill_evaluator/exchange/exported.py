@@ -1,7 +1,7 @@
 """Export records as tables (CSV or JSON Lines) and verdicts as JUnit XML, for other programs.
 
-The columns of a table have a fixed order; the columns of the records' metrics follow. A value that was not measured is
-None.
+A table has the same columns in the same order for all records, then those of their metrics. A value that was not
+measured is None.
 """
 
 import csv
@@ -116,7 +116,7 @@ class ExportRequest(ComponentsOption, ConfigOption):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The text of an export, and the number of rows of a table."""
+    """The text of an export, and the number of rows; 0 for JUnit."""
 
     text: str
     rows: int
@@ -127,7 +127,10 @@ class Exported:
 
 
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:
-    """Export the requested records; `recorded` reads a component by name. Raise LeaderboardError if there are none."""
+    """Return the export of the requested records; `recorded` reads a component by name.
+
+    Raise LeaderboardError if there are none.
+    """
     names = request.sources or sorted({path.parents[2].name for path in request.components.glob(_RECORDS_GLOB)})
     if request.to == "junit":
         if request.table != "records":
@@ -137,7 +140,7 @@ def export_records(request: ExportRequest, recorded: Callable[[str], RecordedCom
     paths = [path for name in names for path in _record_files(name, request.components)]
     if not paths:
         locations = ", ".join(request.sources) or request.components
-        raise LeaderboardError(f"nothing is recorded in {locations} yet; evaluate it, or see --components DIR")
+        raise LeaderboardError(f"no record in {locations}; run `evaluate` first, or pass --components DIR")
     records = [read_record(path) for path in dict.fromkeys(paths)]
     recorded_ids = {record.model_id for record in records}
     if unknown := [model_id for model_id in request.models if model_id not in recorded_ids]:
@@ -150,7 +153,7 @@ def export_records(request: ExportRequest, recorded: Callable[[str], RecordedCom
 
 
 def _record_files(source: str, components: Path) -> list[Path]:
-    """Find the record files of a component, a run folder, a run id or a file; oldest first."""
+    """Return the record files of a component, a run folder, a run id or a record file, oldest first."""
     if source in (names := component_names(components)):
         return sorted((components / source / "evals" / "records").glob("*.json"))
     candidates = [Path(source), Path(source, RECORD)]
@@ -172,7 +175,7 @@ def _csv_text(rows: Sequence[Row]) -> str:
 
 
 def _csv_cell(value: Any) -> Any:
-    """Prefix an apostrophe to a text that a spreadsheet would run as a formula (OWASP, CSV injection)."""
+    """Return a value for CSV. A text that a spreadsheet would run as a formula gets an apostrophe (OWASP)."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):
@@ -187,7 +190,10 @@ Test = tuple[str, Outcome, Sequence[str]]  # name, outcome, reasons
 
 
 def junit_text(suites: Iterable[tuple[str, Iterable[Test]]], name: str) -> str:
-    """Build JUnit XML from suites of tests; the first reason is the message, all reasons are the text."""
+    """Return JUnit XML of (suite name, tests).
+
+    The message of a test has its first two reasons, the text of a failed test all but the first.
+    """
     root = ElementTree.Element("testsuites", name=visible(name))
     for suite_name, tests in suites:
         suite = ElementTree.SubElement(root, "testsuite", name=visible(suite_name))
@@ -238,16 +244,17 @@ def _junit_tests(record: Record, verdict: ModelVerdict | None) -> Iterator[Test]
             yield case.case_id, "skipped", ["not compared", left_out[case.case_id]]
         elif SCORED not in case.outcomes:
             kinds = ", ".join(f"{count} {kind}" for kind, count in case.failures.items())
-            yield case.case_id, "skipped", ["no answer was scored", kinds]
+            yield case.case_id, "skipped", ["no output was scored", kinds]
         else:
             yield case.case_id, "passed", []
 
 
 def _failed_cases(verdict: ModelVerdict) -> dict[str, Sequence[str]]:
-    """Return the reasons by case for cases that broke, fell or, after a regression, are worse in each output."""
+    """Return the reasons by case id for cases that broke, fell or, after a regression, are worse in each output."""
     worse = verdict.cases.every_answer_worse if verdict.verdict == "regressed" else ()
-    failed: dict[str, Sequence[str]] = {case: ["worse", "every answer scored less than any before"] for case in worse}
-    failed |= {case: ["lost", "it fell by more than policy.harm, beyond chance"] for case in verdict.lost_cases}
+    reason = "every output scored less than any output of the baseline"
+    failed: dict[str, Sequence[str]] = {case: ["worse", reason] for case in worse}
+    failed |= {case: ["lost", "it fell significantly by more than policy.harm"] for case in verdict.lost_cases}
     for change in verdict.cases.broke:
         fields = [f"{path}: {text}" for path, text in change.fields.items()]
         failed[change.case_id] = ["broke", f"{number(change.before)} → {number(change.after)}", *fields]

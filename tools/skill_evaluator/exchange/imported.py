@@ -1,7 +1,7 @@
 """Import results of other tools as records, for verdicts, histories and rankings.
 
-Reads the JSON of promptfoo and of inspect_ai, and tables (CSV, TSV, JSON Lines) with one line per output. A value that
-the file does not have is None.
+Results are the JSON of promptfoo and of inspect_ai, and tables (CSV, TSV, JSON Lines) with one line per output. A
+value that the file does not have is None.
 """
 
 import math
@@ -48,7 +48,7 @@ The prompt of this component is kept elsewhere. Here are the results that were i
 
 
 def _as_number(value: Any) -> Any:
-    """Read the number in a cell of a table. Return None for an empty cell, and other values unchanged."""
+    """Return the number in a cell of a table, None for an empty cell, and any other value unchanged."""
     if not isinstance(value, str):
         return value
     word = with_decimal_point(value.strip())
@@ -71,7 +71,7 @@ Count = Annotated[int | None, Field(ge=0), _Number]
 
 
 class ImportedOutput(BaseModel):
-    """One output of another tool. `case` has the file's data on its case."""
+    """One output of another tool. `case` identifies the content of its case; `failed` means no output."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -89,7 +89,7 @@ class ImportedOutput(BaseModel):
 
     @property
     def outcome(self) -> str:
-        """The outcome in the record."""
+        """The outcome of the call in the record."""
         return "provider_error" if self.failed else SCORED
 
 
@@ -108,7 +108,7 @@ class ImportedRun(BaseModel):
 
 
 def read_results(path: Path, on_problem: ProblemHandler = refuse) -> list[ImportedRun]:
-    """Read the results in a file of another tool, one run per model. Raise LeaderboardError if it has none."""
+    """Return the results in a file of another tool, one run per model. Raise LeaderboardError if there are none."""
     if path.suffix in ENDINGS:
         run = ImportedRun(tool="table", outputs=_table_outputs(path, on_problem))
     elif path.suffix == ".eval":
@@ -239,7 +239,7 @@ def _table_outputs(path: Path, on_problem: ProblemHandler) -> list[ImportedOutpu
     ]
     is_compared = "output" in columns and truth in columns
     if not metrics and not is_compared and "scores" not in columns:
-        raise LeaderboardError(f"{path} requires a column of scores from 0 to 1, or 'output' and 'truth'")
+        raise LeaderboardError(f"{path} has no column of scores from 0 to 1, and no columns 'output' and 'truth'")
     outputs = []
     for line, row in rows:
         fields: dict[str, Any] = {name: row.get(column) for name, column in columns_of.items()}
@@ -288,7 +288,7 @@ class ImportRequest(ComponentsOption, ConfigOption):
 def import_results(
     request: ImportRequest, settings: Settings, on_problem: ProblemHandler = refuse
 ) -> list[tuple[Record, Path, bool]]:
-    """Create a record of another tool's results for each model. Return each with its file, and whether it is new.
+    """Record another tool's results. Return (record, its file, whether it is new) for each model.
 
     Raise LeaderboardError if nothing can be read, or if the component, version or model is not known.
     """
@@ -297,7 +297,7 @@ def import_results(
         skill, version, model = request.skill or run.skill, request.version or run.version, run.model or request.model
         options = {"--skill NAME": skill, "--version VERSION": version, "--model ID": model}
         if unknown := [option for option, value in options.items() if value is None]:
-            raise LeaderboardError(f"{request.file} does not contain it; pass {' and '.join(unknown)}")
+            raise LeaderboardError(f"pass {' and '.join(unknown)}, which {request.file} does not have")
         check_semver(str(version), request.file)
         if not is_component_name(str(skill)):
             raise LeaderboardError(f"'{skill}' is not a valid component name; pass --skill NAME")
@@ -315,7 +315,7 @@ def import_results(
 
 
 def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
-    """Build the record of another tool's run. Raise LeaderboardError if it has no score."""
+    """Return the record of another tool's run. Raise LeaderboardError if it has no score."""
     outputs = run.outputs
     cases: dict[str, list[ImportedOutput]] = {output.case_id: [] for output in outputs}
     for output in outputs:
@@ -366,7 +366,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
 
 
 def _component_of(record: Record, components: Path, limits: SafetyLimits) -> Component:
-    """Load the component of a record. If it does not exist, create one whose prompt.md names the tool."""
+    """Return the component of a record. If it does not exist, create one whose prompt.md names the tool."""
     prompt = components / record.skill / "prompt.md"
     if not prompt.exists():
         replace_text(prompt, _PROMPT.format(name=record.skill, version=record.skill_version, tool=record.provider))
@@ -374,7 +374,10 @@ def _component_of(record: Record, components: Path, limits: SafetyLimits) -> Com
 
 
 def records_in(path: Path) -> list[Record]:
-    """Read a record, or another tool's results as one record per model with the file's name as version."""
+    """Return the record in a file, or another tool's results as one record per model.
+
+    The version of another tool's results is the file's name.
+    """
     value = read_json(path, LeaderboardError) if path.suffix == ".json" else None
     if isinstance(value, dict) and "run_id" in value:
         return [parse_record(value, path)]
@@ -397,7 +400,7 @@ def _case_score(case_id: str, outputs: Sequence[ImportedOutput], metrics: Sequen
 
 
 def _agreement(outputs: Sequence[ImportedOutput]) -> float | None:
-    """Return the share of pairs of outputs whose texts are equal. Return None for fewer than two texts."""
+    """Return the share of pairs of outputs with equal texts. Return None for fewer than two texts."""
     texts = Counter(each.output.strip() for each in outputs if not each.failed and each.output is not None)
     n = texts.total()
     return sum(count * (count - 1) for count in texts.values()) / (n * (n - 1)) if n > 1 else None

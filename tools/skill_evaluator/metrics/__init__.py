@@ -1,4 +1,4 @@
-"""The metrics, one line each: `METRICS` compare an answer with the truth, `REPRODUCIBILITY` all answers to a case.
+"""The metrics: `METRICS` compare one output with the truth, `REPRODUCIBILITY` all outputs of a case with each other.
 
 A package may add accuracy metrics through the entry-point group `skill_evaluator.metrics` (objects of type `Metric`).
 """
@@ -56,11 +56,11 @@ DEFAULT_METRICS = ("schema_valid", "exact_match", "field_level_f1", "jaccard", "
 
 
 def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
-    """Return the accuracy metrics with these names, in this order. Raise ComponentError for an unknown name."""
+    """Return the accuracy metrics with these names, in their order. Raise ComponentError for an unknown name."""
     metrics: dict[str, Metric] = {}
     for name in names:
         if name in REPRODUCIBILITY:
-            raise ComponentError(f"'{name}' among the metrics of {where} compares several answers to a case")
+            raise ComponentError(f"'{name}' in {where} is a reproducibility metric, not an accuracy metric")
         metric = METRICS.get(name)
         if metric is None and (added := plugins.load(_GROUP, name, Metric)):
             metric = replace(added, score=partial(checked_score, name, added.score))

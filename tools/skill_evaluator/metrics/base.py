@@ -1,7 +1,7 @@
-"""The inputs and declarations of a metric.
+"""The inputs and declarations of metrics.
 
-An accuracy metric reads a `Comparison`, which all metrics of a replicate share. A reproducibility metric reads the
-`CaseAnswers` of a case, without a ground truth. They have canonical texts, not values, which saves memory.
+An accuracy metric reads a `Comparison`, which all metrics of an output share. A reproducibility metric reads the
+`CaseOutputs` of a case, without a ground truth; they hold canonical texts, not values, to save memory.
 """
 
 import json
@@ -20,9 +20,9 @@ from skill_evaluator.errors import ConfigError
 
 
 class Comparison:
-    """One parsed output and its ground truth; the aligned rows are computed on first access.
+    """One parsed output and its ground truth; their leaves are aligned on first access.
 
-    `truth` is also None for an unlabelled case; metrics that need it are then not called.
+    `truth` is None for the ground truth null and for a case without one; metrics that need a truth are then not called.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Comparison:
 
     @cached_property
     def rows(self) -> list[ComparedLeaf]:
-        """The aligned leaves."""
+        """The compared leaves of truth and output."""
         return compare_values(self.memoized_truth, self.memoized_output)
 
     @property
@@ -69,7 +69,7 @@ UnorderedArrays = Literal["all", "outer", "none"]
 class Metric:
     """One accuracy metric: a pure function of a comparison to [0, 1], or to None if it is undefined.
 
-    `unparseable` is its value for an unparseable answer (None: not measured). `symmetric`: whether swapping truth and
+    `unparseable` is its value for an unparseable output (None: not measured). `symmetric`: whether swapping truth and
     output keeps the score. `unordered_arrays`: the arrays whose order does not matter. The contract suite
     `tests/metrics/test_common.py` tests both, which a metric of another package may omit.
     """
@@ -82,7 +82,7 @@ class Metric:
 
 
 def apply_metrics(metrics: Mapping[str, Metric], comparison: Comparison, *, labelled: bool) -> dict[str, float | None]:
-    """Score one parsed output. A score is None if the metric needs a ground truth and the case has none."""
+    """Return the score of one parsed output by metric. It is None if the metric needs a truth and the case has none."""
     return {
         name: metric.score(comparison) if labelled or not metric.needs_truth else None
         for name, metric in metrics.items()
@@ -90,36 +90,36 @@ def apply_metrics(metrics: Mapping[str, Metric], comparison: Comparison, *, labe
 
 
 def checked_score(name: str, score: Callable[[Comparison], Any], comparison: Comparison) -> float | None:
-    """Return the score of a plugin's metric; raise ConfigError if it fails or returns neither None nor a score."""
+    """Return the score of a package's metric. Raise ConfigError if it fails or returns neither None nor 0 to 1."""
     value = plugins.call(f"metric '{name}'", score, comparison)
     if value is not None and not (isinstance(value, Real) and 0 <= float(value) <= 1):
-        raise ConfigError(f"metric '{name}' gave {value!r:.80}, which is neither None nor a number from 0 to 1")
+        raise ConfigError(f"metric '{name}' returned {value!r:.80}, which is neither None nor a number from 0 to 1")
     return None if value is None else float(value)
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerTally:
-    """Counts over the parsed answers: of values by leaf path, and of numbers of items by array path."""
+class OutputTally:
+    """Counts over the parsed outputs of a case: of values by leaf path, and of array lengths by array path."""
 
     values: defaultdict[str, Counter[Hashable]] = field(default_factory=lambda: defaultdict(Counter))
     lengths: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
 
 
 @dataclass(slots=True)
-class CaseAnswers:
-    """All answers to one case: `groups` counts parsed outputs by canonical JSON, `raw` counts texts by digest.
+class CaseOutputs:
+    """All outputs of one case: `groups` counts parsed outputs by canonical JSON, `raw` counts texts by digest.
 
-    An unparseable answer agrees with no other; a call without an answer is not counted.
+    An unparseable output agrees with no other; a call without an output is not counted.
     """
 
     plan: FieldPlan = field(default_factory=FieldPlan)
     groups: Counter[str] = field(default_factory=Counter)
     raw: Counter[Hashable] = field(default_factory=Counter)
     n: int = 0
-    _tally: AnswerTally | None = field(default=None, repr=False)
+    _tally: OutputTally | None = field(default=None, repr=False)
 
     def add(self, raw: Hashable, canonical: str | None) -> None:
-        """Count one answer; `canonical` is None if it could not be parsed."""
+        """Count one output by its text (`raw`) and its canonical JSON, which is None if it is unparseable."""
         self.n += 1
         self._tally = None
         self.raw[raw] += 1
@@ -128,12 +128,12 @@ class CaseAnswers:
 
     @property
     def unparsed(self) -> int:
-        """The number of unparseable answers."""
+        """The number of unparseable outputs."""
         return self.n - self.groups.total()
 
     @property
     def pairs(self) -> int:
-        """The number of unordered pairs of answers."""
+        """The number of unordered pairs of outputs."""
         return self.n * (self.n - 1) // 2
 
     @property
@@ -141,10 +141,10 @@ class CaseAnswers:
         """The number of pairs whose parsed outputs are equal JSON values."""
         return sum(count * (count - 1) // 2 for count in self.groups.values())
 
-    def tally(self) -> AnswerTally:
-        """Count the values and array lengths of the parsed outputs; each distinct output is parsed once."""
+    def tally(self) -> OutputTally:
+        """Return the counts of values and array lengths of the parsed outputs; each distinct output is parsed once."""
         if self._tally is None:
-            self._tally = AnswerTally()
+            self._tally = OutputTally()
             for text, count in self.groups.items():
                 values, lengths = values_by_path(json.loads(text), self.plan)
                 for path, value in values.items():
@@ -156,13 +156,13 @@ class CaseAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementMetric:
-    """One reproducibility metric: a pure function of the answers to a case; it returns None if it is undefined.
+    """One reproducibility metric: a pure function of the outputs of a case; it returns None if it is undefined.
 
-    Its range is 0 to 1, 1 is best; if `is_count`, 1 (best) to the number of answers. The contract suite tests
+    Its range is 0 to 1, 1 is best; if `is_count`, 1 (best) to the number of outputs. The contract suite tests
     `unordered_arrays` as for a `Metric`, and that key order matters only if the metric `reads_raw_text`.
     """
 
-    score: Callable[[CaseAnswers], float | None]
+    score: Callable[[CaseOutputs], float | None]
     is_count: bool = False
     reads_raw_text: bool = False
     unordered_arrays: UnorderedArrays | None = None

@@ -8,7 +8,7 @@ from typing import Literal
 
 from skill_evaluator.comparing.comparators import rouge_l, token_f1
 from skill_evaluator.comparing.comparison import ComparedLeaf
-from skill_evaluator.metrics.base import CaseAnswers
+from skill_evaluator.metrics.base import CaseOutputs
 from skill_evaluator.text import canonical_json, normalise
 
 FieldValues = Mapping[str, Counter[Hashable]]
@@ -60,7 +60,7 @@ class FieldCounts:
         return self.right + self.wrong + self.missing + self.extra
 
     def add(self, counts: "FieldCounts", times: int = 1) -> None:
-        """Add the counts of other outputs `times` times."""
+        """Add `times` times the counts of other outputs."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + times * getattr(counts, name))
         for pair, count in counts.confusion.items():
@@ -72,7 +72,7 @@ _LIKE_JSON = re.compile(r'null|true|false|-?\d[\d.eE+-]*|["\[{].*', re.DOTALL)
 
 
 def per_field(rows: Iterable[ComparedLeaf]) -> dict[str, FieldCounts]:
-    """Count the aligned leaves of one output by leaf path; a field's accuracy is right ÷ n.
+    """Return the counts of one output by leaf path; a field's accuracy is right ÷ n.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan
@@ -101,7 +101,7 @@ def per_field(rows: Iterable[ComparedLeaf]) -> dict[str, FieldCounts]:
 
 
 def total_fields(outputs: Iterable[tuple[Mapping[str, FieldCounts], int]]) -> dict[str, FieldCounts]:
-    """Sum the counts of outputs by leaf path; each output comes with its number of occurrences."""
+    """Return the summed counts of outputs by leaf path; each output comes with its number of occurrences."""
     totals: dict[str, FieldCounts] = {}
     for counts_by_path, times in outputs:
         for path, counts in counts_by_path.items():
@@ -128,7 +128,7 @@ def _texts(row: ComparedLeaf) -> tuple[str, str]:
 
 
 def label(value: object) -> str:
-    """Format a value so that equal values have equal texts: text normalised, other values and texts like them as JSON.
+    """Return one text for equal values: a normalised text, or the JSON of any other value and of a text that looks so.
 
     >>> [label(value) for value in (" for  sale", None, "null", 5.0, "5")]
     ['for sale', 'null', '"null"', '5', '"5"']
@@ -139,20 +139,20 @@ def label(value: object) -> str:
     return canonical_json(text) if _LIKE_JSON.fullmatch(text) else text
 
 
-def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
-    """Map leaf paths to the number of parsed outputs per canonical value; None means absent.
+def field_values(outputs: CaseOutputs) -> dict[str, Counter[Hashable]]:
+    """Return the counts of canonical values over the parsed outputs of a case, by leaf path; None means absent.
 
     An array path counts the multiset of its values as one value. The paths are those in the schema and in the outputs.
 
-    >>> answers = CaseAnswers()
-    >>> for text in ('{"a":1}', '{"a":1}', '{"b":2}'): answers.add(text, text)
-    >>> [sorted(counts.values()) for counts in field_values(answers).values()]
+    >>> outputs = CaseOutputs()
+    >>> for text in ('{"a":1}', '{"a":1}', '{"b":2}'): outputs.add(text, text)
+    >>> [sorted(counts.values()) for counts in field_values(outputs).values()]
     [[1, 2], [1, 2]]
     """
-    paths = (path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
+    paths = (path for path, rule in outputs.plan.leaves.items() if rule.compare != "ignore")
     values: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
-    parsed = answers.groups.total()
-    for path, path_values in answers.tally().values.items():
+    parsed = outputs.groups.total()
+    for path, path_values in outputs.tally().values.items():
         values.setdefault(path, Counter()).update(path_values)
     for counts in values.values():
         absent = parsed - counts.total()
@@ -162,37 +162,37 @@ def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
 
 
 def field_profile(
-    answers: CaseAnswers, values: FieldValues, fields: Mapping[str, FieldCounts] | None
+    outputs: CaseOutputs, values: FieldValues, fields: Mapping[str, FieldCounts] | None
 ) -> dict[str, Stability]:
-    """Return the stability of each leaf path of one case, from its answers and their `field_values`.
+    """Return the stability of each leaf path of one case, from its outputs and their `field_values`.
 
-    - `unscored`: fewer than two answers, none parsed, or free text that does not count (no `threshold`);
-    - `stable_right`: every answer was parsed, and right by the field's rule (all leaves of an array path);
-    - `stable_wrong`: every answer was parsed, all have the same canonical value, and none was right;
-    - `flaky`: otherwise, for example if an answer could not be parsed.
+    - `unscored`: fewer than two outputs, none parsed, or free text that does not count (no `threshold`);
+    - `stable_right`: every output was parsed, and right by the field's rule (all leaves of an array path);
+    - `stable_wrong`: every output was parsed, all have the same canonical value, and none was right;
+    - `flaky`: otherwise, for example if an output could not be parsed.
 
-    `fields` are the total counts of the parsed answers. If it is None (no ground truth), a field is `stable` if every
-    answer was parsed and has the same canonical value. Absent is a value. An array path is compared by the multiset of
-    its values; if items swap values between answers, the field is `flaky`.
+    `fields` are the total counts of the parsed outputs. If it is None (no ground truth), a field is `stable` if every
+    output was parsed and has the same canonical value. Absent is a value. An array path is compared by the multiset of
+    its values; if items swap values between outputs, the field is `flaky`.
 
-    >>> answers = CaseAnswers()
-    >>> for text in ('{"a":1,"b":1,"c":1}', '{"a":1,"b":1,"c":2}'): answers.add(text, text)
-    >>> field_profile(answers, field_values(answers), {"b": FieldCounts(flawed=2), "c": FieldCounts(flawed=1)})
+    >>> outputs = CaseOutputs()
+    >>> for text in ('{"a":1,"b":1,"c":1}', '{"a":1,"b":1,"c":2}'): outputs.add(text, text)
+    >>> field_profile(outputs, field_values(outputs), {"b": FieldCounts(flawed=2), "c": FieldCounts(flawed=1)})
     {'a': 'stable_right', 'b': 'stable_wrong', 'c': 'flaky'}
     """
-    parsed = answers.groups.total()
+    parsed = outputs.groups.total()
     standings: dict[str, Stability] = {}
     flawed = None if fields is None else {path: counts.flawed for path, counts in fields.items()}
     for path in dict.fromkeys((*values, *(fields or ()))):
         is_constant = len(values.get(path, ())) < 2  # a path only in the truth has no values
-        if answers.n < 2 or not parsed or not answers.plan.leaf(path).counts:
+        if outputs.n < 2 or not parsed or not outputs.plan.leaf(path).counts:
             standings[path] = "unscored"
-        elif parsed < answers.n:
+        elif parsed < outputs.n:
             standings[path] = "flaky"
         elif flawed is None:
             standings[path] = "stable" if is_constant else "flaky"
         elif not flawed.get(path):
             standings[path] = "stable_right"
         else:
-            standings[path] = "stable_wrong" if is_constant and flawed[path] == answers.n else "flaky"
+            standings[path] = "stable_wrong" if is_constant and flawed[path] == outputs.n else "flaky"
     return standings

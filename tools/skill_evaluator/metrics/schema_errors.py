@@ -1,8 +1,4 @@
-"""Schema errors of an output, in forms that can be summed over many outputs.
-
-Errors have path, rule and message. Errors that concern only extra keys, and renamed keys (one missing and one extra
-key), are recognized.
-"""
+"""Schema errors, missing keys and extra keys of an output, in forms that can be summed over many outputs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +22,7 @@ class ContractError(NamedTuple):
 
 
 def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractError, ...]:
-    """Convert the errors of a `jsonschema_rs` validator to `ContractError`s, one for each extra key.
+    """Convert the errors of a `jsonschema_rs` validator; an error on several extra keys becomes one for each key.
 
     >>> import jsonschema_rs
     >>> rows = {"items": {"properties": {"sum": {"type": "number"}}, "required": ["sum"]}}
@@ -49,7 +45,7 @@ def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractErr
 
 
 def only_extra_keys(errors: Sequence[Any]) -> bool:
-    """Return whether all errors concern extra keys; for `anyOf` and `oneOf`, in at least one branch."""
+    """Return whether all errors of an output are extra keys. For `anyOf` and `oneOf`, one such branch is enough."""
     for error in errors:
         if error.kind.name in _BRANCH_KEYWORDS:
             if not any(branch and only_extra_keys(branch) for branch in getattr(error.kind, "context", ())):
@@ -61,14 +57,14 @@ def only_extra_keys(errors: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TopNames:
-    """The required and the named top-level keys of a schema; `named` is None if the schema allows keys by pattern."""
+    """The top-level keys of a schema: the required ones, and all named ones; None if it allows keys by pattern."""
 
     required: frozenset[str] = frozenset()
     named: frozenset[str] | None = None
 
 
 def missing_keys(output: Any, names: TopNames) -> frozenset[str]:
-    """Return the required top-level keys that an output lacks; a key with the value null is present.
+    """Return the required top-level keys that an output lacks. A key with the value null is present.
 
     The set is empty for an output that is not an object.
     """

@@ -11,7 +11,10 @@ ParseProblem = Literal["empty", "in_reasoning", NotJson, "ambiguous", "no_option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """A value and the way it was found, or the problem; `several` means that the text has further candidates."""
+    """The parsed value of an output and where it was found (`form`), or the problem if there is none.
+
+    `several` means that the text has further candidates.
+    """
 
     value: Any = None
     form: OutputForm | None = None
@@ -21,18 +24,18 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The candidates amid other text: values of a type that the schema allows at its root, except the schema itself."""
+    """The values that count as an output amid other text: of one of the `types`, and not the schema itself."""
 
     types: tuple[type, ...] = (dict, list)
     schema: Any = None  # has no `$schema`
 
     def allows(self, value: Any) -> bool:
-        """Return whether a value is a candidate."""
+        """Return whether a value counts as an output."""
         is_schema = isinstance(value, dict) and {key: value[key] for key in value if key != "$schema"} == self.schema
         return isinstance(value, self.types) and not is_schema
 
     def or_type_of(self, truth: Any) -> "Expected":
-        """Return self, or the type of the ground truth if no schema declares types."""
+        """Return self, or the type of the ground truth if the schema declares no types."""
         return Expected((type(truth),)) if self == ANY_VALUE and isinstance(truth, dict | list) else self
 
 

@@ -1,7 +1,7 @@
-"""Parse a completion: read its JSON value, option or text, or classify the problem.
+"""Parse the text of an output to its JSON value, choice or text, or classify the problem.
 
-Reasoning is removed first. If the remaining text is not JSON as a whole, the candidates in it are read: complete,
-outermost objects and arrays, in a code fence or amid other text.
+Reasoning is removed first. If the remaining text is not JSON as a whole, its candidates are read: complete, outermost
+objects and arrays, in a code fence or amid other text.
 """
 
 import json
@@ -45,8 +45,8 @@ _SYNTAX_ERRORS: tuple[tuple[NotJson, re.Pattern[str]], ...] = (  # searched outs
 def parse_output(text: str, output: Output, options: Sequence[str] = (), expected: Expected = ANY_VALUE) -> Parsed:
     """Parse one output by its kind; never raises. `options` are the options of the case's question.
 
-    `expected` selects the candidates amid other text. The output is the last candidate in a fence tagged `json`, else
-    the last in any fence, else the last of all.
+    `expected` selects the candidates amid other text. The last candidate in a fence tagged `json` is taken, else the
+    last in any fence, else the last of all.
 
     >>> parse_output('Here it is: {"total": 9}', "json").value
     {'total': 9}
@@ -77,7 +77,7 @@ def parse_output(text: str, output: Output, options: Sequence[str] = (), expecte
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
-    """Split a text into the reasoning, up to its last closing tag, and the output after it.
+    """Return the reasoning in a text, up to its last closing tag, and the output after it.
 
     Tags inside JSON values do not count. If a line begins with a tag that is never closed, there is no output.
 
@@ -98,7 +98,7 @@ def split_reasoning(text: str) -> tuple[str, str]:
 
 
 def _decode(text: str) -> Any:
-    """Decode one JSON value. Raise ValueError if it is invalid or nested too deeply."""
+    """Return the JSON value of a text. Raise ValueError if it is invalid or nested too deeply."""
     if text.count("[") + text.count("{") > _MAX_DEPTH:
         depth = 0
         for match in _BRACKET_OR_STRING.finditer(text):
@@ -109,7 +109,7 @@ def _decode(text: str) -> Any:
 
 
 def embedded_values(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield the outermost objects and arrays of a text in order, each with its source text.
+    """Yield (source text, value) of the outermost objects and arrays of a text, in order.
 
     Parts of an invalid or cut off value do not count: the search continues after the bracket that closes the invalid
     value, if any.
@@ -145,7 +145,7 @@ def _end_of_value(text: str, start: int) -> int | None:
 
 
 def _fenced_values(text: str) -> Iterator[tuple[bool, Any]]:
-    """Yield the objects and arrays that fill a code fence, each with whether the fence is tagged `json`."""
+    """Yield (whether the fence is tagged `json`, value) of the objects and arrays that fill a code fence."""
     position = 0
     for fence in islice(_FENCE.finditer(text), _MAX_ATTEMPTS):
         with suppress(ValueError, RecursionError):

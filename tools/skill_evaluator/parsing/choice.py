@@ -55,14 +55,14 @@ _END_MARKS = ".,;:! \"'“”‘’()[]{}"
 
 
 class _Options(NamedTuple):
-    """The letters of the options, and the letter by folded text, longest text first. Ambiguous texts are omitted."""
+    """The letters of the options, and each letter by its option's folded text, longest text first, if unambiguous."""
 
     letters: str
     by_text: Mapping[str, str]
 
 
 def read_choice(text: str, options: Sequence[str]) -> Parsed:
-    """Return the option that an answer chooses; never raises.
+    """Return the letter of the option that an answer chooses, or the problem; never raises.
 
     The first rule that finds any option decides; if it finds two, the answer is ambiguous.
 
@@ -100,7 +100,7 @@ def _fold_options(options: tuple[str, ...]) -> _Options:
 
 
 def _plain(text: str) -> str:
-    """Normalise a text: NFKC, no mark-up, no empty lines, single spaces within a line."""
+    """Return a text in NFKC, without mark-up and empty lines, with single spaces within a line."""
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).replace("\u2212", "-"))
     text = _TAG.sub("\n", _LATEX.sub(" ", _ANSWER_TAG.sub("\nAnswer: ", text)))
     for mark in ("*", "`", "$", "__"):
@@ -114,7 +114,7 @@ def _folded(text: str) -> str:
 
 
 def _only_option(text: str, options: _Options) -> set[str]:
-    """Return the option of a text that consists only of its letter, its text, or both."""
+    """Return the letters in a text that has nothing but an option's letter, its text, or both; two if they differ."""
     if len(text) > max(map(len, options.by_text), default=0) + 100:
         return set()
     if by_text := options.by_text.get(_folded(text)):
@@ -128,7 +128,7 @@ def _only_option(text: str, options: _Options) -> set[str]:
 
 
 def _last_statement(text: str, options: _Options) -> set[str]:
-    """Return the options in the last statement: «The answer is A or C» has two."""
+    """Return the letters in the last statement: two for «The answer is A or C»."""
     statements: list[tuple[int, set[str]]] = []
     for match in (*_STATED.finditer(text), *_IS_THE_ANSWER.finditer(text)):
         letters = {match["letter"]} if match.re is _IS_THE_ANSWER else _options_after(text, match.end(), options)
@@ -168,14 +168,17 @@ def _letter_of_line(text: str, options: _Options) -> set[str]:
         return set(line_letters) if len(set(line_letters)) == len(options.letters) else {line_letters[-1]}
     first_letters: set[str] = set()
     for match in filter(None, map(_LETTER_AT_LINE_START.match, lines)):
-        others = set(re.findall(r"\b[A-Z]\b", match["rest"])) & set(options.letters)
-        if match["letter"] in options.letters and not others and not _DENIAL.search(match["rest"]):
+        other_letters = set(re.findall(r"\b[A-Z]\b", match["rest"])) & set(options.letters)
+        if match["letter"] in options.letters and not other_letters and not _DENIAL.search(match["rest"]):
             first_letters.add(match["letter"])
     return first_letters if len(first_letters) == 1 else set()
 
 
 def _options_by_words(text: str, options: _Options) -> set[str]:
-    """Return the options whose texts occur in a text. Sentences with a denial are skipped unless an option has one."""
+    """Return the letters of options whose texts occur in a text.
+
+    Sentences with a denial are skipped, unless an option has one.
+    """
     sentences = _SENTENCE.split(text.casefold())
     if not any(map(_DENIAL.search, options.by_text)):
         sentences = [sentence for sentence in sentences if not _DENIAL.search(sentence)]
@@ -183,7 +186,7 @@ def _options_by_words(text: str, options: _Options) -> set[str]:
 
 
 def _options_in_text(text: str, options: _Options) -> set[str]:
-    """Return the options whose text occurs in a folded text as whole words, and not only inside a longer option."""
+    """Return the letters of options whose texts occur as whole words, and not only inside a longer option."""
     letters: set[str] = set()
     for option, letter in options.by_text.items():
         if len(option) > 1 or not option.isalpha():

@@ -82,7 +82,7 @@ def with_program(configuration: Configuration, component: Component) -> Configur
 
 
 def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
-    """Return the providers of the models by name; built-in providers precede those of other packages.
+    """Return the kind of each model's provider by provider name. Built-in providers precede those of other packages.
 
     Raise ConfigError for an unknown provider, or a model that its provider cannot serve.
     """
@@ -129,7 +129,7 @@ def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
 
 
 def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
-    """Return the keys in the environment by variable, and hide the variables from child processes."""
+    """Return the keys in the environment by variable. Child processes do not inherit these variables."""
     variables = {name for kind in (*PROVIDERS.values(), *kinds.values()) for name in kind.key_variables}
     variables |= {model.api_key_env for model in models if model.api_key_env} | {REQUEST_TOKEN}
     variables |= {name for place in CLOUDS.values() for name in place.variables}
@@ -165,7 +165,7 @@ def missing_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
 
 
 def key_note(model: Model, kind: ProviderKind, keys: Keys) -> str:
-    """Return a note on a model's key: not set, set or not needed."""
+    """Return "set", "not needed", or the names of the missing variables and "not set"."""
     missing = missing_variables(model, kind, keys)
     return f"{' and '.join(missing)} not set" if missing else "set" if key_variables(model, kind) else "not needed"
 

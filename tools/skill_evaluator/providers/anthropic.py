@@ -23,7 +23,7 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.remote import Connection, RemoteProvider, base64_of, content_of
+from skill_evaluator.providers.remote import Connection, RemoteProvider, content_of, file_placeholder
 from skill_evaluator.providers.structured import sent_schema
 
 VENDOR_URL = "https://api.anthropic.com"
@@ -104,7 +104,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
 
 def _file(file: File) -> Mapping[str, Any]:
-    source = {"type": "base64", "media_type": file.media_type, "data": base64_of(file)}
+    source = {"type": "base64", "media_type": file.media_type, "data": file_placeholder(file)}
     return {"type": "document" if file.media_type == "application/pdf" else "image", "source": source}
 
 
@@ -191,14 +191,14 @@ def _batch_answer(line: Mapping[str, Any]) -> batch.RequestResult:
     custom_id, result = line.get("custom_id"), fields_of(line.get("result"))
     match result.get("type"):
         case "succeeded":
-            return custom_id, batch.answer_from(200, result.get("message"))
+            return custom_id, batch.response_from(200, result.get("message"))
         case "expired":
             return custom_id, batch.expired()
         case "canceled":
             return custom_id, batch.canceled()
     error = fields_of(result.get("error"))
     kind = str(fields_of(error.get("error")).get("type"))
-    return custom_id, batch.answer_from(_STATUS_OF.get(kind, 500), error, error.get("request_id"))
+    return custom_id, batch.response_from(_STATUS_OF.get(kind, 500), error, error.get("request_id"))
 
 
 BATCHES = batch.BatchApi(  # a batch has no name

@@ -147,7 +147,7 @@ class Completion:
     latency_s: Annotated[Annotated[float, Field(ge=0)] | None, _or_default(None)] = field(default=None, compare=False)
 
     def redacted(self, redact: Callable[[str], str]) -> "Completion":
-        """Return the completion without keys. Identifiers are cut to 300 characters after that."""
+        """Return the completion without keys. Identifiers are cut to 300 characters afterwards."""
         redacted: dict[str, Any] = {
             name: redact(value)[:_MAX_IDENTIFIER]
             for name in ("served_model", "request_id", "fingerprint")
@@ -271,7 +271,7 @@ class Sampling:
         return {name: value for name, value in alike.items() if name != "seed" and name not in self.unavailable}
 
     def of(self, request: "Request", limit_name: str) -> dict[str, int]:
-        """Return the seed and the output limit of a request, the limit under the vendor's name for it."""
+        """Return the seed and the output limit of a request by name, unless the model ignores them."""
         limit = {} if "max_tokens" in self.unavailable else {limit_name: request.max_output_tokens}
         return {**limit, **({"seed": request.seed} if "seed" in self.sent else {})}
 
@@ -334,7 +334,7 @@ class FileTokens(NamedTuple):
 
 
 def patches(file: File, side: int) -> int:
-    """Return the number of squares with `side` pixels that cover an image."""
+    """Return the number of squares, `side` pixels wide, that cover an image."""
     return -(-(file.width or 0) // side) * -(-(file.height or 0) // side)
 
 
@@ -357,7 +357,7 @@ class ProviderKind:
     file_tokens: Callable[[Model, File], FileTokens] = lambda model, file: FileTokens(0, 0)
 
     def accepted_by(self, model: Model) -> Sequence[FileKind]:
-        """Return the kinds of files that a model reads, from models.yaml or by default."""
+        """Return the kinds of files that a model accepts, from models.yaml or by default; empty for text only."""
         if self.accepts is None:
             return ()
         return self.accepts(model) if model.accepts is None else model.accepts
@@ -370,7 +370,7 @@ class ProviderKind:
 def first_outputs(
     attempts: Iterable[tuple[CallKey, Attempt]], is_answer: Callable[[Attempt], bool]
 ) -> dict[CallKey, Attempt]:
-    """Return, by call, its first output, or its last error if it has no output."""
+    """Return, for each call, its first output, or its last error if it has no output."""
     selected: dict[CallKey, Attempt] = {}
     for call, attempt in attempts:
         if call not in selected or not is_answer(selected[call]):
@@ -421,7 +421,7 @@ async def call_once(provider: Provider, request: Request, settings: Settings) ->
 
 
 def within_limits(completion: Completion, settings: Settings) -> Completion:
-    """Return a completion, without its text if the text is over `limits.answer_bytes`."""
+    """Return a completion. A text over `limits.answer_bytes` is dropped, and the stop reason is `too_large`."""
     if len(completion.text.encode("utf-8", "surrogatepass")) > settings.limits.answer_bytes:
         return replace(completion, text="", stop_reason="too_large")
     return completion

@@ -13,7 +13,14 @@ from typing import Any, TypeVar
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of, malformed
-from skill_evaluator.providers.remote import UNREADABLE, Content, HttpAnswer, RemoteProvider, TooLargeError, parsed_body
+from skill_evaluator.providers.remote import (
+    UNREADABLE,
+    HttpResponse,
+    RemoteProvider,
+    RequestBody,
+    TooLargeError,
+    parsed_body,
+)
 
 DELETED_STATUSES = (404, 410)  # HTTP statuses of a deleted batch or deleted results
 _MAX_RESULT_BYTES = 1_000_000_000  # all results of a batch come in one body
@@ -50,7 +57,7 @@ class AmbiguousBatchError(Exception):
 Json = Mapping[str, Any]
 Part = TypeVar("Part")
 Value = TypeVar("Value")
-RequestResult = tuple[Any, HttpAnswer | ProviderError]  # a custom id, and the response or error of its request
+RequestResult = tuple[Any, HttpResponse | ProviderError]  # a custom id, and the response or error of its request
 Results = Mapping[str, Completion | ProviderError]
 
 
@@ -90,7 +97,7 @@ class Batches:
 
     def size(self, custom_id: str, request: Request) -> int:
         """Return an upper bound of the bytes of a request in a batch."""
-        return Content(json.dumps(self._entry(custom_id, request)).encode()).size + _SLACK_BYTES
+        return RequestBody(json.dumps(self._entry(custom_id, request)).encode()).size + _SLACK_BYTES
 
     async def create(self, name: str, requests: Mapping[str, Request]) -> str:
         """Create a batch of requests by custom id. Return the vendor's id of the batch."""
@@ -98,7 +105,7 @@ class Batches:
         return required_id(await self._api.create(self, name, entries), self._api.id_key)
 
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
-        """Return the id of a batch that may have been created after `since` (seconds). Return None if there is none.
+        """Return the id of a batch that was created after `since` (seconds since the epoch), or None.
 
         The batch is found by its name. At a vendor without names it is found by the number of its requests and by their
         ids among its results, except for the batches `others`. Raise AmbiguousBatchError if such a batch has not ended.
@@ -166,7 +173,7 @@ class Batches:
                 results[custom_id] = answer if isinstance(answer, ProviderError) else self._completion(answer)
         return results
 
-    def _completion(self, answer: HttpAnswer) -> Completion | ProviderError:
+    def _completion(self, answer: HttpResponse) -> Completion | ProviderError:
         try:
             return self.provider.completion(answer)
         except ProviderError as problem:
@@ -227,10 +234,10 @@ def _json_object(content: bytes) -> Json:
         raise malformed(f"unexpected body: {problem!r}") from None
 
 
-def answer_from(status: int, body: Any, request_id: Any = None) -> HttpAnswer:
+def response_from(status: int, body: Any, request_id: Any = None) -> HttpResponse:
     """Return the response to one request of a batch in the form of a direct response."""
     headers = {"x-request-id": request_id} if isinstance(request_id, str) else {}
-    return HttpAnswer(status=status, headers=headers, content=json.dumps(body).encode("utf-8", "surrogatepass"))
+    return HttpResponse(status=status, headers=headers, content=json.dumps(body).encode("utf-8", "surrogatepass"))
 
 
 def required_id(body: Json, key: str = "id") -> str:

@@ -31,12 +31,12 @@ from skill_evaluator.providers.base import (
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import (
     Connection,
-    HttpAnswer,
+    HttpResponse,
     RemoteProvider,
     Send,
-    base64_of,
     content_of,
     error_from_status,
+    file_placeholder,
 )
 from skill_evaluator.providers.structured import sent_schema
 
@@ -151,7 +151,7 @@ def _text(text: str) -> Mapping[str, Any]:
 
 
 def _file(file: File) -> Mapping[str, Any]:
-    return {"inlineData": {"mimeType": file.media_type, "data": base64_of(file)}}
+    return {"inlineData": {"mimeType": file.media_type, "data": file_placeholder(file)}}
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> Connection:
@@ -254,8 +254,8 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     )
 
 
-def _vendor_error(answer: HttpAnswer) -> ProviderError | None:
-    """Return the error of a wrong key (400), or of any response with the retry delay of its body."""
+def _vendor_error(answer: HttpResponse) -> ProviderError | None:
+    """Return the error of a response. A wrong key has the status 400, and the body may have the retry delay."""
     listed = answer.details.get("details")
     details = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     invalid_key = any(entry.get("reason") == "API_KEY_INVALID" for entry in details) or _WRONG_KEY in answer.message
@@ -310,9 +310,11 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
 def _batch_answer(entry: Mapping[str, Any]) -> batch.RequestResult:
     custom_id, error = fields_of(entry.get("metadata")).get("key"), fields_of(entry.get("error"))
     if not error and "response" in entry:
-        return custom_id, batch.answer_from(200, entry["response"])
+        return custom_id, batch.response_from(200, entry["response"])
     code = error.get("code")
-    return custom_id, batch.answer_from(_GRPC_STATUS.get(code, 500) if isinstance(code, int) else 500, {"error": error})
+    return custom_id, batch.response_from(
+        _GRPC_STATUS.get(code, 500) if isinstance(code, int) else 500, {"error": error}
+    )
 
 
 def _inline_answers(status: batch.BatchStatus) -> list[batch.RequestResult]:

@@ -24,7 +24,7 @@ def identifiers_of(federation: Federation) -> dict[str, str]:
 
 
 def needs_token(kind: ProviderKind) -> bool:
-    """Return whether the job's token is exchanged; otherwise the vendor's SDK finds credentials itself."""
+    """Return whether the job requests an identity token; otherwise the vendor's SDK finds credentials."""
     federation = kind.federation
     if federation is None:
         return False
@@ -80,7 +80,7 @@ class Identity:
         return token
 
     def error_of(self, problem: BaseException) -> ProviderError:
-        """Return the error of a failed exchange. It is retryable if an earlier exchange succeeded."""
+        """Return the error of a failed exchange. It is not retryable if the vendor refused the first exchange."""
         status = getattr(problem, "status_code", 401)
         answered = isinstance(problem, self._refusals) and status is not None
         if self._has_access or not answered or status == 429 or status >= 500:

@@ -25,7 +25,14 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.remote import Connection, HttpAnswer, RemoteProvider, base64_of, content_of, parsed_body
+from skill_evaluator.providers.remote import (
+    Connection,
+    HttpResponse,
+    RemoteProvider,
+    content_of,
+    file_placeholder,
+    parsed_body,
+)
 from skill_evaluator.providers.structured import sent_schema
 from skill_evaluator.text import canonical_json, digest
 
@@ -117,7 +124,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
             content["response_format"] = {"type": "json_schema", "json_schema": schema}
         return content
 
-    def vendor_error(answer: HttpAnswer) -> ProviderError | None:
+    def vendor_error(answer: HttpResponse) -> ProviderError | None:
         is_empty = answer.details.get("code") in _OUT_OF_CREDIT
         return ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True) if is_empty else None
 
@@ -151,7 +158,7 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
 
 
 def _file(file: File) -> Mapping[str, Any]:
-    data = f"data:{file.media_type};base64,{base64_of(file)}"
+    data = f"data:{file.media_type};base64,{file_placeholder(file)}"
     if file.media_type == "application/pdf":  # a constant name, since the model may read it
         return {"type": "file", "file": {"filename": "document.pdf", "file_data": data}}
     return {"type": "image_url", "image_url": {"url": data}}
@@ -248,8 +255,8 @@ def _batch_answer(line: Mapping[str, Any]) -> batch.RequestResult:
     custom_id, error, response = line.get("custom_id"), fields_of(line.get("error")), fields_of(line.get("response"))
     status, code = response.get("status_code"), str(error.get("code"))
     if isinstance(status, int) and 100 <= status <= 599:
-        return custom_id, batch.answer_from(status, response.get("body"), response.get("request_id"))
-    return custom_id, _UNRUN[code]() if code in _UNRUN else batch.answer_from(500, {"error": error})
+        return custom_id, batch.response_from(status, response.get("body"), response.get("request_id"))
+    return custom_id, _UNRUN[code]() if code in _UNRUN else batch.response_from(500, {"error": error})
 
 
 def _batch_files(status: batch.BatchStatus, *keys: str) -> list[str]:

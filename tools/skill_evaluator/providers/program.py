@@ -28,7 +28,13 @@ from skill_evaluator.providers.base import (
     fields_of,
     usual_sampling,
 )
-from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider, TooLargeError, base64_of, parsed_answer
+from skill_evaluator.providers.remote import (
+    UNREADABLE,
+    RemoteProvider,
+    TooLargeError,
+    file_placeholder,
+    parsed_response,
+)
 
 MODEL = Model(id="program", provider="program", structured_output="none")
 VARIABLES = "PROGRAM_ENV"  # the CI secret with all variables of a program, one NAME=value per line
@@ -39,7 +45,7 @@ _REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that are set, by name, from CI's secret, the keys or the environment."""
+    """Return the named variables that are set, from the secret of CI, else the keys, else the environment."""
     lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
     variables = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
     return {name: variables[name] for name in names if variables.get(name)}
@@ -102,7 +108,7 @@ def _answer(result: ProcessResult) -> Completion:
     """Read the output of a program. Raise ProviderError unless it is JSON with an answer."""
     content = result.stdout
     try:
-        fields = fields_of(parsed_answer(content))
+        fields = fields_of(parsed_response(content))
     except TooLargeError:
         return Completion(text="", stop_reason="too_large")
     except UNREADABLE as problem:
@@ -161,7 +167,7 @@ def _program_input(value: Any) -> Any:
 
 def _endpoint_input(value: Any) -> Any:
     """Return an input for an endpoint; a file becomes a data URL."""
-    return f"data:{value.media_type};base64,{base64_of(value)}" if isinstance(value, File) else value
+    return f"data:{value.media_type};base64,{file_placeholder(value)}" if isinstance(value, File) else value
 
 
 def _no_answer(message: str) -> ProviderError:

@@ -50,9 +50,10 @@ def redactor_of(keys: Mapping[str, str], models: Iterable[Model]) -> Redactor:
 
 
 def error_of(problem: Exception, component: str | None = None) -> SkillEvaluatorError:
-    """Convert an unexpected exception to an InternalError without keys, and print its traceback to stderr.
+    """Return the error of an unexpected exception, without keys, and print its traceback to stderr.
 
-    A pydantic ValidationError means invalid input, not a bug, so it gets no traceback.
+    The error is an InternalError. A pydantic ValidationError means invalid input: its error is a SkillEvaluatorError,
+    and no traceback is printed.
     """
     shown = [name for name in child_environment() if not name.endswith(("_KEY", "_TOKEN"))]
     redact = Redactor(value for name, value in os.environ.items() if name not in shown)

@@ -62,8 +62,8 @@ _SECRET = secrets.token_hex(16)  # random per process, so that no text of a case
 _FILE = re.compile(rf"{_SECRET}:(\d+):([0-9a-f]+);".encode())
 
 
-def base64_of(file: File) -> str:
-    """Return the placeholder of a file in a body. `Content` replaces it by the base64 of the file."""
+def file_placeholder(file: File) -> str:
+    """Return the placeholder of a file in a body. `RequestBody` replaces it by the base64 of the file."""
     return f"{_SECRET}:{file.size}:{os.fsencode(file.path).hex()};"
 
 
@@ -72,7 +72,7 @@ def json_bytes(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
-class Content:
+class RequestBody:
     """A body whose files are read only while it is sent."""
 
     def __init__(self, text: bytes) -> None:
@@ -117,8 +117,8 @@ def content_of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HttpAnswer:
-    """The answer of a server, whose error has the vendors' form: `{"error": {"message": …}}`, or its inner object."""
+class HttpResponse:
+    """The response of a server. Its error has the vendors' form: `{"error": {"message": …}}`, or the inner object."""
 
     status: int
     headers: Mapping[str, str]  # names in lower case
@@ -132,7 +132,7 @@ class HttpAnswer:
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """The error object of the body; empty if there is none."""
+        """The error object in the body; empty if there is none."""
         try:
             body = json.loads(self.content.decode(errors="replace"))
         except (ValueError, RecursionError):
@@ -144,20 +144,20 @@ class HttpAnswer:
 
     @property
     def message(self) -> str:
-        """The message of the error, or the whole body."""
+        """The message of the error, or the whole body as text."""
         return str(self.details.get("message") or self.content.decode(errors="replace"))
 
 
 class TooLargeError(Exception):
-    """The body of an answer is over the limit."""
+    """The body of a response is over the limit."""
 
 
 def parsed_body(content: bytes) -> Any:
-    """Parse a JSON body; raise ValueError or RecursionError."""
+    """Parse a JSON body. Raise ValueError or RecursionError."""
     return json.loads(content, parse_int=_integer)
 
 
-def parsed_answer(content: bytes) -> Any:
+def parsed_response(content: bytes) -> Any:
     """Parse the JSON of one response. Raise TooLargeError for too many values, ValueError or RecursionError."""
     if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MAX_VALUES:
         raise TooLargeError
@@ -170,7 +170,7 @@ def _integer(digits: str) -> int | float:
 
 
 def error_from_status(status: int, headers: Mapping[str, str], message: str) -> ProviderError:
-    """Classify an HTTP error of any vendor: its kind, its reason, and whether and when to retry."""
+    """Return the error of an HTTP status: its kind, its reason, and whether and when to retry."""
     fatal = "model_retired" if status in (400, 404) and _RETIRED.search(message) else _FATAL.get(status)
     fatal = "out_of_credit" if status == 400 and _EMPTY in message else fatal
     if fatal is not None:
@@ -192,29 +192,29 @@ def error_from_status(status: int, headers: Mapping[str, str], message: str) -> 
     )
 
 
-def is_content_filter(error: HttpAnswer) -> bool:
-    """Return whether a content filter refused the prompt or the output."""
+def is_content_filter(error: HttpResponse) -> bool:
+    """Return whether a response says that a content filter refused the prompt or the output."""
     inner = error.details.get("innererror")
     codes = [error.details.get(key) for key in ("code", "type")] + [inner.get("code") if isinstance(inner, dict) else 0]
     has_code = any(_FILTER_CODES.fullmatch(str(code)) for code in codes)
     return error.status != 429 and (has_code or _FILTER_WORDS.search(error.message) is not None)
 
 
-def replaced_parameter(error: HttpAnswer) -> tuple[str, str] | None:
-    """Return a rejected parameter and the replacement that the server names, or None."""
+def replaced_parameter(error: HttpResponse) -> tuple[str, str] | None:
+    """Return the parameter that a server rejected and the replacement that it names, or None."""
     match = _REPLACED.search(error.message[:_MAX_TEXT])
     return (str(error.details.get("param") or match[1]), match[2]) if match else None
 
 
-def refused_parameter(error: HttpAnswer) -> str | None:
-    """Return the rejected parameter if `ignores` in models.yaml can name it, or None."""
+def refused_parameter(error: HttpResponse) -> str | None:
+    """Return the parameter that a server rejected, if `ignores` in models.yaml can name it, else None."""
     text = f"{error.message} {error.details}"[:_MAX_TEXT]
     match = _PARAMETER.search(str(error.details.get("param") or text)) if _REFUSED.search(text) else None
     return match[1] if match else None
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of `retry-after-ms` or `retry-after` (a number or an HTTP date), or None."""
+    """Return the wait in seconds from `retry-after-ms` or `retry-after` (a number or an HTTP date), or None."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = headers.get(name, "").strip()
         if _NUMBER.fullmatch(text):
@@ -230,7 +230,7 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError
 _NO_BILL = Usage(input_tokens=0, output_tokens=0)  # error statuses are not billed
 Body = Callable[[Request], Mapping[str, Any]]
 Read = Callable[[Any, Mapping[str, str]], Completion]
-VendorError = Callable[[HttpAnswer], ProviderError | None]
+VendorError = Callable[[HttpResponse], ProviderError | None]
 
 
 Send = Callable[..., Awaitable[object]]  # arguments: method, path, query=, body=, file= (name, content, type) of a form
@@ -240,7 +240,7 @@ class Connection(Protocol):
     """An open connection to a server: a `SdkConnection` or a `PlainConnection`."""
 
     @property
-    def send(self) -> Callable[..., Awaitable[HttpAnswer]]:
+    def send(self) -> Callable[..., Awaitable[HttpResponse]]:
         """Send a request by method and path; return the response of any status."""
         ...
 
@@ -294,20 +294,20 @@ class RemoteProvider:
             raise _unsendable(problem) from None
         return {self.renamed.get(name, name): value for name, value in self._body(request).items()}
 
-    async def fetch(self, method: str, path: str, **content: Any) -> HttpAnswer:
+    async def fetch(self, method: str, path: str, **content: Any) -> HttpResponse:
         """Send any request (see `SdkConnection.send`). Raise ProviderError, or TooLargeError for its body."""
         answer = await self._send(method, path, **content)
         if not answer.is_success:
             raise self._status_error(answer)
         return answer
 
-    async def _send(self, method: str, path: str, **content: Any) -> HttpAnswer:
+    async def _send(self, method: str, path: str, **content: Any) -> HttpResponse:
         try:
             return await self._connection.send(method, path, **content)
         except (ValueError, TypeError) as problem:  # the key cannot be sent in a header
             raise _unsendable(problem) from None
 
-    def completion(self, answer: HttpAnswer, sent: Container[str] | None = None) -> Completion:
+    def completion(self, answer: HttpResponse, sent: Container[str] | None = None) -> Completion:
         """Read a response. Raise ProviderError for an error or an invalid body.
 
         An error of a content filter is a refusal with the error's message as its text. `sent` has the parameters of the
@@ -315,7 +315,7 @@ class RemoteProvider:
         """
         if answer.is_success:
             try:
-                return self._read(parsed_answer(answer.content), answer.headers)
+                return self._read(parsed_response(answer.content), answer.headers)
             except TooLargeError:
                 return Completion(text="", stop_reason="too_large")
             except UNREADABLE as problem:
@@ -334,7 +334,7 @@ class RemoteProvider:
         """Close all connections."""
         await self._connection.close()
 
-    def _rejection(self, error: HttpAnswer, sent: Container[str] | None) -> ProviderError:
+    def _rejection(self, error: HttpResponse, sent: Container[str] | None) -> ProviderError:
         """Return the error of a call. It is retryable if the server names a replacement for a parameter."""
         problem = self._status_error(error)
         if not problem.rejected:
@@ -348,7 +348,7 @@ class RemoteProvider:
             problem.reason = f"{refused}_refused"
         return problem
 
-    def _status_error(self, error: HttpAnswer) -> ProviderError:
+    def _status_error(self, error: HttpResponse) -> ProviderError:
         if self._identity is not None and error.status in (401, 403):
             return self._identity.refused(error.message, error.status)
         vendor_error = self._vendor_error(error) if self._vendor_error else None

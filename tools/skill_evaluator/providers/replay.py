@@ -125,7 +125,7 @@ class ReplayProvider:
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
-    """Check the recorded lines. Raise ConfigError for the first invalid one."""
+    """Open the recorded outputs. Raise ConfigError for the first invalid line."""
     return ReplayProvider(Path(str(model.params.extra["file"])))
 
 

@@ -229,7 +229,7 @@ def _allows_null(node: Any, root: Schema) -> bool:
 
 
 def output_of(completion: Completion, request: Request, model: Model) -> Completion:
-    """Return a completion whose text is the output, as it is saved and scored.
+    """Return the completion with the output as its text, as it is saved and scored.
 
     With a tool call the output is its arguments; a response without a tool call has the stop reason `no_tool_call`. A
     null that only the strict form of the schema required is removed, so that the optional key is absent.

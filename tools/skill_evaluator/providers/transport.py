@@ -29,7 +29,7 @@ from skill_evaluator.providers.base import ProviderError, dropped, timed_out, un
 from skill_evaluator.providers.clouds import Options, cloud_of
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.redaction import remember
-from skill_evaluator.providers.remote import Content, HttpAnswer, Send, TooLargeError, json_bytes
+from skill_evaluator.providers.remote import HttpResponse, RequestBody, Send, TooLargeError, json_bytes
 
 _HEADER_BYTES = 65_536  # limit of one header
 _READ_BYTES = 65_536
@@ -54,7 +54,7 @@ class Http:
         self._max_bytes = max_bytes
         self._session: aiohttp.ClientSession | None = None
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], content: Content) -> HttpAnswer:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], content: RequestBody) -> HttpResponse:
         """Send a request and return the response of any status. Follow redirects within the origin.
 
         Raise TooLargeError if the body of a success is over the limit, ProviderError for a fault, and ValueError or
@@ -79,7 +79,7 @@ class Http:
                         if response.status in _REDIRECTS and "location" in response.headers:
                             url = _redirect_target(response)
                             continue
-                        return HttpAnswer(
+                        return HttpResponse(
                             status=response.status,
                             headers={name.lower(): _header_text(value) for name, value in response.headers.items()},
                             content=await self._read(response, limit),
@@ -137,11 +137,11 @@ class PlainConnection:
         self._headers = usual | {name.lower(): value for name, value in headers.items()}
         self._http = Http(timeout_s, max_bytes)
 
-    async def send(self, method: str, path: str = "", *, body: Any = None) -> HttpAnswer:
+    async def send(self, method: str, path: str = "", *, body: Any = None) -> HttpResponse:
         """Send JSON, or no body, and return the response of any status."""
-        headers, content = self._headers, Content(b"")
+        headers, content = self._headers, RequestBody(b"")
         if body is not None:
-            headers, content = {**headers, "content-type": "application/json"}, Content(json_bytes(body))
+            headers, content = {**headers, "content-type": "application/json"}, RequestBody(json_bytes(body))
         return await self._http.send(method, self._url + path, headers, content)
 
     async def close(self) -> None:
@@ -231,7 +231,7 @@ _SET_BY_AIOHTTP = {"host", "content-length", "transfer-encoding", "connection"}
 class _SdkCall:
     """The response or the error that the transport received during one call of an SDK."""
 
-    answer: HttpAnswer | None = None
+    answer: HttpResponse | None = None
     fault: Exception | None = None
 
 
@@ -254,7 +254,7 @@ class Transport(httpx2.AsyncBaseTransport):
         if self._note_access is not None and authorization.startswith("Bearer "):
             self._note_access(authorization.removeprefix("Bearer "))
         try:
-            content = Content(await request.aread())
+            content = RequestBody(await request.aread())
             url = request.url.copy_with(username="", password="")  # the headers already contain both
             answer = await self._http.send(request.method, str(url), headers, content)
         except Exception as problem:
@@ -292,13 +292,13 @@ class SdkConnection:
         query: Mapping[str, Any] | None = None,
         body: Any = None,
         file: tuple[str, Sequence[Any], str] | None = None,
-    ) -> HttpAnswer:
+    ) -> HttpResponse:
         """Send a request and return the response of any status. Raise the errors of `Http.send`.
 
         `body` is JSON, or the fields of a form with a `file` (name, lines of JSON, type).
         """
         if self.place is not None and self.place.signs:
-            body = json.loads(b"".join(Content(json_bytes(body)).read()))
+            body = json.loads(b"".join(RequestBody(json_bytes(body)).read()))
         form_file = file and (file[0], "".join(json.dumps(line) + "\n" for line in file[1]).encode(), file[2])
         exchange = _SdkCall()
         token = _EXCHANGE.set(exchange)

@@ -8,7 +8,6 @@ import datetime
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +26,9 @@ from skill_evaluator.files import (
     locked,
     parse_json,
     read_bytes,
+    read_json,
     read_text,
+    refuse_newer,
     replace_blocks,
     replace_text,
     validated,
@@ -42,12 +43,12 @@ from skill_evaluator.records.record import (
     Row,
     parse_record,
     read_record,
-    refuse_newer,
     short_digest,
     short_digests,
     write_record,
 )
 from skill_evaluator.repository import Repository
+from skill_evaluator.text import canonical_json, digest
 
 # scores are comparable only if these digests are equal
 _COMPARED_DIGESTS = ("schema", "contract", "datasets", "settings", "scenario")
@@ -168,7 +169,7 @@ def read_acceptances(path: Path) -> list[Acceptance]:
 def parse_acceptances(text: str, path: Path) -> list[Acceptance]:
     """Parse the text of the file of accepted versions; raise LeaderboardError if it is invalid or newer."""
     value = parse_json(text, path, LeaderboardError)
-    refuse_newer(value, path, _ACCEPTED_VERSION)
+    refuse_newer(value, path, "schema_version", _ACCEPTED_VERSION, LeaderboardError)
     return validated(AcceptedVersions, value, path, LeaderboardError).accepted
 
 
@@ -321,7 +322,7 @@ def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
         return model.model_validate_json(content)
     except ValidationError:  # the slower parser locates the mistake
         value = parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError)
-        refuse_newer(value, path, BOARD_VERSION)
+        refuse_newer(value, path, "schema_version", BOARD_VERSION, LeaderboardError)
         return validated(model, value, path, LeaderboardError)
 
 
@@ -331,7 +332,7 @@ def entry_of(record: Record | Row) -> RecordedRun:
 
 
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
-    """Return the oldest complete run of each version, by version; it defines the version's prompt."""
+    """Return the oldest complete run of each version, by version; its prompt is the version's prompt."""
     candidates = [entry for entry in entries if entry.complete and entry.prompt is not None]
     return {entry.version: entry for entry in sorted(candidates, key=lambda entry: entry.order, reverse=True)}
 
@@ -404,7 +405,7 @@ def _check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> N
 def newest_recorded(content: bytes, where: str) -> dict[str, RecordedRun]:
     """Return the newest complete run of the highest version, without a scenario, by model id.
 
-    `content` is that of a leaderboard, `where` its path in the LeaderboardError of an invalid one.
+    `content` is the content of a leaderboard; if it is invalid, raise LeaderboardError with `where` as its path.
     """
     measured = [run for run in parse_entries(content, Path(where)) if run.complete and run.scenario is None]
     return {run.model_id: run for run in sorted(measured, key=lambda run: precedence(run.version))}
@@ -498,43 +499,22 @@ def _insert_rows(text: bytes, path: Path, heads: LeaderboardKeys, added: Sequenc
 
 
 def resolve_conflicts(path: Path, skill: str) -> bool:
-    """Merge both sides of a leaderboard with conflict markers, and add missing rows of records.
+    """Write a leaderboard with conflict markers anew from the records of the component.
 
     Return whether the file had conflict markers; without them it is unchanged. Raise LeaderboardError if a record
     cannot be read.
     """
-    text = read_board(path) or b""
-    if b"\n<<<<<<< " not in b"\n" + text:
+    if b"\n<<<<<<< " not in b"\n" + (read_board(path) or b""):
         return False
-    rows: dict[str, dict[str, Any]] = {}
-    for side in _sides(text):
-        with suppress(ValueError, KeyError, TypeError):  # an invalid side is skipped; the records have its rows
-            rows |= {row["run_id"]: row for row in json.loads(side)["runs"]}
-    for record in map(read_record, sorted(path.parent.glob("evals/records/*.json"))):
-        if record.has_row and record.run_id not in rows:
-            rows[record.run_id] = record.row().as_json()
-    sorted_rows = sorted(rows.values(), key=lambda row: order(validated(Row, row, path, LeaderboardError)))
-    replace_blocks(path, [format_leaderboard({"skill": skill}, reversed(sorted_rows))])
+    rows = []
+    for record_path in path.parent.glob("evals/records/*.json"):
+        value = read_json(record_path, LeaderboardError)
+        record = parse_record(value, record_path)
+        if record.has_row:
+            rows.append(record.row().model_copy(update={"digest": digest(canonical_json(value))}))
+    rows.sort(key=order, reverse=True)
+    replace_blocks(path, [format_leaderboard({"skill": skill}, (row.as_json() for row in rows))])
     return True
-
-
-def _sides(text: bytes) -> tuple[bytes, bytes]:
-    ours: list[bytes] = []
-    theirs: list[bytes] = []
-    sides = [ours, theirs]
-    for line in text.splitlines(keepends=True):
-        if line.startswith(b"<<<<<<< "):
-            sides = [ours]
-        elif line.startswith(b"||||||| "):  # the common ancestor follows
-            sides = []
-        elif line.startswith(b"=======") and len(sides) < 2:
-            sides = [theirs]
-        elif line.startswith(b">>>>>>> "):
-            sides = [ours, theirs]
-        else:
-            for side in sides:
-                side.append(line)
-    return b"".join(ours), b"".join(theirs)
 
 
 def format_leaderboard(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:

@@ -240,7 +240,7 @@ def _acceptance_faults(
 
 
 def edits_of(before: CommittedRecords, after: CommittedRecords) -> Iterator[Problem]:
-    """Yield a problem for each edited or removed row or record. Drafts may be removed."""
+    """Yield a problem for each row or record of `before` that `after` lacks or has edited; drafts may be removed."""
     old_rows, new_rows = _raw_rows(before), _raw_rows(after)
     if old_rows is not None and new_rows is not None:
         for run_id, rows in old_rows.items():
@@ -279,7 +279,7 @@ def _lines_of_runs(leaderboard: bytes) -> dict[str, int]:
 
 
 def _raw_rows(files: CommittedRecords) -> dict[str, list[Any]] | None:
-    """Return a leaderboard's rows grouped by run id. Return None if it cannot be read."""
+    """Return a leaderboard's rows by run id, or None if it cannot be read."""
     value = {"runs": []} if files.leaderboard is None else _json_or_none(files.leaderboard)
     if not isinstance(value, dict) or not isinstance(value.get("runs"), list):
         return None

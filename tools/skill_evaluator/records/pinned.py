@@ -20,11 +20,6 @@ class PinnedOutput(StrictModel):
     digest: Digest
     text: str
 
-    @classmethod
-    def of(cls, case: str, text: str) -> "PinnedOutput":
-        """Build a pinned output from the digest of a case and a text."""
-        return cls(case=case, digest=digest(text), text=text)
-
 
 class PinnedRun(StrictModel):
     """The run whose outputs are pinned. `digests` are the run's digests of prompt, schema and settings."""

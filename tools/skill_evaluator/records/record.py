@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import FrozenModel, json_blocks, read_json, replace_blocks, validated
+from skill_evaluator.files import FrozenModel, json_blocks, read_json, refuse_newer, replace_blocks, validated
 from skill_evaluator.identifiers import (
     CaseId,
     Commit,
@@ -112,7 +112,7 @@ def is_requested(served: str, requested: Iterable[str]) -> bool:
 
 
 def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
-    """Return whether the served model or only its release date changed between two runs; None if neither did.
+    """Return "model" if another model served one of two runs, "date" if only another release did, else None.
 
     Several models in one run, or another release than the requested one, count as another model.
     """
@@ -492,21 +492,8 @@ def read_record(path: Path) -> Record:
 
 def parse_record(value: Any, path: Path) -> Record:
     """Parse the JSON value of a record; raise LeaderboardError if it is invalid or newer."""
-    refuse_newer(value, path)
+    refuse_newer(value, path, "schema_version", RECORD_VERSION, LeaderboardError)
     return validated(Record, value, path, LeaderboardError)
-
-
-def refuse_newer(value: Any, path: Path, newest: int = RECORD_VERSION) -> None:
-    """Raise LeaderboardError if the schema_version of a file is newer, older or not a number."""
-    version = value.get("schema_version", newest) if isinstance(value, dict) else newest
-    if not isinstance(version, int):
-        raise LeaderboardError(f"schema_version in {path} is {version!r}; a whole number is expected")
-    if version > newest:
-        raise LeaderboardError(
-            f"{path} has schema_version {version}, this evaluator knows {newest}; upgrade skill-evaluator"
-        )
-    if version < newest:
-        raise LeaderboardError(f"{path} has schema_version {version}, which was never released; {newest} is expected")
 
 
 _RESUME = "--resume calls again"

@@ -76,7 +76,7 @@ def choose(
             lower, absent = _best_baseline(runs_of_version, run), f"there is no complete record of {baseline}"
         choices.append(ChosenRuns(candidate=run, baseline=lower, absent=absent, exact=exact))
     if baseline is not None and named_run is None and all(choice.baseline is None for choice in choices):
-        raise _no_such_run(entries, str(baseline), candidates)
+        raise _no_such_run([entry for run in candidates for entry in runs_like(entries, run)], str(baseline))
     return Selection(choices=tuple(choices), left_out=left_out)
 
 
@@ -100,7 +100,7 @@ def _choose_candidates(
         if entry.version == version:
             newest.setdefault(entry.model_id, entry)
     if not newest:
-        raise _no_such_run(entries, version)
+        raise _no_such_run(measuring, version)
     models = dict.fromkeys(entry.model_id for entry in entries)
     absent = {model_id: f"no complete run of {version}" for model_id in models if model_id not in newest}
     return list(newest.values()), absent
@@ -119,15 +119,15 @@ def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list
 
 
 def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """Return the newest of the `runs_of_versions` of each version, lowest version first, by model id."""
+    """Return the newest run of each version in `runs_of_versions`, lowest version first, by model id."""
     runs = runs_of_versions(entries)
     return {model_id: [of_version[-1] for of_version in versions.values()] for model_id, versions in runs.items()}
 
 
 def next_lower_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest run of the next lower version with the same model and scenario, if possible a comparable one.
+    """Return the newest complete run of the next lower version, by preference a comparable one, or None.
 
-    Return None if there is no lower version.
+    Its model and scenario are those of the candidate.
     """
     lower = lower_version_runs(entries, candidate)
     highest = lower[0].version if lower else None
@@ -140,14 +140,21 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
     In this order: the interleaved baseline; for an edited prompt or a draft, the recorded run of the same version; the
     highest accepted lower version, if the policy uses accepted versions; the next lower version.
     """
-    nearest = archive.interleaved_baseline(candidate) or _best_baseline(
-        _recorded_runs_of_version(archive.entries, candidate), candidate
+    recorded = [
+        run
+        for run in runs_like(archive.entries, candidate)
+        if run.version == candidate.version and not run.draft and (candidate.draft or _has_other_prompt(run, candidate))
+    ]
+    return (
+        archive.interleaved_baseline(candidate)
+        or _best_baseline(recorded, candidate)
+        or last_accepted(candidate, archive, policy)
+        or next_lower_version(archive.entries, candidate)
     )
-    return nearest or last_accepted(candidate, archive, policy) or next_lower_version(archive.entries, candidate)
 
 
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the newest comparable run of an accepted lower version, of the highest such version.
+    """Return the newest comparable run of the highest accepted lower version that has a comparable run.
 
     Return None if there is none, or if the policy does not use accepted versions.
     """
@@ -187,12 +194,8 @@ def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[Re
     return [run for run in entries if not run.edited and _matches(run, candidate)]
 
 
-def _recorded_runs_of_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the recorded runs of a draft's version, or of a version whose prompt was edited, newest first."""
-    recorded = [run for run in runs_like(entries, candidate) if run.version == candidate.version and not run.draft]
-    if candidate.draft:
-        return recorded
-    return [run for run in recorded if None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt]
+def _has_other_prompt(run: RecordedRun, candidate: RecordedRun) -> bool:
+    return None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt
 
 
 def skipped_run_notes(
@@ -214,33 +217,25 @@ def _matches(entry: RecordedRun, candidate: RecordedRun) -> bool:
 
 
 def _best_baseline(runs: Iterable[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest comparable run, else the newest run. Return None if there are no runs."""
+    """Return the newest comparable run, else the newest run, else None."""
     return max(runs, key=lambda run: (run.is_comparable(candidate), run.order), default=None)
 
 
-def _no_such_run(entries: Sequence[RecordedRun], name: str, candidates: Sequence[RecordedRun] = ()) -> LeaderboardError:
-    """Return the error for a version or run id of no complete run, or of none with the candidates' models."""
-    scenario = candidates[0].scenario if candidates else None
-    complete = [entry for entry in entries if entry.complete and not entry.edited and entry.scenario == scenario]
-    owners = sorted({entry.model_id for entry in complete if entry.version == name})
-    if candidates and owners:
-        compared = listed(sorted({f"'{run.model_id}'" for run in candidates}))
-        skipped = listed([f"'{model_id}'" for model_id in owners])
-        has_none = f"{'has' if len(owners) == 1 else 'have'} one, but no complete run of {candidates[0].version}"
-        return LeaderboardError(f"no complete run of version '{name}' by {compared}; {skipped} {has_none}")
-    names = dict.fromkeys([*(entry.version for entry in complete), *(entry.run_id for entry in entries)])
-    models = sorted({entry.model_id for entry in entries})
+def _no_such_run(runs: Sequence[RecordedRun], name: str) -> LeaderboardError:
+    """Return the error for a version or run id that none of the runs has."""
+    names = dict.fromkeys([*(run.version for run in runs), *(run.run_id for run in runs)])
+    models = sorted({run.model_id for run in runs})
     of_model = f" of '{models[0]}'" if len(models) == 1 else ""
     return LeaderboardError(f"no complete run{of_model} of version or id '{name}' {nearest(name, names)}")
 
 
 def versions_patched_to(entries: Iterable[RecordedRun], version: str) -> set[str]:
-    """Return a version and the recorded versions that precede it by a PATCH step only."""
+    """Return a version and the lower recorded versions from which it is a PATCH step."""
     return {version} | {entry.version for entry in entries if bump(entry.version, version) is Bump.PATCH}
 
 
 def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
-    """Return those of a version's `records` that are in the series of a run, without that run, oldest first.
+    """Return the runs of a version (`records`) in the same series as `record`, without it, oldest first.
 
     A run in which the model drifted begins a new series.
     """

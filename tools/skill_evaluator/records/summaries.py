@@ -26,7 +26,7 @@ class Summary(FrozenModel):
 
 
 class Filled(FrozenModel):
-    """Of n parsed outputs of labelled cases, the number with a value of a field, in the output and in the truth."""
+    """The number of outputs and of ground truths with a value of a field, over n parsed outputs of labelled cases."""
 
     n: NonNegativeInt
     output: NonNegativeInt
@@ -162,7 +162,7 @@ class Tokens(FrozenModel):
 
 
 class Server(FrozenModel):
-    """The maximum of concurrent calls, the server's version, and output counts by its most frequent fingerprints."""
+    """The server of a run: its maximum of concurrent calls, its version, and output counts by fingerprint."""
 
     concurrency: PositiveInt
     version: Label | None = LATER
@@ -173,7 +173,7 @@ class Server(FrozenModel):
 
 
 class InFlight(FrozenModel):
-    """Concurrent calls: `least` and `most` are the limits in the course of the run, `mean` the number in flight."""
+    """Concurrent calls of a run: the lowest limit (`least`), the highest limit (`most`) and the mean number."""
 
     least: PositiveInt
     mean: NonNegativeFloat

@@ -6,23 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 from skill_evaluator.checks.declared import Check
+from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.comparing.declarations import compared_as
 from skill_evaluator.display import WHOLE, arrow, count, number
 from skill_evaluator.display.pages import Block, Code, Fold, Heading, Lines, Page, page_of
 from skill_evaluator.display.safe_text import abridged, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.metrics.fields import text_similarity
 from skill_evaluator.parsing import OutputForm
 from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path, remedy
 from skill_evaluator.reports.summary import AGAIN, Reader
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.scoring.answer_views import (
-    AnswerChange,
-    CaseView,
-    ChangedAnswers,
-    DistinctOutput,
-    FieldValue,
-    Leaf,
-)
+from skill_evaluator.scoring.answer_views import AnswerChange, CaseView, ChangedAnswers, DistinctOutput, FieldValue
 from skill_evaluator.scoring.answers import CheckScore
 from skill_evaluator.text import counted, letters_of, listed
 
@@ -151,10 +146,10 @@ def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool,
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
         for index, values in view.fields.items():
             for value in values:
-                row = value.leaf.row
-                truth, output = value_pair(row.truth, row.output, *([] if cut else [None]))
-                verdict = Cell(value.leaf.outcome, _STYLES[value.leaf.outcome])
-                how = Cell(how_compared(value.leaf), "dim", code=True)
+                leaf = value.leaf
+                truth, output = value_pair(leaf.truth, leaf.output, *([] if cut else [None]))
+                verdict = Cell(leaf.outcome, _STYLES[leaf.outcome])
+                how = Cell(how_compared(leaf), "dim", code=True)
                 cells = [verdict, _path_cell(index), _value_cell(truth), _value_cell(output)]
                 yield not _differs(value), [*case, *cells, Cell(ranges(value.replicates)), how]
         for distinct in view.outputs:
@@ -217,10 +212,11 @@ def ranges(indexes: Sequence[int]) -> str:
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def how_compared(leaf: Leaf) -> str:
+def how_compared(leaf: ComparedLeaf) -> str:
     """Describe how a value was compared: its comparator, the similarity of free texts, and whether it counts."""
-    similarity = "" if leaf.similarity is None else f" (here {number(leaf.similarity)})"
-    return compared_as(leaf.row.rule) + similarity + ("" if leaf.row.rule.counts else ", not counted")
+    token_f1 = text_similarity(leaf)
+    similarity = "" if token_f1 is None else f" (here {number(token_f1)})"
+    return compared_as(leaf.rule) + similarity + ("" if leaf.rule.counts else ", not counted")
 
 
 def _value_cell(text: str) -> Cell:
@@ -272,19 +268,18 @@ def _output_as_json(output: DistinctOutput) -> dict[str, Any]:
     }
 
 
-def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
-    row = leaf.row
+def _leaf_as_json(leaf: ComparedLeaf) -> Mapping[str, Any]:
     return {
-        "path": row.path,
-        "at": leaf.at,
-        "truth_at": row.truth_at,
-        "output_at": row.output_at,
-        "truth": row.truth,
-        "output": row.output,
-        "compared_as": compared_as(row.rule),
-        "weight": row.rule.weight,
-        "counted": row.rule.counts,
-        "similarity": leaf.similarity,
+        "path": leaf.path,
+        "at": leaf.location,
+        "truth_at": leaf.truth_at,
+        "output_at": leaf.output_at,
+        "truth": leaf.truth,
+        "output": leaf.output,
+        "compared_as": compared_as(leaf.rule),
+        "weight": leaf.rule.weight,
+        "counted": leaf.rule.counts,
+        "similarity": text_similarity(leaf),
         "verdict": leaf.outcome,
     }
 

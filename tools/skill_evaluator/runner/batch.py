@@ -74,7 +74,7 @@ class BatchLine(StrictModel):
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One batch by its lines. `attempts` has, for each call, the number of batches it was in, this one included."""
+    """One batch according to its lines. `attempts` has the number of batches of each call, this one included."""
 
     number: int
     name: str
@@ -127,7 +127,7 @@ class BatchJournal:
         return f"{digest(run_id).removeprefix('sha256:')[:12]}-{position}-{len(self.batches) + 1}"
 
     def intend(self, run_id: str, calls: Mapping[str, Call]) -> Batch:
-        """Record a batch that is about to be created."""
+        """Record a batch that is about to be created, and return it."""
         number = len(self.batches) + 1
         case_replicates = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
         self.note(number, "intended", name=f"{run_id}.{number}", calls=case_replicates)

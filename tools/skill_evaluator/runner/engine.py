@@ -40,14 +40,14 @@ Prompt = tuple[int, str]
 
 
 def prompt_of(call: Call) -> Prompt:
-    """Return the prompt of a call."""
+    """Return the index of the call's run and the case id, which determine the messages that are sent."""
     return call.arm, call.case_id
 
 
 def cached_prompts(
     calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
 ) -> frozenset[Prompt]:
-    """Return the prompts with at least two calls that are long enough for the vendor's cache, by an estimate."""
+    """Return the prompts that have several calls and, by an estimate, enough tokens for the vendor's cache."""
     if cache_floor is None:
         return frozenset()
     calls_by_prompt = by_key((prompt_of(call), call) for call in calls)
@@ -59,7 +59,7 @@ def cached_prompts(
 
 
 def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[list[Call]]:
-    """Group the calls of each cached prompt at its first call. Every other call is a group of its own."""
+    """Return the calls in groups, each made one after another: the calls of a cached prompt, or a single call."""
     keyed = ((prompt_of(call) if prompt_of(call) in cached else (call.arm, call), call) for call in calls)
     return list(by_key(keyed).values())
 
@@ -134,8 +134,8 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
-    """The request of each call, and the receiver of the outcomes.
+class CallHandlers:
+    """The function that builds the request of a call, and the function that receives its outcome.
 
     `on_outcome` receives every outcome once, those of earlier attempts at a run included. `recorded` has the ids of
     runs whose model has a record with the same settings.
@@ -149,9 +149,9 @@ class Questions:
 class RunningRun:
     """A run in progress: its journal, its remaining calls, and the outcomes of earlier attempts."""
 
-    def __init__(self, run: Run, questions: Questions, kind: ProviderKind) -> None:
+    def __init__(self, run: Run, handlers: CallHandlers, kind: ProviderKind) -> None:
         self.run = run
-        self.questions = questions
+        self.handlers = handlers
         self.kind = kind
         self.price = price_of(run.model, kind)
         self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
@@ -182,14 +182,14 @@ class RunningRun:
                     cost = WorstCase.of(self.request_for(call), self.price, batch=batch).usd
                 budget.count_earlier(cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
-                self.questions.on_outcome(run, replicate)
+                self.handlers.on_outcome(run, replicate)
         self.done = frozenset(call for call in earlier if call not in self._errors)
         self.unmade = len(self.schedule) - len(self.done)
         self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
 
     def request_for(self, call: Call) -> Request:
         """Return the request of a call with the maximum tokens of its files, by tool call if the provider has tools."""
-        request, model = self.questions.request_for(self.run, call), self.run.model
+        request, model = self.handlers.request_for(self.run, call), self.run.model
         file_tokens = sum(self.kind.file_tokens(model, file).upper_bound for file in request.files)
         by_tool_call = request.by_tool_call and self.kind.tools
         return replace(request, file_tokens=file_tokens, by_tool_call=by_tool_call)
@@ -211,7 +211,7 @@ class RunningRun:
         self.unmade -= 1
         if replicate.completion is not None:
             self.fingerprints[replicate.completion.fingerprint or ""] += 1
-        return self.questions.on_outcome(self.run, replicate)
+        return self.handlers.on_outcome(self.run, replicate)
 
     def finish(self) -> None:
         """Close the journal. Errors of earlier attempts become the outcomes of calls that were not repeated."""
@@ -219,7 +219,7 @@ class RunningRun:
             self._journal.close()
         self.release()
         for replicate in self._errors.values():
-            self.questions.on_outcome(self.run, replicate)
+            self.handlers.on_outcome(self.run, replicate)
 
     def release(self) -> None:
         """Release the lock, so that other processes can execute the run."""

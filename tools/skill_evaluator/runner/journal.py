@@ -140,7 +140,7 @@ class Manifest(RunPlan):
         return has_equal_keys and self.has_same_inputs(manifest) and (self.beside is None) == (manifest.beside is None)
 
     def is_part_of(self, manifest: "Manifest") -> bool:
-        """Return whether the other run has all calls of this one. Return False for batches and interleaved runs."""
+        """Return whether another run has all calls of this run. Return False for batches and interleaved runs."""
         is_plain = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, manifest))
         has_equal_version = (self.skill_version, self.shard) == (
             manifest.skill_version,
@@ -154,7 +154,7 @@ class Manifest(RunPlan):
         return call.case_id in self.cases and 0 <= call.replicate < self.replicates
 
     def differences(self, manifest: "Manifest") -> list[str]:
-        """List the names of the inputs that differ: digests and cases."""
+        """Return the names of the digests that differ, and `case 'ID'` for each case that differs."""
         changed = [name for name in self.digests if self.digests[name] != manifest.digests.get(name)]
         for case_id in sorted(self.cases.keys() | manifest.cases.keys()):
             if self.cases.get(case_id) != manifest.cases.get(case_id):
@@ -196,7 +196,7 @@ def read_component_manifest(folder: Path) -> Manifest:
 
 
 def find_run(run: str, components: Path) -> Path:
-    """Find a run folder by its path, or by its id in the results of any component. Raise RunError."""
+    """Find a run folder by its path, or by its id in the results of any component. Raise RunError if there is none."""
     if Path(run).exists():
         return Path(run)  # reading it reports missing files
     folders = {path.parent.name: path.parent for path in components.glob(f"*/evals/results/*/{MANIFEST}")}
@@ -211,7 +211,7 @@ def find_run(run: str, components: Path) -> Path:
 
 
 def answers_in(results_dir: Path) -> dict[str, str]:
-    """Return the ids of the runs with outputs in a results folder, each also as its own value."""
+    """Return, for each run with outputs in a results folder, the argument of `explain` that names it: its id, by id."""
     return {path.parent.name: path.parent.name for path in results_dir.glob(f"*/{ANSWERS}")}
 
 
@@ -271,15 +271,15 @@ class Journal:
         self._lines.close()
 
 
-def read_answers(folder: Path, wrong: Callable[[str], None] | None = None) -> Iterator[Replicate]:
+def read_answers(folder: Path, on_invalid: Callable[[str], None] | None = None) -> Iterator[Replicate]:
     """Yield the outcomes in a run folder in file order, repeated calls included, invalid lines excluded.
 
-    After the last line, `wrong` gets a message about invalid lines. If `wrong` is None, the message is printed.
+    After the last line, `on_invalid` gets a message about the invalid lines; if it is None, the message is printed.
     """
-    return (replicate for _, replicate in _answers_with_offsets(folder / ANSWERS, wrong))
+    return (replicate for _, replicate in _answers_with_offsets(folder / ANSWERS, on_invalid))
 
 
-def _answers_with_offsets(path: Path, wrong: Callable[[str], None] | None) -> Iterator[tuple[int, Replicate]]:
+def _answers_with_offsets(path: Path, on_invalid: Callable[[str], None] | None) -> Iterator[tuple[int, Replicate]]:
     if not path.exists():
         return
     messages: list[str] = []
@@ -291,10 +291,10 @@ def _answers_with_offsets(path: Path, wrong: Callable[[str], None] | None) -> It
     if not messages:
         return
     sentence = messages[0] + (f" (and {len(messages) - 1} more lines)" if len(messages) > 1 else "")
-    if wrong is None:
+    if on_invalid is None:
         print(f"warning: {visible(sentence)}; its call counts as not made", file=sys.stderr)
     else:
-        wrong(sentence)
+        on_invalid(sentence)
 
 
 def _replicate_of(line: AnswerLine) -> Replicate:
@@ -345,7 +345,7 @@ def outcomes(folder: Path) -> Mapping[Call, Replicate]:
 def has_other_outputs(
     record: Record, folder: Path, manifest: Manifest, answers: Mapping[Call, Replicate] | None = None
 ) -> bool:
-    """Return whether the outputs in a run folder differ from those of its record. Raise RunError.
+    """Return whether the outputs in a run folder differ from those of the run's record. Raise RunError if unreadable.
 
     `answers` are the outcomes in the folder, if they are read already. Return False for an old record without the
     digest of its outputs.
@@ -359,7 +359,7 @@ def has_other_outputs(
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the path of a record that was made from other outputs than the run folder has, or None.
+    """Return the path of a record whose outputs differ from those in the run folder, or None.
 
     Raise LeaderboardError or RunError if a file cannot be read.
     """
@@ -465,7 +465,7 @@ def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = 
 
 
 def run_with_component(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
-    """Return a run of another version or scenario with the same model, cases and invocation."""
+    """Return a run of another version with the same model, cases and invocation; `mark` is part of its id."""
     shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
     run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
     update = {
@@ -519,7 +519,7 @@ def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -
 
 
 def changes_since(run: Run, component: Component, cases: Mapping[str, Case]) -> list[str]:
-    """List the inputs that changed since the run began."""
+    """Return the names of the inputs that changed since the run began (see `Manifest.differences`)."""
     current = {case_id: cases[case_id].digest for case_id in run.manifest.cases if case_id in cases}
     digests = input_digests(component, run.model)
     return run.manifest.differences(run.manifest.model_copy(update={"cases": current, "digests": digests}))

@@ -54,12 +54,12 @@ class Gate:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed_until = 0.0
         self._last_cut = -_CUT_INTERVAL_S
-        self._taken_s: list[float] = []  # latencies since the limit changed
-        self._before_s: float | None = None  # mean latency at half the limit
+        self._latencies_s: list[float] = []  # latencies since the limit changed
+        self._half_limit_latency_s: float | None = None  # mean latency at half the limit
         self._rounds_left = 0  # rounds until the next attempt to grow
         self._limits_seen = [self.limit, self.limit]
         self._seconds = 0.0  # total time of all calls in flight
-        self._begun = self._at = time.monotonic()
+        self._started_at = self._counted_at = time.monotonic()
 
     @property
     def limit(self) -> int:
@@ -70,7 +70,8 @@ class Gate:
     def used(self) -> InFlight:
         """The lowest and the highest limit, and the mean number of calls in flight."""
         lowest, highest = self._limits_seen
-        return InFlight(least=lowest, mean=round(self._seconds / max(self._at - self._begun, 1e-9), 1), most=highest)
+        mean = self._seconds / max(self._counted_at - self._started_at, 1e-9)
+        return InFlight(least=lowest, mean=round(mean, 1), most=highest)
 
     async def enter(self) -> None:
         """Wait for a free place, and for the end of a pause that the API demanded."""
@@ -91,9 +92,9 @@ class Gate:
     def succeeded(self, latency_s: float = 0.0) -> None:
         """Raise the limit slightly after a successful call, or double it per round while latency does not grow."""
         if self._grows:
-            self._taken_s.append(latency_s)
-            if len(self._taken_s) >= 2 * self.limit:  # the first half started under the lower limit
-                self._end_round(fmean(self._taken_s[self.limit :]))
+            self._latencies_s.append(latency_s)
+            if len(self._latencies_s) >= 2 * self.limit:  # the first half started under the lower limit
+                self._end_round(fmean(self._latencies_s[self.limit :]))
         elif self._limit < self._max_limit:
             self._change(min(float(self._max_limit), self._limit + 1 / self._limit))
 
@@ -105,29 +106,29 @@ class Gate:
             self._last_cut, self._grows = now, False
             self._change(max(1.0, self._limit / 2))
 
-    def _end_round(self, taken_s: float) -> None:
+    def _end_round(self, latency_s: float) -> None:
         if self._rounds_left:
             self._rounds_left -= 1
-            self._taken_s = []
-        elif self._before_s is not None and taken_s > _MAX_LATENCY_RATIO * self._before_s:  # calls queue at the server
-            self._before_s, self._rounds_left = None, _ROUNDS_BEFORE_GROWTH
+            self._latencies_s = []
+        elif latency_s > _MAX_LATENCY_RATIO * (self._half_limit_latency_s or math.inf):  # calls queue at the server
+            self._half_limit_latency_s, self._rounds_left = None, _ROUNDS_BEFORE_GROWTH
             self._change(self._limit / 2)
         else:
-            self._before_s = taken_s
+            self._half_limit_latency_s = latency_s
             self._change(min(float(self._max_limit), self._limit * 2))
             self._grows = self._limit < self._max_limit
 
     def _change(self, limit: float) -> None:
-        self._limit, self._taken_s = limit, []
+        self._limit, self._latencies_s = limit, []
         lowest, highest = self._limits_seen
         self._limits_seen = [min(lowest, self.limit), max(highest, self.limit)]
         self._wake()
 
     def _count(self, change: int) -> None:
         now = time.monotonic()
-        self._begun = self._begun if self._seconds or self._active else now
-        self._seconds += self._active * (now - self._at) if self._active else 0.0
-        self._at = now
+        self._started_at = self._started_at if self._seconds or self._active else now
+        self._seconds += self._active * (now - self._counted_at) if self._active else 0.0
+        self._counted_at = now
         self._active += change
 
     def _wake(self) -> None:

@@ -107,9 +107,9 @@ def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputS
 def not_applicable(
     cases: Iterable[Case], sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind
 ) -> dict[str, str]:
-    """Return, by case id, why a model is not called for a case.
+    """Return the reasons why a model is not called for cases, by case id.
 
-    The case excludes the model, has a file that the model does not accept, or certainly exceeds the model's context.
+    A case excludes the model, has a file that the model does not accept, or certainly exceeds the model's context.
     """
     context = context_of(model, kind)
     accepted = kind.accepted_by(model)
@@ -128,7 +128,7 @@ def not_applicable(
 def estimate(
     sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int, *, batch: bool = False
 ) -> CostEstimate:
-    """Estimate a model's run on cases with these sizes (by case id), `replicates` calls per case."""
+    """Return the estimate of a model's run: `replicates` calls for each case, whose sizes are given by case id."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
     sizes = {case_id: size.of_model(model, kind) for case_id, size in sizes.items()}
     cost = total_or_none(max_call_cost(price, size.maximum, limit, batch=batch) for size in sizes.values())
@@ -315,7 +315,7 @@ def _price_or(price: float | None, default: float) -> float:
 
 
 def max_call_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
-    """Return the maximum cost of a call in USD: uncached, read from a cache, or written to one. None: no price."""
+    """Return the maximum cost of a call in USD, whatever is cached. Return None without a price."""
     read, written = {"cache_read_tokens": input_tokens}, {"cache_write_tokens": input_tokens}
     usages = [
         Usage(input_tokens=input_tokens, output_tokens=output_tokens, batch=batch, **counts)
@@ -353,7 +353,7 @@ class Forecast(FrozenModel):
 
 
 def forecasts_of(estimates: Iterable[tuple[str, CostEstimate]]) -> list[Forecast]:
-    """Build the cost forecast of each model from estimates with model ids, then the forecast of all models."""
+    """Return the cost forecast of each model, from estimates with model ids, then the forecast of all models."""
     sums = {model_id: sum_of(model_estimates) for model_id, model_estimates in by_key(estimates).items()}
     batch_costs = [
         estimate.cost_uncached_usd if estimate.cost_batch_usd is None else estimate.cost_batch_usd

@@ -180,7 +180,7 @@ def replicates_of_baseline(replicates: int) -> int:
 
 
 def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
-    """Interleave the calls of several runs: each replicate of a case in all runs, then the next case.
+    """Return the calls of several runs in turns: each replicate of a case in all runs, then the next case.
 
     The run that begins alternates. The `arm` of a call is the index of its run. Replicates of a longer run come last.
 
@@ -200,7 +200,7 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
 
 
 def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
-    """Reduce `limits` to a ceiling that `sharers` share equally; each limit is at least 1.
+    """Return `limits`, reduced to a share of a ceiling that `sharers` share equally; each share is at least 1.
 
     >>> limits_under(Limits(max_concurrency=9), Limits(max_concurrency=10, requests_per_minute=100), 3)
     Limits(max_concurrency=3, requests_per_minute=33, tokens_per_minute=None, context_tokens=None,
@@ -229,7 +229,7 @@ def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> 
 
 
 def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:
-    """Raise ConfigError for an invalid value of `--max-calls`, `--max-cost` or an option of `counts`."""
+    """Raise ConfigError for an invalid `--max-calls` or `--max-cost`, or an invalid count; `counts` is by option."""
     for flag, count in counts.items():
         if count is not None and count < 1:
             raise ConfigError(f"{flag} must be at least 1, not {count}")

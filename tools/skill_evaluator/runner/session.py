@@ -22,13 +22,23 @@ from skill_evaluator.providers.openai import server_version
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.batch import BatchEngine
-from skill_evaluator.runner.engine import STOPPED, Engine, Invocation, ModelJob, Progress, Questions, RunningRun, Stop
+from skill_evaluator.runner.engine import (
+    STOPPED,
+    CallHandlers,
+    Engine,
+    Invocation,
+    ModelJob,
+    Progress,
+    RunningRun,
+    Stop,
+)
 from skill_evaluator.runner.journal import Run, create_run, read_manifest
 from skill_evaluator.runner.limits import Budget, Gate, limits_of
 from skill_evaluator.runner.schedule import Shard, calls_in_flight, interleaved
 
 if TYPE_CHECKING:
     pass
+from skill_evaluator.stats import by_key
 
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
 T = TypeVar("T")
@@ -62,17 +72,17 @@ class Session:
     concurrency: int | None = None
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
-    def ask(self, runs: Sequence[Run], questions: Questions) -> Mapping[str, Failure | None]:
-        """Make every call that has no output yet. Return, by run id, why calls were not made, or None if all were.
+    def make_calls(self, runs: Sequence[Run], handlers: CallHandlers) -> Mapping[str, Failure | None]:
+        """Make every call that has no output yet. Return the failure that stopped the calls of each run, by run id.
 
-        The budget includes the earlier cost of resumed runs. Raise ConfigError if a provider cannot be opened (before
-        any call), and StorageError if an output cannot be written.
+        The failure is None if all calls were made. The budget includes the earlier cost of resumed runs. Raise
+        ConfigError if a provider cannot be opened (before any call), and StorageError if an output cannot be written.
         """
-        return _run_to_its_end(_ask(self, runs, questions))
+        return _run_to_its_end(_make_calls(self, runs, handlers))
 
 
 async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
-    """Wait for the end of the calls and show nothing; a `Watch`."""
+    """Show nothing until the calls have ended."""
     await stop.event.wait()
 
 
@@ -92,7 +102,7 @@ def _run_to_its_end(work: Coroutine[Any, Any, T]) -> T:
         return threads.submit(asyncio.run, work).result()
 
 
-async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> Mapping[str, Failure | None]:
+async def _make_calls(session: Session, runs: Sequence[Run], handlers: CallHandlers) -> Mapping[str, Failure | None]:
     session.budget.begin()
     configuration = session.configuration
     shared = Invocation(
@@ -101,7 +111,7 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         redact=redactor_of(configuration.keys, configuration.models),
         stop=Stop(),
     )
-    parts = [RunningRun(run, questions, configuration.kinds[run.model.provider]) for run in runs]
+    parts = [RunningRun(run, handlers, configuration.kinds[run.model.provider]) for run in runs]
     try:
         models = _begin(parts, session, shared)
     except BaseException:
@@ -139,10 +149,9 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
 
 def _begin(parts: "Sequence[RunningRun]", session: Session, shared: Invocation) -> "list[_RunningModel]":
     """Read the outcomes so far, open the provider of each model, and create the folders of new runs."""
-    by_model: dict[str, list[RunningRun]] = {}
     for part in parts:
         part.resume(session.budget)
-        by_model.setdefault(part.run.model.id, []).append(part)
+    by_model = by_key((part.run.model.id, part) for part in parts)
     shards = max(Shard.parse(part.run.manifest.shard).count if part.run.manifest.shard else 1 for part in parts)
     limits = limits_of([group[0].run.model for group in by_model.values()], shared.settings, shards, session.limits)
     models = [_RunningModel(group, limits[name], session, shared) for name, group in by_model.items()]
@@ -194,14 +203,14 @@ class _RunningModel:
             price=first_part.price,
             shared=shared,
             cache_floor=kind.cache_floor_of(model),
-            answered_before=first_part.run.manifest.run_id in first_part.questions.recorded,
+            answered_before=first_part.run.manifest.run_id in first_part.handlers.recorded,
         )
         engine = Engine(job, self.progress, lambda replicate: parts[replicate.call.arm].keep(replicate))
         self._engines, self._gate = [engine], engine.gate
 
     @property
     def halted(self) -> Mapping[str, Failure | None]:
-        """The reason why calls were not made, by run id; None if all were made."""
+        """The failure that stopped the calls of each run, by run id; None if all were made."""
         parts = {part.run.manifest.run_id: part for part in self._parts}
         if self._is_batched:  # one engine per run
             return dict(zip(parts, (engine.halted for engine in self._engines), strict=True))

@@ -1,4 +1,4 @@
-"""Views of a case for people: its ground truth, the outputs of its replicates, and the changes between two runs.
+"""Views of cases for people: outputs beside the ground truth, and changes between two runs.
 
 Outcomes and scores come from the scorer or the record; views never change a score or a verdict.
 """
@@ -7,22 +7,21 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any
 
 from skill_evaluator.checks.declared import Check
-from skill_evaluator.comparing.comparison import ComparedLeaf, LeafOutcome
+from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import Comparison, apply_metrics
-from skill_evaluator.metrics.fields import text_similarity
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import split_reasoning
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answers import TOO_COSTLY, CheckScore, CheckScores, with_checks
 from skill_evaluator.stats import by_key
-from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, key_path, nearest_path
+from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, nearest_path
 
 _MAX_MARKED_CHARS = 200_000  # longer outputs are not compared value by value
 _MAX_VALUES = 2_000  # values of ground truth and output together
@@ -32,7 +31,7 @@ _MAX_COMPARED_CHARS = 50_000  # comparing longer outputs could take minutes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The outcome of one planned call: `scored`, `unparseable`, or the kind of failure.
+    """The output of one planned call; `outcome` is `scored`, `unparseable`, or the kind of failure.
 
     `metrics` has the recorded scores; if it is None, a view computes them. `unmarked` is the reason why a view does not
     compare the output with the ground truth.
@@ -54,7 +53,7 @@ class Answer:
 
     @property
     def beside(self) -> dict[str, str]:
-        """The reasoning and the arguments of tool calls; empty if there are none."""
+        """The texts beside the output: the reasoning and the arguments of tool calls. It is empty if there are none."""
         if self.replicate is None or (made := self.replicate.completion) is None:
             return {}
         texts = {"reasoning": made.reasoning or split_reasoning(made.text)[0].strip(), "tool_call": made.tool_call}
@@ -67,7 +66,7 @@ class Answer:
 
     @property
     def reason(self) -> str | None:
-        """The reason why the output was not scored, as counted in records. It is None if it was scored."""
+        """The reason why the output was not scored, as counted in records. It is None for a scored output."""
         if self.too_costly:
             return TOO_COSTLY
         failure = self.replicate.failure if self.replicate else None
@@ -81,9 +80,10 @@ def read_answers(
     outcome_of: Callable[[int, str], str] = lambda index, text: SCORED,
     max_chars: int | None = None,
 ) -> list[Answer]:
-    """Determine the outcome of each call of a case, and parse its output unless it was too costly to score.
+    """Return the outcome of each call of a case, with the parsed output unless it was too costly to score.
 
-    `outcome_of` returns the recorded outcome of a text. Texts longer than `max_chars` are not parsed.
+    `outcome_of` returns the recorded outcome of a text, given the replicate's index and the text. Texts longer than
+    `max_chars` are not parsed.
     """
     answers = []
     for index, replicate in enumerate(replicates):
@@ -107,23 +107,8 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
-    """One value of an output compared with the ground truth; `similarity` is for two free texts."""
-
-    row: ComparedLeaf
-    outcome: LeafOutcome | Literal["unscored"]
-    similarity: float | None = None
-
-    @property
-    def at(self) -> str:
-        """The path with array indexes of the ground truth, or of the output (`[→2]`) if the value is extra."""
-        row = self.row
-        return key_path(row.truth_at) if row.truth_at is not None else key_path(row.output_at or ()).replace("[", "[→")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """Equal outputs of a case, compared with the ground truth once.
+    """All equal outputs of a case, compared with the ground truth once.
 
     `answer` is the first output, `texts` are the distinct texts. Leaves and schema errors are empty if the output was
     not parsed or not compared.
@@ -133,16 +118,16 @@ class DistinctOutput:
     replicates: tuple[int, ...]
     texts: tuple[str, ...]
     metrics: Mapping[str, float | None]
-    leaves: tuple[Leaf, ...] = ()
+    leaves: tuple[ComparedLeaf, ...] = ()
     schema_errors: tuple[str, ...] = ()
     checks: tuple[tuple[Check, CheckScore], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldValue:
-    """A value of a field in some replicates, and its comparison with the ground truth."""
+    """A value of a field compared with the ground truth, and the replicates that have it."""
 
-    leaf: Leaf
+    leaf: ComparedLeaf
     replicates: tuple[int, ...]
 
 
@@ -150,30 +135,30 @@ class FieldValue:
 class CaseView:
     """A case and its distinct outputs, most frequent first.
 
-    `others` counts the distinct outputs that are not shown, `others_replicates` their replicates.
+    `hidden_outputs` counts the distinct outputs that are not shown, `hidden_replicates` their replicates.
     """
 
     case: Case
     answers: tuple[Answer, ...]
     outputs: tuple[DistinctOutput, ...]
-    others: int = 0
-    others_replicates: int = 0
+    hidden_outputs: int = 0
+    hidden_replicates: int = 0
 
     @property
     def fields(self) -> dict[str, list[FieldValue]]:
-        """The distinct values of each field by its path with indexes."""
+        """The distinct values of each field, by its path with indexes."""
         fields: dict[str, dict[Hashable, FieldValue]] = {}
         for output in self.outputs:
             for leaf in output.leaves:
-                values = fields.setdefault(leaf.at, {})
-                key = leaf.outcome, canonical_json(leaf.row.output)
+                values = fields.setdefault(leaf.location, {})
+                key = leaf.outcome, canonical_json(leaf.output)
                 replicates = values[key].replicates if key in values else ()
                 values[key] = FieldValue(leaf=leaf, replicates=tuple(sorted({*replicates, *output.replicates})))
         return {path: list(values.values()) for path, values in fields.items()}
 
 
 def case_view(component: Component, case: Case, answers: Sequence[Answer], max_outputs: int | None = None) -> CaseView:
-    """Group equal outputs of a case, and compare the `max_outputs` most frequent with the ground truth."""
+    """Return the distinct outputs of a case; the `max_outputs` most frequent are compared with the ground truth."""
 
     def content(answer: Answer) -> Hashable:
         checks = [score for _, score in sorted(answer.checks.items())]  # checks examine the text
@@ -186,21 +171,23 @@ def case_view(component: Component, case: Case, answers: Sequence[Answer], max_o
     hidden = ranked[len(outputs) :]
     hidden_replicates = sum(map(len, hidden))
     return CaseView(
-        case=case, answers=(*answers,), outputs=(*outputs,), others=len(hidden), others_replicates=hidden_replicates
+        case=case,
+        answers=(*answers,),
+        outputs=(*outputs,),
+        hidden_outputs=len(hidden),
+        hidden_replicates=hidden_replicates,
     )
 
 
 def _distinct_output(component: Component, case: Case, group: Sequence[Answer]) -> DistinctOutput:
-    answer, leaves, errors = group[0], list[Leaf](), list[str]()
+    answer, leaves, errors = group[0], list[ComparedLeaf](), list[str]()
     metrics, checks = answer.metrics, answer.checks
     if answer.scored is not None and answer.unmarked is None:
         comparison = Comparison(case.truth, answer.scored.value, component.plan, component.contract.conforms)
         if metrics is None:
             scores = apply_metrics(component.metrics, comparison, labelled=case.labelled)
             metrics = with_checks(scores, case, checks)
-        for row in comparison.rows:
-            outcome = row.outcome if case.labelled else "unscored"
-            leaves.append(Leaf(row=row, outcome=outcome, similarity=text_similarity(row)))
+        leaves = comparison.rows if case.labelled else [replace(leaf, outcome="unscored") for leaf in comparison.rows]
         errors = component.contract.errors(answer.scored.value)
     elif metrics is None:
         answered = answer.text is not None
@@ -225,7 +212,7 @@ def recorded_case_view(
     changed: str | None,
     max_outputs: int = MAX_OUTPUTS,
 ) -> CaseView:
-    """Build the view of a case with its recorded scores. `changed` is a reason not to compare the outputs."""
+    """Return the view of a case with its recorded scores. `changed` is a reason not to compare its outputs, or None."""
     outcomes = dict(enumerate(recorded.outcomes))
     metrics = {name: dict(enumerate(scores)) for name, scores in recorded.replicates.items()}
     digests = {check.id: check.digest for check in case.checks}
@@ -259,18 +246,18 @@ def _unmarked_reason(case: Case, answer: Answer) -> str | None:
 
 
 def only_field(views: Sequence[CaseView], component: Component, path: str) -> list[CaseView]:
-    """Reduce the views to one field or check; raise RunError if no output has this path."""
+    """Return the views with only one field or check. Raise RunError if neither plan nor outputs have this path."""
     paths = {*component.plan.leaves}
     for view in views:
         paths |= {check_path(check.id) for check in view.case.checks}
-        paths |= {leaf.row.path for output in view.outputs for leaf in output.leaves}
+        paths |= {leaf.path for output in view.outputs for leaf in output.leaves}
     if path not in paths:
         raise RunError(f"unknown field '{path}' of '{component.name}' for --field {nearest_path(path, paths)}")
     return [replace(view, outputs=tuple(_only(output, path) for output in view.outputs)) for view in views]
 
 
 def _only(output: DistinctOutput, path: str) -> DistinctOutput:
-    leaves = tuple(leaf for leaf in output.leaves if leaf.row.path == path)
+    leaves = tuple(leaf for leaf in output.leaves if leaf.path == path)
     checks = tuple(pair for pair in output.checks if check_path(pair[0].id) == path)
     return replace(output, leaves=leaves, checks=checks, schema_errors=())
 
@@ -289,7 +276,7 @@ class CommonAnswer:
 class AnswerChange:
     """A case whose most frequent output changed, with the primary metric's strict mean before and after.
 
-    `values` is empty if either output has no value or is too long to compare.
+    `values` lists the changed values; it is empty if either output has no value or is too long to compare.
     """
 
     case_id: str
@@ -302,7 +289,10 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAnswers:
-    """The changed outputs of a model since its baseline. `absent` is the reason if there are no outputs to compare."""
+    """The changed outputs of a model since its baseline, over `compared` cases.
+
+    `absent` is the reason if there are no outputs to compare.
+    """
 
     model_id: str
     baseline: str
@@ -317,7 +307,10 @@ Answers = Mapping[Call, Replicate]
 def answer_changes(
     component: Component, cases: Sequence[Case], baseline: Record, candidate: Record, answers: tuple[Answers, Answers]
 ) -> Iterator[AnswerChange]:
-    """Yield the changed outputs of cases that are equal in both runs; `answers` has baseline and candidate outputs."""
+    """Yield the changed outputs of cases with the same inputs in both runs.
+
+    `answers` has the outputs by call, of the baseline and of the candidate.
+    """
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     case_of = attrgetter("case_id")

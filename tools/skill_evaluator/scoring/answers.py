@@ -1,6 +1,6 @@
 """Score one text: parse it, validate it with the schema, compare it with the ground truth, and run its checks.
 
-`CaseScore` and `Scorecard` summarize the scores of a run.
+`CaseScore` and `Scorecard` hold the scores of a run.
 """
 
 import math
@@ -22,7 +22,7 @@ from skill_evaluator.library.prompts import File
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.metrics.accuracy.checks import share_passed
 from skill_evaluator.metrics.agreement import ArrayLengths, array_lengths, field_stability_by_path
-from skill_evaluator.metrics.base import AgreementMetric, CaseAnswers, Comparison, apply_metrics
+from skill_evaluator.metrics.base import AgreementMetric, CaseOutputs, Comparison, apply_metrics
 from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, field_values, per_field
 from skill_evaluator.metrics.schema_errors import (
     ContractError,
@@ -41,7 +41,7 @@ from skill_evaluator.text import count_leaves, digest
 
 
 class CheckScore(NamedTuple):
-    """The result of a check for one output: a score in [0, 1] and a reason. The score is None if not measured yet."""
+    """The result of a check for one output: a score in [0, 1] and a reason. A score of None is not measured yet."""
 
     score: float | None
     reason: str | None = None
@@ -51,7 +51,7 @@ CheckScores = Mapping[str, CheckScore]  # key: check id
 
 
 def check_text(case: Case, text: str, expected: Expected) -> dict[str, CheckScore]:
-    """Run the checks of a case on a text; checks that need a process or a judge get no score."""
+    """Return the results of a case's checks on a text by check id. Checks by a program or judge have no score yet."""
     text, scores = split_reasoning(text)[1], {}
     has_paths = any(check.pointer is not None for check in case.checks)
     parsed = parse_output(text, "json", (), expected) if has_paths else Parsed()
@@ -67,7 +67,10 @@ def takes_programs(case: Case) -> bool:
 
 
 def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until: float) -> dict[str, CheckScore]:
-    """Run the python checks that have no score yet; after the time `until`, the remaining ones fail."""
+    """Run the python checks that have no score yet, and return all results by check id.
+
+    `answer` is the parsed value. Checks that would start after the time `until` (monotonic clock) score 0.
+    """
     context = {
         "answer": answer,
         "inputs": {name: str(value) if isinstance(value, File) else value for name, value in case.inputs.items()},
@@ -85,47 +88,47 @@ def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until:
 
 
 def all_failed(case: Case) -> dict[str, CheckScore]:
-    """Return failed scores for all checks, for an output that was refused, truncated or too large."""
+    """Return a score of 0 for each check, for an output that was refused, truncated or too large."""
     return {check.id: CheckScore(0.0) for check in case.checks}
 
 
 def weighed(case: Case, scores: CheckScores) -> list[tuple[float, float | None]]:
-    """Return the weight and score of each check."""
+    """Return (weight, score) of each check that has a result."""
     return [(check.weight, scores[check.id].score) for check in case.checks if check.id in scores]
 
 
 def with_checks(metrics: Mapping[str, float | None], case: Case, scores: CheckScores) -> dict[str, float | None]:
-    """Add the share of passed checks to the metrics, if that is measured."""
+    """Return the metrics with the share of passed checks, if it is one of them."""
     passed = {CHECKS_METRIC: share_passed(weighed(case, scores))} if CHECKS_METRIC in metrics else {}
     return {**metrics, **passed}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedCase:
-    """One check over the planned outputs of a case; a score is None if it was not measured."""
+    """One check of a case, with its score per planned replicate. A score of None was not measured."""
 
     check: Check
     scores: tuple[float | None, ...]
 
     @property
     def passed(self) -> Counter[Hashable]:
-        """The number of outputs that passed, and that failed."""
+        """The numbers of outputs that passed (key True) and failed (key False)."""
         return Counter(score >= PASSED_FROM for score in self.scores if score is not None)
 
     @property
     def total(self) -> FieldCounts:
-        """The counts of the check as a field: a passed output is right, a failed output wrong."""
+        """The check as a field: outputs that passed are right, outputs that failed are wrong."""
         return FieldCounts(right=self.passed[True], wrong=self.passed[False])
 
     @property
     def stability(self) -> float | None:
-        """The share of the more frequent result. It is None for fewer than two outputs."""
+        """The share of outputs with the more frequent result. It is None for fewer than two outputs."""
         n = self.passed.total()
         return max(self.passed.values()) / n if n > 1 else None
 
     @property
     def standing(self) -> Stability:
-        """The stability of the check: always passed, never passed, or flaky."""
+        """The stability of the check: always passed, never passed, flaky, or unscored for fewer than two outputs."""
         if self.passed.total() < 2:
             return "unscored"
         return "flaky" if len(self.passed) > 1 else "stable_right" if self.passed[True] else "stable_wrong"
@@ -140,7 +143,10 @@ _MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContract:
-    """The schema conformance of one output: strict, ignoring extra keys, its errors, and missing and extra keys."""
+    """The validity of one output under the schema, its errors, and its missing and extra top-level keys.
+
+    `holds_but_for_extra_keys` ignores errors on keys that the schema does not allow.
+    """
 
     holds: bool = True
     holds_but_for_extra_keys: bool = True
@@ -154,7 +160,11 @@ CONTRACT_KEPT = OutputContract()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """The scores of one distinct text; `canonical` is its parsed output as canonical JSON, if it was parsed."""
+    """The scores of one distinct text of a case.
+
+    `canonical` is the canonical JSON of its parsed value, `problem` the reason if it was not scored. `several` is true
+    if the text has several candidates for the output.
+    """
 
     outcome: str
     metrics: Mapping[str, float | None]
@@ -168,9 +178,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """The agreement of a case's outputs by metric, field and array, and the values of each field.
+    """The agreement of a case's outputs: by metric, the stability of each field, and the lengths of each array.
 
-    `metrics` is None if computing them is too costly. Long texts in `values` are replaced by a digest.
+    `metrics` is None if computing them is too costly. `values` counts the values of each field, long texts as digests.
     """
 
     metrics: Mapping[str, float | None] | None
@@ -181,12 +191,12 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseScore:
-    """One case: outcome and metrics per replicate, fields and agreement over its replicates.
+    """The scores of one case: per replicate, and over its replicates.
 
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None if it was not
     measured. `undefined` are the metrics that have no value for this case for any output. `exact` counts outputs equal
-    to the ground truth (None: no ground truth). `contracts` are the schema results of distinct parsed texts with their
-    counts. `fields` are set for labelled cases only, except for checks. `parts` are digests of the inputs.
+    to the ground truth (None: no ground truth). `contracts` has (schema result, count) of the distinct parsed texts.
+    `fields` are set for labelled cases only, except for checks. `parts` are digests of the inputs.
     """
 
     case_id: str
@@ -207,7 +217,7 @@ class CaseScore:
 
     @property
     def answered(self) -> int:
-        """The number of replicates with an output of the model, including bad ones."""
+        """The number of replicates with an output of the model: scored, unparseable, refused or truncated."""
         return sum(outcome in ANSWERED for outcome in self.outcomes)
 
     @property
@@ -252,8 +262,8 @@ class Scorecard:
         return dict(sorted(counts.items()))
 
 
-def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
-    """Compare the outputs of a case with each other. If `metrics` is None, compute only values that need no pairs."""
+def agreement_of(answers: CaseOutputs, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
+    """Return the agreement of a case's outputs. If `metrics` is None, omit what requires comparing pairs of outputs."""
     values = {
         path: Counter({_shortened(value): count for value, count in counts.items()})
         for path, counts in field_values(answers).items()
@@ -279,17 +289,20 @@ def unparseable(
     problem: str | None = None,
     checks: CheckScores | None = None,
 ) -> Scored:
-    """Build the scores of an output that is not compared. If `checks` is None, it fails all checks."""
+    """Return the scores of an output that is not compared, with its outcome and the `problem` as reason.
+
+    If `checks` is None, the output fails all checks.
+    """
     scores = all_failed(case) if checks is None else checks
     metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
     return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
 
 
 class AnswerScorer:
-    """Scorer of texts as outputs of a component's cases, in this process."""
+    """Scores texts as outputs of a component's cases, in this process."""
 
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
-        """Prepare the scorer; no check program starts after the time `until` on the monotonic clock."""
+        """Prepare the scorer. Check programs that would start after `until` (monotonic clock) fail."""
         self.component = component
         self.until = until
         self._programs: ThreadPoolExecutor | None = None
@@ -302,7 +315,7 @@ class AnswerScorer:
         self.may_last = not is_shipped  # a plugin's metric or comparator may never end
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
-        """Begin to score a text as the output of a case. Return a future if a program or worker is needed."""
+        """Begin to score a text as the output of a case. Return a future if it needs a program or a worker."""
         return self._then_programs(case_id, text, self.score(case_id, text))
 
     def _then_programs(self, case_id: str, text: str, scoring: Scored | Future[Scored]) -> Scored | Future[Scored]:
@@ -320,16 +333,16 @@ class AnswerScorer:
         return self._programs.submit(scored)
 
     def close(self) -> None:
-        """Start no further programs, and wait for the running ones."""
+        """Start no further check programs, and wait for the running ones."""
         if self._programs is not None:
             self._programs.shutdown(cancel_futures=True)
 
     def is_short(self, text: str) -> bool:
-        """Return whether validating the text takes less than 0.1 s in the worst case."""
+        """Return whether a text can be validated in less than 0.1 s in the worst case."""
         return not self.may_last and len(text) * self.component.contract.effort <= _SHORT
 
-    def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
-        """Begin to compare the outputs of a case with each other."""
+    def begin_agreement(self, answers: CaseOutputs) -> Agreement | Future[Agreement]:
+        """Begin to compare the outputs of a case with each other. Return a future if it needs a worker."""
         return agreement_of(answers, REPRODUCIBILITY)
 
     def score(self, case_id: str, text: str) -> Scored:
@@ -356,7 +369,7 @@ class AnswerScorer:
         )
 
     def undefined(self, case_id: str) -> frozenset[str]:
-        """Return the metrics that are undefined for a case, whatever the output.
+        """Return the metrics that are undefined for any output of a case.
 
         For example, `jaccard` is undefined if the ground truth has no array. Raise FixtureError if the ground truth is
         too costly to score.

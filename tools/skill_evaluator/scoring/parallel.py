@@ -28,7 +28,7 @@ from skill_evaluator.comparing.array_items import arrays_in, pairs_by_best
 from skill_evaluator.display import with_progress
 from skill_evaluator.errors import ConfigError, FixtureError, SkillEvaluatorError
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.metrics.base import CaseAnswers
+from skill_evaluator.metrics.base import CaseOutputs
 from skill_evaluator.scoring.answers import TOO_COSTLY, Agreement, AnswerScorer, Scored, agreement_of, unparseable
 
 if sys.platform != "win32":  # Windows has neither resource nor fork
@@ -50,9 +50,9 @@ DoneT = TypeVar("DoneT")
 def map_in_processes(
     work: Callable[[ItemT], DoneT], items: Sequence[ItemT], label: str = "components", *, large: bool = False
 ) -> Iterator[DoneT]:
-    """Call `work` for each item and yield the results in order; `label` names the items in the progress.
+    """Yield `work(item)` for each item, in order; `label` names the items in the progress.
 
-    Use all cores if there are at least 16 items or, if items are `large`, two per core. Nested calls use one process.
+    All cores are used for at least 16 items or, if items are `large`, for two per core. Nested calls use one process.
     """
     cores = os.cpu_count() or 1
     min_items = min(_MIN_ITEMS, 2 * cores) if large else _MIN_ITEMS
@@ -72,10 +72,10 @@ def _done(item: Any) -> Any:
 
 
 class WorkerScorer(AnswerScorer):
-    """A scorer that uses worker processes for long texts. Outputs above a limit are too costly to score."""
+    """A scorer that sends long texts to worker processes. Outputs above a limit are too costly to score."""
 
     def __init__(self, scorer: AnswerScorer, short: Container[str], calls: int) -> None:
-        """Start the workers for `calls` outputs. `short` has the ids of cases with a short ground truth."""
+        """Start the workers for at most `calls` outputs. `short` has the ids of cases with a short ground truth."""
         super().__init__(scorer.component, scorer.cases.values(), scorer.until)
         self._short = short
         arrays = (array for case in self.cases.values() for array in arrays_in(case.truth, self.component.plan))
@@ -93,7 +93,7 @@ class WorkerScorer(AnswerScorer):
         }
 
     def close(self) -> None:
-        """End the running check programs and the workers."""
+        """Wait for the running check programs, and kill the workers."""
         super().close()
         self._workers.close()
 
@@ -110,7 +110,7 @@ class WorkerScorer(AnswerScorer):
         pending = self._begun.get(case_id)
         return super().undefined(case_id) if pending is None else pending.result()
 
-    def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
+    def begin_agreement(self, answers: CaseOutputs) -> Agreement | Future[Agreement]:
         """Begin to compare the outputs of a case, in this process if they are few or short."""
         longest = max(map(len, answers.groups), default=0)
         if not self.may_last and (len(answers.groups) < 2 or answers.pairs * longest**2 <= _MAX_LOCAL_EFFORT):
@@ -130,7 +130,7 @@ class WorkerScorer(AnswerScorer):
 
 def _run_task(scorer: AnswerScorer, task: str, *arguments: Any) -> object:
     if task == "agreement":
-        return scorer.begin_agreement(CaseAnswers(scorer.component.plan, *arguments))
+        return scorer.begin_agreement(CaseOutputs(scorer.component.plan, *arguments))
     try:
         return scorer.score(*arguments) if task == "score" else scorer.undefined(*arguments)
     except ConfigError as problem:  # raised by a plugin's metric or comparator
@@ -156,9 +156,9 @@ class Workers:
     def submit(
         self, task: tuple[Any, ...], too_costly: Callable[[], Any], times: int = 1, until: float = math.inf
     ) -> Future[Any]:
-        """Call `work(*task)` in a worker; if it exceeds a limit, return `too_costly()` instead.
+        """Call `work(*task)` in a worker. If it exceeds a limit, the future has the value of `too_costly()`.
 
-        `times` multiplies the time limit. A task that has not begun by `until` is also too costly.
+        `times` multiplies the time limit. A task that has not begun by `until` (monotonic clock) is also too costly.
         """
         return self._threads.submit(self._do, (times, task), too_costly, until)
 
@@ -198,7 +198,7 @@ class Workers:
         return too_costly()
 
     def _replace(self, worker: "_Worker") -> int:
-        """Kill a worker if it still runs, replace it by a new one, and return its exit code."""
+        """Kill a worker if it still runs, replace it by a new one, and return the exit code of the old one."""
         with self._lock:
             self._workers.discard(worker)
             code = worker.end()

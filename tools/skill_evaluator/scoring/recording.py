@@ -36,20 +36,20 @@ from skill_evaluator.stats import by_key, quantile, rounded, total_or_none
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The commits of a run's prompt and cases. They are None outside git."""
+    """The commits that last changed a run's prompt and cases. They are None outside git."""
 
     prompt_commit: str | None = None
     dataset_commit: str | None = None
 
 
 def commits_of(component: Component, fixtures: Path | None) -> Origin:
-    """Return the commits of a component's prompt and cases; raise FixtureError if there are no cases."""
+    """Return the commits of a component's prompt and cases. Raise FixtureError if there are no cases."""
     return Origin(prompt_commit=commit_of(*component.files), dataset_commit=commit_of(*find_cases(component, fixtures)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A recorded run: its record, the record's path, and the run folder."""
+    """A run with its record, the path of the record, and the run folder."""
 
     record: Record
     record_path: Path
@@ -58,7 +58,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """Builds the records of an invocation from the settings common to all its runs."""
+    """Builds the records of runs of one component."""
 
     component: Component
     settings: Settings
@@ -74,7 +74,7 @@ class Recorder:
         stopped: str | None = None,
         judge: JudgedChecks | None = None,
     ) -> Record:
-        """Build the record of one run. `stopped` is the reason for an early end; `judge` describes the judge."""
+        """Return the record of one run. `stopped` is the reason if it ended early; `judge` summarizes judged checks."""
         component, server = self.component, manifest.server
         price = price_of(model, self.kinds[model.provider])
         latencies = [seconds for seconds in scorecard.latencies_s if seconds is not None]
@@ -135,7 +135,7 @@ class Recorder:
 def counts_of(
     scorecard: Scorecard, latencies_s: Sequence[float], required_coverage: float, stopped: str | None = None
 ) -> dict[str, Any]:
-    """Compute the record keys that count the outcomes of calls."""
+    """Return the keys of a record that count the outcomes of calls, as arguments of `Record`."""
     coverage, failures = scorecard.answered / scorecard.planned, scorecard.failures
     scored = scorecard.planned - sum(failures.values())
     usable, has_all_calls = scored / scorecard.planned, stopped is None and coverage >= required_coverage
@@ -158,7 +158,10 @@ def counts_of(
 
 
 def amounts_by_case(scorecard: Scorecard, costs: Sequence[float | None]) -> dict[str, dict[str, CaseAmount]]:
-    """Return the mean of each known amount over the outputs of each case; `costs` are in USD, one per completion."""
+    """Return the mean tokens, cost and latency of each case's outputs, by case id and amount.
+
+    `costs` are in USD, one per completion. Unknown amounts are omitted.
+    """
     tokens: Sequence[float | None] = [usage.output_tokens for usage in scorecard.usages]
     by_case: dict[str, dict[str, CaseAmount]] = {}
     for name, values in zip(AMOUNTS, (tokens, costs, scorecard.latencies_s), strict=True):
@@ -173,7 +176,7 @@ def amounts_by_case(scorecard: Scorecard, costs: Sequence[float | None]) -> dict
 def case_record(
     case: CaseScore, digest: str, inputs: Sequence[str] = (), amounts: Mapping[str, CaseAmount] = {}
 ) -> CaseRecord:
-    """Build the record of one case, for a version that uses these inputs."""
+    """Return the record of one case. `digest` is that of the case, `inputs` are the inputs that the prompt uses."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
     rounded_values = {value: rounded(value) for values in case.metrics.values() for value in values}
     return CaseRecord(

@@ -1,7 +1,7 @@
 """Reduce the replicates of a run to a scorecard.
 
 `Scorer` receives replicates one by one, from a running engine or a journal. Equal texts of a case are scored once and
-counted with their frequency. Every planned call is counted.
+counted as often as they occur. Every planned call is counted.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from typing import TypeVar
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics import REPRODUCIBILITY
-from skill_evaluator.metrics.base import CaseAnswers
+from skill_evaluator.metrics.base import CaseOutputs
 from skill_evaluator.metrics.fields import field_profile, total_fields
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, check_path
@@ -63,9 +63,9 @@ class _CaseScores:
 
 
 class Scorer:
-    """Scorer of the replicates of one run as they arrive. Each call may be added once.
+    """Scores the replicates of one run as they arrive. Each call may be added once.
 
-    `scores` computes the scores; the default computes them in this process.
+    `scores` scores the texts; the default scores them in this process.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Scorer:
     def add(self, replicate: Replicate) -> Future[Scored] | None:
         """Count a replicate and begin to score it.
 
-        If many are pending, return a future to wait for before the next call.
+        Return a future to wait for before the next call if many texts are waiting for their scores, else None.
         """
         case = self._cases[replicate.call.case_id]
         self._retries += replicate.attempts - 1
@@ -120,7 +120,7 @@ class Scorer:
         return None
 
     def add_all(self, replicates: Iterable[Replicate]) -> None:
-        """Count replicates, and limit the number of pending scores."""
+        """Count and score replicates; at most 32 texts wait for their scores."""
         for replicate in replicates:
             self.add(replicate)
             while len(self._pending) > _MAX_AHEAD:
@@ -138,7 +138,7 @@ class Scorer:
         return scored
 
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
-        """Add the scores of judged checks, by case and text. Refused and truncated outputs stay failed."""
+        """Add the scores of judged checks, by (case id, text). Refused and truncated outputs still fail them."""
         for (case_id, text), scores in judged.items():
             case, digest = self._cases[case_id], _digest(text)
             scored = _wait_for(case.scores[digest]) if digest in case.scores else None
@@ -148,7 +148,7 @@ class Scorer:
                 case.scores[digest] = replace(scored, checks=checks, metrics=metrics)
 
     def scorecard(self) -> Scorecard:
-        """Wait for all scores and reduce the replicates to a scorecard; calls without an outcome are `not_run`.
+        """Wait for all scores and return the scorecard. Calls without an outcome are `not_run`.
 
         Raise FixtureError if a ground truth is too costly to score.
         """
@@ -204,9 +204,9 @@ class Scorer:
 
     def _case_scores(self) -> Iterator[tuple[CaseScore, bool]]:
         """Yield the score of each case, and whether its outputs could be compared. Workers compare some cases ahead."""
-        pending: deque[tuple[_CaseScores, CaseAnswers, Agreement | Future[Agreement]]] = deque()
+        pending: deque[tuple[_CaseScores, CaseOutputs, Agreement | Future[Agreement]]] = deque()
         for case in self._cases.values():
-            answers = CaseAnswers(self._component.plan)
+            answers = CaseOutputs(self._component.plan)
             for index, scored in case.by_replicate().items():
                 answers.add(case.texts[index], scored.canonical if scored.outcome == SCORED else None)
             pending.append((case, answers, self._scores.begin_agreement(answers)))
@@ -216,7 +216,7 @@ class Scorer:
             yield self._case_score(*pending.popleft())
 
     def _case_score(
-        self, case: _CaseScores, answers: CaseAnswers, comparison: Agreement | Future[Agreement]
+        self, case: _CaseScores, answers: CaseOutputs, comparison: Agreement | Future[Agreement]
     ) -> tuple[CaseScore, bool]:
         labelled, agreement, planned = case.case.labelled, _wait_for(comparison), range(self._replicates)
         by_replicate = case.by_replicate()
@@ -274,9 +274,9 @@ def open_scores(
 ) -> Iterator[AnswerScorer]:
     """Open a scorer for at most `calls` outputs of these cases, on all available cores.
 
-    Work that has not begun by `until` (monotonic clock) is recorded as too costly to score. Without calls, as in a dry
-    run, only the ground truths are scored. Processes are forked here, so this process must have no other thread and
-    hold no lock. Short texts and multiple-choice letters are scored in this process, which is faster than sending them.
+    Work that has not begun by `until` (monotonic clock) is too costly to score. Without calls, as in a dry run, only
+    the ground truths are scored. Processes are forked here, so this process must have no other thread and hold no lock.
+    Short texts and multiple-choice letters are scored in this process, which is faster than sending them.
     """
     scorer = AnswerScorer(component, cases, until)
     short = frozenset(case.id for case in scorer.cases.values() if scorer.is_short(canonical_json(case.truth)))

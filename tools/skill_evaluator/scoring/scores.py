@@ -1,5 +1,6 @@
 """Public API for other programs: score one output against one ground truth. Stable like `Library`."""
 
+import copy
 import marshal
 import math
 from collections.abc import Iterable, Mapping
@@ -9,6 +10,7 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
+from skill_evaluator.comparing.array_items import MemoizedValue
 from skill_evaluator.comparing.comparison import ComparedLeaf, LeafOutcome, ValuePath
 from skill_evaluator.comparing.declarations import field_rules
 from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
@@ -24,7 +26,7 @@ from skill_evaluator.text import key_path
 _WHERE = "the arguments"
 _TOO_LARGE = 10**4300
 _PLAIN = frozenset({str, bool, type(None)})
-_MAX_CACHED = 32  # scorers
+_MAX_CACHED = 32  # ground truths per scorer, and scorers
 FieldSettings = Mapping[str, Mapping[str, Any]]
 
 
@@ -96,10 +98,11 @@ class OutputScores:
     @property
     def mistakes(self) -> tuple[LeafRow, ...]:
         """The rows that lower the score: rows that are not right and have a weight above 0."""
-        return tuple(row for row in self.rows if row.verdict != "right" and row.weight)
+        wrong = (leaf for leaf in self.compared if leaf.outcome != "right")
+        return tuple(row for row in map(_row_of, wrong) if row.weight)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the scores as dicts, lists and scalars for `json.dumps`. Values are not copied."""
+        """Return the scores as dicts, lists and scalars for `json.dumps`. Values of the output are not copied."""
         members = {**_members(self), "scores": dict(self.scores), "rows": [_members(row) for row in self.rows]}
         del members["compared"]
         return members
@@ -133,6 +136,7 @@ class OutputScorer:
         self._metrics = accuracy_metrics([metrics] if isinstance(metrics, str) else metrics, _WHERE)
         if schema is None and "schema_valid" in self._metrics:
             raise ComponentError(f"the metric schema_valid in {_WHERE} requires a schema")
+        self._truths: dict[bytes, MemoizedValue] = {}
 
     def score(self, truth: Any, output: Any) -> OutputScores:
         """Score a parsed output, which may be any JSON value: a `str` is a JSON string. `truth` may be `NO_TRUTH`."""
@@ -156,12 +160,11 @@ class OutputScorer:
 
     def _score(self, truth: Any, output: Any, form: OutputForm | None) -> OutputScores:
         labelled = truth is not NO_TRUTH
-        if labelled:
-            _refuse_non_json(truth, "truth")
         try:
             errors = [] if self._contract is None else self._contract.errors(output)
-            comparison = Comparison(truth if labelled else None, output, self._plan, lambda value: not errors)
-            return OutputScores(
+            content, side = self._prepared(truth if labelled else None)
+            comparison = Comparison(side.value, output, self._plan, lambda value: not errors, side)
+            scores = OutputScores(
                 scores=apply_metrics(self._metrics, comparison, labelled=labelled),
                 compared=tuple(comparison.rows) if labelled else (),
                 valid=None if self._contract is None else not errors,
@@ -170,6 +173,26 @@ class OutputScorer:
             )
         except RecursionError:
             raise NotJsonError("truth or output is nested too deeply to be compared") from None
+        if content is not None:
+            if len(self._truths) >= _MAX_CACHED:
+                self._truths.clear()
+            self._truths[content] = side
+        return scores
+
+    def _prepared(self, truth: Any) -> tuple[bytes | None, MemoizedValue]:
+        """Take a prepared ground truth out of the cache, so that no other thread uses it, or prepare it.
+
+        The cache has copies, keyed by content, because the caller may change its own object.
+        """
+        content = _content(truth)
+        side = None if content is None else self._truths.pop(content, None)
+        if side is None:
+            _refuse_non_json(truth, "truth")
+            copied = None if content is None else marshal.loads(content)  # noqa: S302 - written just above
+            if copied != truth:  # for example numbers of another library
+                content, copied = None, truth
+            side = MemoizedValue(copied, self._plan)
+        return content, side
 
 
 def score_output(
@@ -208,17 +231,24 @@ def score_text(
 def _scorer(
     schema: Mapping[str, Any] | None, fields: FieldSettings | None, metrics: Iterable[str] | None
 ) -> OutputScorer:
-    arguments: Any = (schema, fields, metrics)
-    try:
-        content = marshal.dumps(arguments, 2)  # later versions encode object identity
-    except ValueError:  # not plain JSON
-        return OutputScorer(schema, fields, metrics)
-    return _scorer_of(content)
+    content = _content((schema, fields, metrics))
+    return OutputScorer(schema, fields, metrics) if content is None else _scorer_of(content)
 
 
 @lru_cache(_MAX_CACHED)
 def _scorer_of(content: bytes) -> OutputScorer:
     return OutputScorer(*marshal.loads(content))  # noqa: S302 - written by the caller from its own arguments
+
+
+def _content(value: Any) -> bytes | None:
+    """Serialize plain JSON to bytes that are equal only for equal values, types and order.
+
+    Return None for other values.
+    """
+    try:
+        return marshal.dumps(value, 2)  # later versions encode object identity
+    except ValueError:
+        return None
 
 
 def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
@@ -265,7 +295,8 @@ def _row_of(leaf: ComparedLeaf) -> LeafRow:
         path=leaf.path,
         truth_at=leaf.truth_at,
         output_at=leaf.output_at,
-        truth=leaf.truth,
+        # protects the scorer's copy
+        truth=copy.deepcopy(leaf.truth) if isinstance(leaf.truth, dict | list) else leaf.truth,
         output=leaf.output,
         compare=rule.compare or "exact",
         weight=rule.weight if rule.counts else 0.0,

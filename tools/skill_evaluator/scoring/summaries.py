@@ -1,4 +1,4 @@
-"""Reduce a scorecard to the numbers of a record: by metric, field and array, and for the schema.
+"""Summarize a scorecard for a record: by metric, field and array, and for the schema.
 
 The case is the unit: replicates are averaged within a case, then means are taken over cases. Only field counts are
 summed over cases and replicates (a field's accuracy is right ÷ n).
@@ -34,11 +34,11 @@ KeyT = TypeVar("KeyT", str, tuple[str, str])
 
 
 def accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
-    """Summarize each metric over the cases for which it is defined.
+    """Return the summary of each metric over the cases for which it is defined.
 
     `mean` is the mean of the cases' means over scored outputs. `strict_mean` counts refused, truncated and
-    unparseable outputs as 0. `stdev` is of the strict means over cases of replicate 1, 2, … `n` counts the scored
-    outputs. `ci95` is of `strict_mean`.
+    unparseable outputs as 0. `stdev` is over the replicates' strict means. `n` counts the scored outputs. `ci95` is of
+    `strict_mean`.
     """
     summaries = {}
     for name in metrics:
@@ -60,7 +60,7 @@ def accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]
 
 
 def strict_values(case: CaseScore, name: str) -> Values:
-    """Return the strict score of each replicate by a metric."""
+    """Return the strict score of each replicate of a case by a metric; None if the call returned no output."""
     return [strict_score(outcome, value) for outcome, value in zip(case.outcomes, case.metrics[name], strict=True)]
 
 
@@ -69,7 +69,7 @@ def _measured(values: Iterable[float | None]) -> list[float]:
 
 
 def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
-    """Summarize each metric over one case's replicates, without metrics undefined for the case."""
+    """Return the accuracy of one case by metric, without metrics that are undefined for it."""
     return {
         name: CaseAccuracy(
             mean=rounded(mean_or_none(scored := _measured(case.metrics[name]))),
@@ -82,7 +82,7 @@ def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
 
 
 def reproducibility(scorecard: Scorecard, metrics: Iterable[str] = REPRODUCIBILITY) -> dict[str, Summary]:
-    """Summarize each agreement metric over cases; `n` and `n_cases` count cases with at least two outputs."""
+    """Return the summary of each agreement metric over cases; `n` and `n_cases` count those with a value."""
     summaries = {}
     for name in metrics:
         bounds = (1.0, max(2.0, float(scorecard.replicates))) if REPRODUCIBILITY[name].is_count else (0.0, 1.0)
@@ -104,9 +104,10 @@ def _over_cases(values: Sequence[float], lowest: float, highest: float) -> Summa
 
 
 def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
-    """Summarize pass^k over cases for each k up to the number of replicates; an output succeeds if it equals the truth.
+    """Return the summary of pass^k over cases, for each k up to the number of replicates.
 
-    Unparseable, refused and truncated outputs are failures. Cases with fewer than k outputs are excluded.
+    An output succeeds if it equals the truth; unparseable, refused and truncated outputs fail. Cases with fewer than k
+    outputs are excluded.
     """
     counts = [(case.exact, case.answered) for case in scorecard.cases if case.exact is not None]
     return {
@@ -117,7 +118,7 @@ def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
 
 
 def contract(scorecard: Scorecard) -> ContractSummary:
-    """Summarize the schema violations of the parsed outputs, weighted by frequency."""
+    """Return the summary of the schema errors of all parsed outputs; equal outputs count as often as they occur."""
     outputs = [output for case in scorecard.cases for output in case.contracts]
     n = sum(times for _, times in outputs)
     valid = sum(times for output, times in outputs if output.holds)
@@ -158,7 +159,7 @@ def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0
 
 
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
-    """Summarize each field: accuracy with n, kinds of errors, agreement between replicates, and stability."""
+    """Return the summary of each field by path; `compare_of` returns the comparator of a path."""
     paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
     checks = {check_path(checked.check.id) for case in scorecard.cases for checked in case.checks}
     return {
@@ -202,7 +203,7 @@ def _label(label: str) -> str | None:
 
 
 def arrays(scorecard: Scorecard) -> dict[str, ArraySummary]:
-    """Summarize the stability of each array's length, over cases with at least two outputs."""
+    """Return the summary of each array's lengths by path, over cases with at least two outputs."""
     by_path = by_key(each for case in scorecard.cases for each in case.arrays.items())
     summaries = {}
     for path, cases in by_path.items():

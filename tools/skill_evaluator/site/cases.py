@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.checks.declared import Check
+from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.display import WHOLE, arrow, number
 from skill_evaluator.display.addresses import case_address, field_anchor, run_address
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
@@ -27,7 +28,7 @@ from skill_evaluator.records.selection import newest_of_versions
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
+from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, CaseView, DistinctOutput, recorded_case_view
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
@@ -245,13 +246,13 @@ def _case_outputs(record: Record, view: CaseView) -> dict[str, Any]:
         if value not in (None, [], {})
     }
     others = (
-        f"{counted(view.others, 'more distinct output')}, by {counted(view.others_replicates, 'replicate')}: "
+        f"{counted(view.hidden_outputs, 'more distinct output')}, by {counted(view.hidden_replicates, 'replicate')}: "
         "the run folder has all of them."
     )
     return {
         "settings": [(name, abridged(text, 4 * _MAX_VALUE)) for name, text in texts.items()],
         "outputs": [_output_entry(record, output) for output in view.outputs],
-        "others": others if view.others else "",
+        "others": others if view.hidden_outputs else "",
     }
 
 
@@ -306,15 +307,15 @@ def _check_row(check: Check, score: float) -> dict[str, Any]:
     }
 
 
-def _value_row(leaf: Leaf, longest: int) -> dict[str, Any]:
+def _value_row(leaf: ComparedLeaf, longest: int) -> dict[str, Any]:
     """Return a value beside its ground truth; differing characters are marked if the two texts share a word."""
-    texts = value_pair(leaf.row.truth, leaf.row.output, longest)
+    texts = value_pair(leaf.truth, leaf.output, longest)
     parts = marked_differences(*texts) if leaf.outcome == "wrong" else ([], [])
     if not any(not own and any(map(str.isalnum, part)) for part, own in parts[0]):
         parts = [(texts[0], False)], [(texts[1], False)]
     return {
-        "at": abridged(leaf.at, _MAX_NAME) or WHOLE,
-        "field": leaf.row.path or WHOLE,
+        "at": abridged(leaf.location, _MAX_NAME) or WHOLE,
+        "field": leaf.path or WHOLE,
         "outcome": leaf.outcome,
         "truth": parts[0],
         "output": parts[1],

@@ -58,9 +58,9 @@ class GitHub:
         _token_and_name()
 
     def comment(self, commit: str, page: Page) -> str | None:
-        """Write or update the comment on the merged pull request of a commit, and return its URL.
+        """Write or update the comment on the merged pull request of a commit, and return the comment's URL.
 
-        Return None if the commit has no merged pull request. Raise the errors of `_api`.
+        Return None if the commit has no merged pull request. Raise PlanError if GitHub refuses.
         """
         with _api() as repository:
             pulls = repository.get_commit(commit).get_pulls()
@@ -68,7 +68,7 @@ class GitHub:
         return None if request is None else self.comment_on(request.number, page)
 
     def comment_on(self, number: int, page: Page) -> str:
-        """Write or update the comment on a pull request; raise the errors of `_api`."""
+        """Write or update the comment on a pull request and return its URL; raise PlanError if GitHub refuses."""
         body = f"{_MARK}\n{page.within(_MAX_COMMENT_CHARS - len(_MARK) - len(_link()) - 1)}{_link()}"
         with _api() as repository:
             issue = repository.get_issue(number)
@@ -80,7 +80,7 @@ class GitHub:
             return str(issue.create_comment(body).html_url)
 
     def pull_request(self, branch: str, to: str, title: str) -> str | None:
-        """Find or open the pull request; raise the errors of `_api`. Return None if there is nothing to merge."""
+        """Find or open a pull request and return its URL. Return None if there is nothing to merge."""
         github = _library()
         with _api() as repository:
             owner = repository.full_name.partition("/")[0]

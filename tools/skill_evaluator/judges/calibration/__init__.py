@@ -1,1 +1,1 @@
-"""What judges are worth against people: labelled pairs and stored verdicts in, figures by judge and stratum out."""
+"""Compare judges with human labels and with known defects: agreement, biases, detection and error rates."""

@@ -1,6 +1,6 @@
 """Compare the verdicts of judges with human labels by criterion and stratum, and measure biases. Make no call."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 from types import MappingProxyType
 from typing import Any
@@ -87,7 +87,7 @@ def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) 
     scores = (score for unit in units for score in (*unit.people, *(unit.requests[0] if unit.verdict else ())))
     highest = max(score or 1 for score in scores)
     if declared is not None and highest > declared:
-        raise JudgeError(f"a score on '{criterion}' is {highest}, but its scale ends at {declared}")
+        raise JudgeError(f"a score of {highest} on '{criterion}' is above {declared}, the highest score of the rubric")
     return declared or next(end for end in SCALES.values() if highest <= end)
 
 
@@ -96,17 +96,17 @@ def measure(
 ) -> LabelAgreement:
     """Measure a judge's agreement on one criterion, over all units and by stratum.
 
-    `highest` is the highest score of the scale, None for verdicts that are not scores.
+    `bar` is the minimum κ of a trusted judge, `highest` the highest score of the scale; None for other verdicts.
     """
     called = [unit for unit in units if unit.requests]
     called = [unit for unit in called if unit.in_both_orders] or called
     judged = [unit for unit in called if unit.verdict is not None or mode == "pairwise"]
     verdicts, people = [unit.verdict for unit in judged], [unit.label for unit in judged]
-    side = _is_positive(mode, highest)
-    sides = [(side(label), side(verdict)) for verdict, label in zip(verdicts, people, strict=True)]
-    positives, negatives = (
-        [verdict == label for label, verdict in sides if label is wanted_side] for wanted_side in (True, False)
-    )
+    sides = [
+        (_is_positive(label, mode, highest), _is_positive(verdict, mode, highest))
+        for label, verdict in zip(people, verdicts, strict=True)
+    ]
+    positives, negatives = ([verdict == label for label, verdict in sides if label is side] for side in (True, False))
     strata = by_key((unit.line.stratum if unit.line else "all", unit) for unit in units)
     parts = {name: part for name, part in strata.items() if any(unit.requests for unit in part)}
     return LabelAgreement(
@@ -126,11 +126,11 @@ def measure(
     )
 
 
-def _is_positive(mode: LabelMode, highest: int | None) -> Callable[[Any], bool | None]:
+def _is_positive(verdict: Any, mode: LabelMode, highest: int | None) -> bool | None:
     """Return whether a verdict is positive, as `LabelAgreement` defines it. Return None for a tie."""
     if highest is not None:
-        return lambda score: score > (1 + highest) / 2
-    return {1: True, 2: False}.get if mode == "pairwise" else lambda verdict: verdict == 1  # a regression, or yes
+        return bool(verdict > (1 + highest) / 2)
+    return {1: True, 2: False}.get(verdict) if mode == "pairwise" else verdict == 1  # a regression, or yes
 
 
 def _table(units: Sequence[Unit], highest: int | None) -> statistics.Floats:
@@ -166,7 +166,7 @@ def _confidence(units: Sequence[Unit]) -> MeanConfidence | None:
 
 
 def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[BiasResult]:
-    """Return position bias, noise, and the excess preference for longer outputs and for those of `own_models`."""
+    """Return position bias, length bias, self-preference and noise; `own_models` are of the judge's family."""
     longer, own_family = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
     for unit in units:
         if isinstance(unit.line, LabelledPair) and unit.requests:
@@ -186,7 +186,7 @@ def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[Bias
 
 
 def _preference_shift(pairs: Sequence[tuple[Unit, int]]) -> statistics.Estimate:
-    """Return the judge's preference for the given output (1 or 2) of each pair, minus the human preference."""
+    """Return the judge's mean preference for the output (1 or 2) beside each unit, minus the human preference."""
     return statistics.shift(
         [_win_share(unit.label, output) for unit, output in pairs], [_preference(*one) for one in pairs]
     )
@@ -203,7 +203,7 @@ def _win_share(winner: object, output: int) -> float:
 
 
 def score_biases(criterion: str, units: Sequence[Unit], highest: int, own_models: Collection[str]) -> list[BiasResult]:
-    """Return noise, and the excess of scores over human scores: leniency, by output length, and for `own_models`."""
+    """Return leniency, length bias, self-preference and noise of scores; `own_models` are of the judge's family."""
     scored = [(unit, unit.line) for unit in units if unit.verdict is not None and isinstance(unit.line, ScoredItem)]
     lengths = [(len(item.output), unit.verdict - unit.label) for unit, item in scored if item.output is not None]
     gaps: dict[bool, list[float]] = {True: [], False: []}
@@ -271,7 +271,7 @@ def probe_biases(
 
 
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
-    """Return the judge's score by item id, or its preference for the output that a probe changes."""
+    """Return the judge's score by item id; for pairs its preference for the output to which a probe adds text."""
     return {
         unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse_output(unit.line))
         for unit in units

@@ -93,7 +93,7 @@ def json_value(text: str) -> Any:
 
 
 def change_fact(_: str, text: str, random: Random) -> Corrupted | None:
-    """Change the first digit of a number, or negate a claim.
+    """Change the first digit of a number or negate a claim. Return None if the text has neither.
 
     >>> change_fact("Who?", "Ada was born in 1815.", Random(1))
     ('Ada was born in 3815.', 'high')
@@ -112,7 +112,7 @@ def change_fact(_: str, text: str, random: Random) -> Corrupted | None:
 
 
 def remove_part(_: str, text: str, random: Random) -> Corrupted | None:
-    """Remove an entry of a JSON value, an item of a list or a sentence; the share of removed words sets the impact."""
+    """Remove a JSON entry, a list item or a sentence. Return None if the text would be too short."""
     value = json_value(text)
     starts = [match.start() for match in _BULLET.finditer(text)]
     sentences = [match.span() for match in _SENTENCE.finditer(text)]
@@ -133,7 +133,7 @@ def remove_part(_: str, text: str, random: Random) -> Corrupted | None:
 
 
 def break_format(prompt: str, text: str, _: Random) -> Corrupted | None:
-    """Write a list as running text or a JSON value as lines, if the prompt requests a list or JSON."""
+    """Write a list or a JSON value as running text. Return None unless the prompt requests a list or JSON."""
     value = json_value(text)
     if not _STRUCTURED_FORM.search(prompt) or (value is None and len(_BULLET.findall(text)) < 2):
         return None
@@ -144,7 +144,7 @@ def break_format(prompt: str, text: str, _: Random) -> Corrupted | None:
 
 
 def invent_claim(_: str, text: str, random: Random) -> Corrupted | None:
-    """Insert an unsupported claim after a sentence of the text."""
+    """Insert an unsupported claim after a sentence. Return None for JSON and for a text without a sentence."""
     ends = [] if json_value(text) is not None else [match.end() for match in _SENTENCE.finditer(text)]
     if not ends:
         return None

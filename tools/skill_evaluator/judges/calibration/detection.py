@@ -30,7 +30,7 @@ _WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate
 
 
 def _reports(pair: regression_results.PairResult) -> dict[str, bool]:
-    """Return whether a regression is reported, by dimension and for `any`. Return {} if no dimension counts."""
+    """Return a flag by dimension and for `any`: True if the judge reports a regression; {} if no verdict is usable."""
     reports = {one.dimension: one.verdict == _WORSE for one in pair.counted}
     return {**reports, ANY: any(reports.values())} if reports else {}
 
@@ -57,7 +57,7 @@ def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[regression_res
 
 
 def batch_result(judge: regression_results.JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
-    """Measure a judge of a batch by labels of some pairs. Raise JudgeError if no verdict is labelled."""
+    """Measure a judge's verdicts on a batch of which some pairs are labelled. Raise JudgeError if none is labelled."""
     model_id = judge.judge.model_id
     if judge.unusable is not None:
         return JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
@@ -110,7 +110,7 @@ def _dimension_rate(
 def with_alerts(
     results: regression_results.RegressionResults, policy: JudgePolicy, calibration: JudgeCalibration | None
 ) -> regression_results.RegressionResults:
-    """Add an alert for each rate that the policy limits. A rate is above the limit if its whole interval is."""
+    """Return the results with an alert for each judge and dimension whose rate of regressions has a limit."""
     alerts = []
     for judge in results.judges:
         errors, problem = _measured_errors(judge.judge, results.judging.prompts, calibration)
@@ -120,19 +120,20 @@ def with_alerts(
             corrected = None
             if reported_rate is not None and row is not None:
                 corrected = corrected_rate(reported_rate, row.sensitivity, row.specificity)
-            is_known = corrected is not None and corrected.value is not None
+            if corrected is not None and corrected.value is None:
+                corrected = None
             alerts.append(
                 regression_results.RateAlert(
                     judge=judge.judge.model_id,
                     dimension=dimension,
                     allowed=allowed,
-                    above=corrected.ci95[0] > allowed if is_known and corrected and corrected.ci95 else None,
+                    above=corrected.ci95[0] > allowed if corrected and corrected.ci95 else None,
                     reported=reported_rate,
-                    corrected=corrected if is_known else None,
+                    corrected=corrected,
                     sensitivity=None if row is None else row.sensitivity,
                     specificity=None if row is None else row.specificity,
                     calibration=calibration.judging.id if calibration and calibration.judging else None,
-                    problem="" if is_known else problem,
+                    problem="" if corrected else problem,
                 )
             )
     return results.model_copy(update={"alerts": alerts})

@@ -32,7 +32,7 @@ class LabelledItem(StrictModel):
     input: str | None = None
 
     def as_item(self, kind: type[ItemT]) -> ItemT:
-        """Return the item in the form for judges. Raise JudgeError if its texts are omitted."""
+        """Return the item as a `kind`, the form that judges get. Raise JudgeError if the label has no texts."""
         try:
             return kind.model_validate(self.model_dump(exclude_none=True))
         except ValidationError:
@@ -168,7 +168,10 @@ def _unique_lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A labelled item: the human labels on one criterion, and a judge's verdicts by request and overall."""
+    """The human labels (`people`) of an item on one criterion, and a judge's verdicts.
+
+    `requests` has the verdicts by order and replicate, `verdict` is the joint verdict; None if an order has none.
+    """
 
     line: LabelledPair | ScoredItem | None = None
     people: Sequence[Any]
@@ -188,7 +191,7 @@ class Unit:
 
 
 def join_labels(labels: Labels, verdicts: Iterable[StoredLine]) -> dict[tuple[LabelMode, str], list[Unit]]:
-    """Join each label with a judge's verdicts on its item. The keys are mode and criterion."""
+    """Return the labelled items with a judge's verdicts on them, by mode and criterion."""
     verdicts_by_item = by_key(_answers_by_criterion(sorted(verdicts, key=lambda verdict: verdict.replicate)))
     units = list[tuple[tuple[LabelMode, str], Unit]]()
     for line in labels.lines:

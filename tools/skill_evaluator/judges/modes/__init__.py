@@ -1,1 +1,1 @@
-"""What the modes of judging ask and how they read the answers: scoring, pairwise comparison, regression."""
+"""The modes of judging: scoring, pairwise comparison, regression, panels, and the sentences of judged checks."""

@@ -128,7 +128,7 @@ class PairJudgement(FrozenModel):
 
 
 class MatchResult(FrozenModel):
-    """Two outputs of an item, by name; `shares`: the first output's mean share over replicates, by criterion."""
+    """Two outputs of an item, by name; `shares`: the first output's mean share of wins by criterion."""
 
     item: Label
     stratum: Label
@@ -144,7 +144,7 @@ def pair_results(matches: Sequence[MatchResult]) -> list[MatchResult]:
 
 
 def winner_of(share: float | None) -> Preferred | None:
-    """Return the winner from output 1's mean share over replicates; a tie if they differ, None if it is None."""
+    """Return the winner from output 1's mean share of wins; a tie if the replicates differ. Return None for None."""
     return None if share is None else 1 if share == 1 else 2 if share == 0 else "tie"
 
 
@@ -200,7 +200,7 @@ SHARES: Mapping[object, float] = {1: 1.0, 2: 0.0, "tie": _TIE_SHARE}
 
 
 def judge_match(match: PairMatch, criteria: Sequence[Criterion], calls: JudgeCalls) -> MatchResult:
-    """Read both orders of a match in each replicate: the judgement on each criterion, then overall."""
+    """Return a judge's verdicts on a match, by replicate and criterion, overall last."""
     texts = [text for text in (*(match.item.texts[name] for name in match.names), match.item.input) if text]
     judgements = []
     for replicate in range(calls.replicates):
@@ -224,7 +224,7 @@ def judge_match(match: PairMatch, criteria: Sequence[Criterion], calls: JudgeCal
 def read_order(
     answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], order: Order
 ) -> dict[str, OrderJudgement]:
-    """Read a judge's output by criterion and, last, overall. `winner` is the number of the output."""
+    """Return a judge's verdict in one order by criterion id, and the weighted verdict as `overall`."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
     outputs: dict[object, Preferred] = {"first": order, "second": 2 if order == 1 else 1, "tie": "tie"}
     judgements = {}
@@ -235,7 +235,7 @@ def read_order(
 
 
 def weigh(judgements: Mapping[str, OrderJudgement], criteria: Sequence[Criterion]) -> OrderJudgement:
-    """Return the overall verdict of one order, weighted by criterion. It counts only if every criterion counts."""
+    """Return the overall verdict of one order, weighted by criterion. It is unscored if a criterion is unscored."""
     total = sum(criterion.weight for criterion in criteria)
     balance = confidence = 0.0
     for criterion in criteria:
@@ -249,7 +249,7 @@ def weigh(judgements: Mapping[str, OrderJudgement], criteria: Sequence[Criterion
 
 
 def combine(criterion: str, replicate: int, orders: list[OrderJudgement]) -> PairJudgement:
-    """Return the joint verdict of both orders; a tie if they differ."""
+    """Return the joint verdict of both orders: a tie if they differ, no winner if an order has none."""
     first, second = (order.winner for order in orders)
     if first is None or second is None:
         return PairJudgement(criterion=criterion, replicate=replicate, orders=orders)
@@ -265,7 +265,7 @@ def combine(criterion: str, replicate: int, orders: list[OrderJudgement]) -> Pai
 
 
 def reduce_matches(matches: Sequence[PairMatch], criteria: Sequence[Criterion], calls: JudgeCalls) -> JudgePreferences:
-    """Compute one judge's verdicts on matches, and their figures."""
+    """Return one judge's verdicts on matches, and their figures."""
     results = [judge_match(match, criteria, calls) for match in matches]
     orders = [order for one in results for part in one.judgements if part.criterion == OVERALL for order in part.orders]
     unscored = Counter(one.unscored for one in orders if one.unscored is not None)
@@ -324,7 +324,7 @@ def _criterion_figures(
 
 
 def rank_outputs(results: Sequence[tuple[str, Sequence[str], float | None]]) -> dict[str, Estimate]:
-    """Return the win rates of outputs by name, best first. A result has item, names and the first output's share."""
+    """Return the win rates of outputs by name, best first. A result has item id, names and the first output's share."""
     shares: dict[str, dict[str, list[float]]] = {}  # keys: name, item
     for item, (first, second), share in results:
         if share is not None:
@@ -338,7 +338,7 @@ VERDICTS = "verdicts.jsonl"
 
 
 def verdicts_of(judge: JudgePreferences) -> Iterator[StoredVerdict]:
-    """Yield a judge's verdicts on items with two outputs: overall, and on each criterion."""
+    """Yield the lines of verdicts.jsonl: a judge's verdicts on items with two outputs, by order and replicate."""
     for match in pair_results(judge.matches):
         for replicate, judgements in by_key((one.replicate, one) for one in match.judgements).items():
             *criteria, overall = judgements

@@ -154,7 +154,7 @@ def _results_by_item(judges: Sequence[JudgeFigures], results: Sequence[Sequence[
 def _votes(
     results: Mapping[str, ResultT], names: Sequence[str], verdict_of: Callable[[ResultT, str], VerdictT | None]
 ) -> dict[str, dict[str, VerdictT]]:
-    """Return the usable verdicts by criterion or dimension, then by judge."""
+    """Return the verdicts that are not None by criterion or dimension, then by judge."""
     return {
         name: {judge: one for judge, result in results.items() if (one := verdict_of(result, name)) is not None}
         for name in names

@@ -77,7 +77,7 @@ class JudgedPair:
 def pairs_of(
     items: Mapping[str, RegressionItem], names: Sequence[str], preset: str, blocking: Collection[str]
 ) -> tuple[JudgedPair, ...]:
-    """Pair each item with its own dimensions, or with `names` or the dimensions of the preset.
+    """Pair each item with its own dimensions, else with `names`, else with the dimensions of the preset.
 
     Raise ConfigError or JudgeError for invalid dimensions.
     """

@@ -37,8 +37,8 @@ _ALPHA = 0.05
 class DimensionResult(FrozenModel):
     """The verdict of both orders in a dimension, `uncertain` if they disagree.
 
-    `by_order`: the vote of the replicates in each order, null if no answer counts. `confidence`: the share of the
-    answers that give the verdict, 0.5 for an uncertain one. `verified` is null unless the verdict is worse.
+    `by_order`: the vote of the replicates in each order, null if no output counts. `confidence`: the share of the
+    outputs that give the verdict, 0.5 for an uncertain one. `verified` is null unless the verdict is worse.
     """
 
     dimension: Label
@@ -50,7 +50,7 @@ class DimensionResult(FrozenModel):
 
     @property
     def flipped(self) -> bool:
-        """Whether both orders count and disagree."""
+        """Whether both orders have a usable output and disagree."""
         return None not in self.by_order and len(set(self.by_order)) > 1
 
 
@@ -69,12 +69,12 @@ class PairResult(FrozenModel):
 
     @property
     def counted(self) -> list[DimensionResult]:
-        """The dimensions in which both orders count."""
+        """The dimensions in which both orders have a usable output."""
         return [dimension for dimension in self.dimensions if None not in dimension.by_order]
 
     @property
     def compared(self) -> bool:
-        """Whether both orders count."""
+        """Whether both orders have a usable output in every dimension."""
         return all(None not in dimension.by_order for dimension in self.dimensions)
 
     @property
@@ -104,8 +104,8 @@ class DimensionSummary(FrozenModel):
 class JudgeRegressions(JudgeFigures):
     """One judge. The shares of `decisions` and the `flips` are over the pairs in which both orders count.
 
-    `undecided` counts pairs without a usable answer. `lean`, from -1 to 1, is the advantage of the output shown first.
-    `repeats`: share of replicates that agree in every dimension. `mismatches` counts answers whose conclusion
+    `undecided` counts pairs without a usable output. `lean`, from -1 to 1, is the advantage of the output shown first.
+    `repeats`: share of replicates that agree in every dimension. `mismatches` counts outputs whose conclusion
     contradicts their findings, `unrequested` counts further dimensions. `unverified`: share of regressions without a
     quotation that shows the difference.
     """
@@ -200,10 +200,10 @@ def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | Non
 
 
 def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules: ShipRules) -> PairResult:
-    """Combine a judge's answers on a pair over both orders and all replicates.
+    """Combine a judge's outputs on a pair over both orders and all replicates.
 
     The majority of an order's replicates decides the order. If the orders disagree, the verdict is *uncertain* and a
-    person decides. A regression of high impact blocks even if the other order has no usable answer.
+    person decides. A regression of high impact blocks even if the other order has no usable output.
     """
     if pair.item.identical:
         findings = [DimensionFinding(dimension=dimension.name, verdict="same") for dimension in pair.dimensions]
@@ -270,7 +270,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
 
 
 def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[Finding, float] | None:
-    """Return the majority verdict and its share; a tie is *same* with half the share. Return None without findings."""
+    """Return the majority verdict and its share; a tie is *same* with half the share. Return None if empty."""
     if not findings:
         return None
     (verdict, votes), *others = Counter(finding.verdict for finding in findings).most_common(2)
@@ -281,7 +281,7 @@ def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[Finding, fl
 def reduce_regressions(
     pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: ShipRules, *, declared_strong: bool
 ) -> JudgeRegressions:
-    """Compute a judge's verdicts on pairs, and their rates."""
+    """Return one judge's verdicts on pairs, and their rates."""
     results = []
     for pair in pairs:
         pair_answers = [

@@ -21,6 +21,7 @@ from skill_evaluator.records.pinned import (
     write_pinned,
 )
 from skill_evaluator.runner.journal import find_run, outcomes, read_component_manifest, slug
+from skill_evaluator.text import digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,8 @@ def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
         if replicate.failure is not None:
             reasons[call.case_id] = replicate.failure.kind
         elif replicate.completion is not None:
-            outputs[call.case_id] = PinnedOutput.of(manifest.cases[call.case_id], replicate.output)
+            case, text = manifest.cases[call.case_id], replicate.output
+            outputs[call.case_id] = PinnedOutput(case=case, digest=digest(text), text=text)
             del reasons[call.case_id]
     if not outputs:
         raise JudgeError(f"{folder} has no output: {next(iter(reasons.values()))}")

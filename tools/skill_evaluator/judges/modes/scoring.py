@@ -68,7 +68,7 @@ def score_questions(
 
 
 def score_form(criteria: Sequence[Criterion]) -> forms.Form:
-    """Return the form of a judge's output. Evidence and justification precede the score, so that it argues first."""
+    """Return the form of a judge's output. Evidence and justification come before the score."""
     by_criterion = {}
     for criterion in criteria:
         schema = {"type": "integer", "enum": list(range(1, criterion.highest + 1))}
@@ -146,7 +146,7 @@ SCORES = "scores.jsonl"
 def read_scores(
     answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], replicate: int = 0
 ) -> list[ScoreJudgement]:
-    """Read the score on each criterion from a judge's output; `texts` were shown to the judge."""
+    """Return the score on each criterion from a judge's output; `texts` were shown to the judge."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
     judgements = []
     for criterion in criteria:
@@ -158,7 +158,7 @@ def read_scores(
 
 
 def reduce_scores(questions: Sequence[ScoreQuestion], calls: JudgeCalls) -> JudgeScores:
-    """Compute one judge's scores, and their figures by criterion."""
+    """Return one judge's scores, and their figures by criterion."""
     judgements: dict[str, list[ScoreJudgement]] = defaultdict(list)
     for part in questions:
         item = part.item

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
 from skill_evaluator.judges.prompting import forms
-from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, questions_for
+from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, handlers_for
 from skill_evaluator.judges.prompting.questions import (
     JudgeQuestion,
     load_prompt,
@@ -64,7 +64,7 @@ class SentenceVotes:
 
     @property
     def verdicts(self) -> dict[str, Vote]:
-        """The vote that settled each sentence, or a vote without a verdict."""
+        """By id of the check the vote that settled the sentence, or a vote without a verdict."""
         return {
             name: settled_by(votes) or Vote(None, votes[-1].ground if votes else "the judge was not called")
             for name, votes in self.votes.items()
@@ -83,7 +83,7 @@ def settled_by(votes: Sequence[Vote]) -> Vote | None:
 
 
 def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) -> SentenceVotes:
-    """Read the votes on an output from the judge's results by question id. An open question is in `question`."""
+    """Return the votes on an output, from the judge's results by question id, and the next question if one is open."""
     votes: dict[str, list[Vote]] = {name: [] for name in item.sentences}
     unread: list[str] = []
     for attempt in range(MAX_VOTES):
@@ -243,7 +243,7 @@ def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session
             break
         called_ids |= {question.case_id for question in questions}
         run = judge.run(questions, len(_passes(judge.folder)) + 1)
-        (failure,) = session.ask([run], questions_for(questions)).values()
+        (failure,) = session.make_calls([run], handlers_for(questions)).values()
         manifest, stopped = run.manifest, str(failure) if failure else None
         answered |= {call.case_id: replicate for call, replicate in outcomes(run.folder).items()}
     return SentenceAnswers(manifest=manifest, answered=answered, stopped=stopped)

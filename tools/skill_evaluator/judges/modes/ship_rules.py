@@ -77,7 +77,7 @@ def dimensions_of(
 
 
 def dimension_name(text: str) -> str:
-    """Return the name of a dimension in the form of records.
+    """Return the name of a dimension in lower case, with underscores between its words.
 
     >>> dimension_name(" Format-Adherence ")
     'format_adherence'
@@ -97,7 +97,7 @@ def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipRules:
-    """The decision on one regression of low impact, and whether a person must always approve (`high_stakes`)."""
+    """`one_low`: the decision on one regression of low impact; `high_stakes`: whether a person must always approve."""
 
     one_low: Literal["ship", "review_required"] = "review_required"
     high_stakes: bool = False
@@ -114,7 +114,7 @@ def severity_of(impacts: Iterable[Impact]) -> RegressionSeverity:
 
 
 def decide(worse: Mapping[str, Impact], dimensions: Sequence[Dimension], rules: ShipRules) -> tuple[ShipDecision, str]:
-    """Return the decision on regressions, given as impact by dimension, and its reason.
+    """Return the decision and its reason; `worse` has the impact of each regression by dimension.
 
     >>> decide({"tone": "low"}, [], ShipRules())
     ('review_required', 'one regression of low impact: tone')

@@ -21,7 +21,7 @@ from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRe
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.runner.engine import Questions
+from skill_evaluator.runner.engine import CallHandlers
 from skill_evaluator.runner.journal import (
     Manifest,
     Run,
@@ -159,7 +159,7 @@ def write_judge_run(folder: Path, judging: JudgeRun) -> None:
 
 
 def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list[Run]:
-    """Return the run of each judge."""
+    """Return a run for each judge, with its manifest and its folder."""
     prompts = {prompt.name: prompt.digest for prompt in judging.prompts}
     runs = []
     for model in models:
@@ -196,7 +196,7 @@ def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRunSize:
-    """The size of a judge run; `notes` are sentences about its calls."""
+    """The size of a judge run: an estimate for each judge, and notes on the calls."""
 
     judging: JudgeRun
     judges: Sequence[ModelEstimate]
@@ -222,7 +222,7 @@ class JudgeCalls:
         return text_of(self.answers.get(Call(question_id, replicate)))
 
     def unusable(self, unscored: Mapping[UnscoredReason, int], expected: int) -> NoUsableOutput | None:
-        """Describe a judge without a usable output, with an example. Return None if an `expected` output counts."""
+        """Describe the outputs if none counts, with an example. Return None if one of `expected` outputs counts."""
         texts = texts_of(self.answers.values())
         return no_usable_output(unscored, expected, texts)
 
@@ -259,10 +259,12 @@ class JudgeResults:
 OnOutcome = Callable[[Run, Replicate], None]
 
 
-def questions_for(questions: Sequence[JudgeQuestion], on_outcome: OnOutcome = lambda run, replicate: None) -> Questions:
-    """Return the questions in the form that a session asks; `on_outcome` gets every outcome as soon as it is saved."""
+def handlers_for(
+    questions: Sequence[JudgeQuestion], on_outcome: OnOutcome = lambda run, replicate: None
+) -> CallHandlers:
+    """Return the handlers that request these questions by case id; `on_outcome` gets each outcome once it is saved."""
     by_id = {question.case_id: question for question in questions}
-    return Questions(
+    return CallHandlers(
         request_for=lambda run, call: by_id[call.case_id].request(
             call.replicate, run.manifest.seed, run.model.params.max_output_tokens
         ),
@@ -306,7 +308,7 @@ class JudgeSession:
 
     @property
     def transport(self) -> Transport:
-        """The transport of the calls."""
+        """Whether calls are made directly or by a batch API."""
         return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
 
     def planned(self, task: JudgeTask) -> JudgeRun:
@@ -382,7 +384,7 @@ class JudgeSession:
         judging, folder, models = self.begin(task, stage_folder)
         session = self.session(budget=budget)
         runs = judge_runs(judging, models, folder)
-        halted = session.ask(runs, questions_for(task.questions, on_outcome))
+        halted = session.make_calls(runs, handlers_for(task.questions, on_outcome))
         parts = []
         for run in runs:
             answers, stopped = outcomes(run.folder), halted[run.manifest.run_id]

@@ -93,7 +93,7 @@ _HARMLESS = "‹"  # replaces the `<` of a tag in a judged text
 
 
 def mark_of(seed: int, item: str) -> str:
-    """Return the mark in the tags of an item's texts. It is a hash, so that the writer of a text cannot know it."""
+    """Return the mark in the tags of an item's texts: a hash of the item's digest that no writer of a text can know."""
     return hashlib.sha256(f"{seed}/{item}".encode()).hexdigest()[:_MARK_DIGITS]
 
 

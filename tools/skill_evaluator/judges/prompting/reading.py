@@ -63,12 +63,12 @@ def text_of(replicate: Replicate | None) -> str | Unscored:
         return replicate.completion.text
     kind = failure.kind if failure else "not_run"
     reason: UnscoredReason = kind if kind in ("refused", "truncated") else "not_answered"
-    return Unscored(reason=reason, detail=f"{failure.reason}: {failure.message}" if failure else "")
+    return Unscored(reason=reason, detail=str(failure) if failure else "")
 
 
 def commonest_failure(answers: Iterable[Replicate]) -> str:
     """Format the most frequent failure of the calls with its count; empty if no call failed."""
-    failures = Counter(f"{call.failure.reason}: {call.failure.message}" for call in answers if call.failure is not None)
+    failures = Counter(str(call.failure) for call in answers if call.failure is not None)
     return "".join(f"{count} × {words}" for words, count in failures.most_common(1))
 
 

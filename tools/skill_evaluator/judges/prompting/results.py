@@ -88,7 +88,7 @@ class NoUsableOutput(FrozenModel):
 def no_usable_output(
     unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Describe a judge without a usable output, with an example. Return None if an `expected` output counts."""
+    """Describe outputs of which none counts, with an example. Return None if at least one of `expected` counts."""
     if sum(unscored.values()) < expected or not expected:
         return None
     return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])
@@ -100,7 +100,7 @@ def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
 
 
 def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None) -> JudgeRecord:
-    """Build the record of a judge and its calls."""
+    """Return the record of a judge, with the amounts of all its calls."""
     completions = [replicate.completion for replicate in answers.values() if replicate.completion is not None]
     usage = [completion.usage for completion in completions]
     inputs = total_or_none(one.input_tokens for one in usage)

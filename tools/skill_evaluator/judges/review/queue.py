@@ -81,14 +81,14 @@ class ReviewItem(StrictModel):
 def review_item(
     kind: ReviewKind, item: str, outputs: tuple[str, ...], questions: Iterable[ReviewQuestion], **more: Any
 ) -> ReviewItem:
-    """Build an item with its id. `more` has further fields; by default `reasons` is `random`."""
+    """Return an item with its id. `more` has further fields; by default `reasons` is `random`."""
     fields: dict[str, Any] = {"kind": kind, "item": item, "outputs": outputs, "questions": tuple(questions)}
     fields |= {"reasons": ("random",), **more}
     return ReviewItem.model_validate({"id": ReviewItem.model_construct(id="", **fields).content_id(), **fields})
 
 
 def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | None = None) -> ReviewItem:
-    """Build the item for scoring an output by each criterion, with its reference and source."""
+    """Return the item for scoring an output by each criterion, with its reference and source."""
     questions = []
     for criterion in criteria:
         levels = {score: f"{level.label}: {level.description}" for score, level in criterion.rubric.items()}
@@ -102,7 +102,7 @@ def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | 
 def paired_item(
     item: PairItem, names: tuple[str, str], criteria: Sequence[Criterion] = (), judging: str | None = None
 ) -> ReviewItem:
-    """Build the item for comparing two outputs. Its id omits the outputs' names, which may name models."""
+    """Return the item for comparing two outputs. The item's id omits the names of the outputs, which may be models."""
     texts = [(criterion.id, f"{criterion.name}: {criterion.description}") for criterion in criteria]
     texts = [(OVERALL, texts[0][1])] if len(texts) == 1 else [*texts, (OVERALL, "Which output is better?")]
     first, second = (list(item.texts).index(name) + 1 for name in names)
@@ -113,7 +113,7 @@ def paired_item(
 
 
 def regression_item(pair: JudgedPair, judging: str | None = None) -> ReviewItem:
-    """Build the item for comparing a candidate with its baseline in each dimension."""
+    """Return the item for comparing a candidate with its baseline in each dimension."""
     outputs = (pair.item.baseline_output, pair.item.candidate_output)
     questions = [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions]
     return review_item("regression", pair.item.id, outputs, questions, **_item_fields(pair.item, judging))
@@ -124,7 +124,7 @@ def _item_fields(item: JudgedItem, judging: str | None) -> dict[str, Any]:
 
 
 def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
-    """Read a file of pairs, as `judge pairwise` or `judge regression` do. Raise JudgeError or ConfigError."""
+    """Read the items to review from a file of pairs for `judge pairwise` or `judge regression`. Raise JudgeError."""
     if any(isinstance(value, dict) and "baseline_output" in value for _, value in read_lines(path, JudgeError)):
         return [regression_item(pair) for pair in pairs_of(read_items(path, RegressionItem), dimensions, "default", ())]
     pairs = read_items(path, PairItem).values()
@@ -137,8 +137,7 @@ Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]  # all judged items
 def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
     """Return the doubtful items with their reasons, and a random sample with the reason `random`.
 
-    Regressions are sampled from the items without a doubt, other items from all, so that their labels measure the
-    judge.
+    Regressions are sampled from the items without a doubt, other items from all items.
     """
     candidates = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
     sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311
@@ -175,7 +174,7 @@ def reasons_of_match(outcomes: Sequence[MatchResult], criteria: Sequence[Criteri
 
 
 def reasons_of_regression(outcomes: Sequence[PairResult], *, high_stakes: bool) -> list[ReviewReason]:
-    """Return the reasons to send a pair to human review; empty if it ships."""
+    """Return the reasons to send a pair to human review, in the order of `ReviewReason`."""
     decisions = {result.ship_decision for result in outcomes}
     dimensions = [dimension for result in outcomes for dimension in result.dimensions]
     answers = [answer for result in outcomes for answer in result.answers]
@@ -223,13 +222,13 @@ class ReviewLabel(StrictModel):
 
 
 def first_shown(item: ReviewItem, reviewer: str) -> Order:
-    """Draw the output that a reviewer sees as A. The draw depends only on the item and the reviewer."""
+    """Return the output, 1 or 2, that a reviewer sees as A; a hash of item and reviewer decides."""
     is_swapped = hashlib.sha256(f"{reviewer}/{item.id}".encode("utf-8", "surrogatepass")).digest()[0] % 2
     return 2 if is_swapped and item.kind != "score" else 1
 
 
 def choices(item: ReviewItem, question: ReviewQuestion, first: Order = 1) -> list[tuple[str, ReviewAnswer]]:
-    """Return the choices, each with its text, for a reviewer who sees output `first` as A."""
+    """Return the text of each choice and its answer, for a reviewer who sees output `first` as A."""
     sides = (("A", first), ("B", 3 - first))  # the outputs by their letters
     rows: list[tuple[str, str, Impact | None]] = []  # text, answer, impact
     if item.kind == "score":
@@ -257,7 +256,7 @@ def refuse_misfit(label: ReviewLabel, items: Mapping[str, ReviewItem], where: st
 
 
 def latest(labels: Iterable[ReviewLabel]) -> dict[str, dict[str, ReviewLabel]]:
-    """Return the latest label of each reviewer by item id; at equal times the later line counts."""
+    """Return the latest labels by item id, then by reviewer; at equal times the later line counts."""
     labels_by_item: dict[str, dict[str, ReviewLabel]] = {}
     for label in sorted(labels, key=lambda label: label.at):
         labels_by_item.setdefault(label.item, {})[label.reviewer] = label
@@ -271,14 +270,14 @@ class ReviewQueue:
     folder: Path
 
     def items(self) -> dict[str, ReviewItem]:
-        """Return the items by id, oldest first. Raise JudgeError with file and line for an invalid one."""
+        """Return the items by id, oldest first. Raise JudgeError with file and line for an invalid item."""
         items: dict[str, ReviewItem] = {}
         for _, item in _lines(self.folder / QUEUE, ReviewItem):
             items.setdefault(item.id, item)
         return items
 
     def labels(self, items: Mapping[str, ReviewItem]) -> list[ReviewLabel]:
-        """Return all labels, oldest first. Raise JudgeError with file and line for an invalid one."""
+        """Return all labels, oldest first. Raise JudgeError with file and line for an invalid label."""
         labels = []
         for number, label in _lines(self.folder / LABELS, ReviewLabel):
             refuse_misfit(label, items, f"{self.folder / LABELS}:{number}: ")
@@ -393,7 +392,7 @@ def _merge_scores(earlier: LabelLine | None, line: LabelLine) -> LabelLine:
 
 
 def status_lines(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel]) -> list[str]:
-    """Format the status of the queue: items without a label, labels by reviewer, and disputed questions."""
+    """Return the status of the queue as lines: items without a label, labels by reviewer, disputed questions."""
     labelled = latest(labels)
     by_reviewer = Counter(reviewer for item_labels in labelled.values() for reviewer in item_labels)
     shared, disputed = 0, []

@@ -158,7 +158,7 @@ def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubr
 
 
 def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[CorruptedPair]:
-    """Corrupt the outputs that people prefer. Raise JudgeError if none can be corrupted."""
+    """Return corrupted versions of the outputs that people prefer. Raise JudgeError if none can be corrupted."""
     good = [
         OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=text)
         for pair in labels.of(LabelledPair)
@@ -202,7 +202,7 @@ def _calibrate_by_rubric(
 
 
 def _read_outputs(task: CalibrationTask, calls: JudgeCalls) -> tuple[list[StoredLine], dict[str, Any]]:
-    """Return a judge's verdicts on items, and the fields of its result: record, corruption test, unusable outputs."""
+    """Return a judge's verdicts on items, and these fields of its result: record, detection and unusable."""
     verdicts, detection, unusable = list[StoredLine](), None, []
     if task.rubric is not None and task.matches:
         preferences = pairwise.reduce_matches(task.matches, task.rubric.criteria, calls)
@@ -277,7 +277,7 @@ def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
 def sentence_result(
     judge: str, labels: Labels, votes: Mapping[tuple[str, str], Vote], texts: Iterable[str], bar: float
 ) -> JudgeResult:
-    """Measure a judge of sentences: its agreement, and its errors over all and by sentence with enough labels."""
+    """Measure a judge of sentences; `votes` has the vote by output id and sentence."""
     labelled = [(label, votes[label.id, label.sentence]) for label in labels.of(SentenceLabel)]
     by_sentence = by_key((label.sentence, (label.human, vote.holds)) for label, vote in labelled)
     errors = {name: _sentence_errors(part) for name, part in by_sentence.items()}
@@ -300,7 +300,7 @@ def sentence_result(
 
 
 def _sentence_errors(verdicts: Sequence[tuple[bool, bool | None]]) -> SentenceErrors:
-    """Count verdicts by human label; each pair has the human label, then the judge's verdict."""
+    """Count settled verdicts; each pair has the human label, then the judge's verdict or None."""
     settled = [(human, holds) for human, holds in verdicts if holds is not None]
     return SentenceErrors(
         yes=sum(human for human, _ in settled),

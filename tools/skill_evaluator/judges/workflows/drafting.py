@@ -91,7 +91,7 @@ def _rubric_of(value: Any, name: str) -> Rubric:
 
 
 def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
-    """Build the question to a model that drafts a value of this form; `texts` describe the value."""
+    """Return the task with one question: to draft a value of this form; `texts` describe the value."""
     prompt, wish = questions.load_prompt(mode), digest("".join(texts.values()))
     mark = questions.mark_of(seed, wish)
     question = questions.make_question("draft", prompt, {"slot": SLOT}, texts, form, mark)
@@ -123,9 +123,9 @@ def draft(
         return drafted
     if drafted.reason == "not_answered":
         reason = str(part.stopped) if part.stopped else drafted.detail
-        raise NoAnswerError(f"{request.judges[0]} gave no answer: {reason}")
+        raise NoAnswerError(f"{request.judges[0]} gave no output: {reason}")
     noun = "rubric" if task.mode == "rubric" else "family of scenarios"
-    raise JudgeError(f"the answer contains no {noun}: {drafted.reason}: {drafted.detail}")
+    raise JudgeError(f"the output contains no {noun}: {drafted.reason}: {drafted.detail}")
 
 
 _KINDS = 8  # the prompt numbers eight kinds of cases
@@ -146,7 +146,7 @@ class DraftedCases:
     left_out: Counter[str] = field(default_factory=Counter)
 
     def add(self, _: object, replicate: Replicate) -> None:
-        """Write the case of a call, or count the reason why there is none."""
+        """Write the case of a call, or count the reason for a missing case."""
         case_id = replicate.call.case_id
         case = last_valid_verdict(text_of(replicate), partial(self._case, case_id))
         if isinstance(case, Unscored):
@@ -199,7 +199,7 @@ def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> Draft
 
 
 def _task(component: Component, existing: Sequence[Case], request: CasesDraftRequest) -> JudgeTask:
-    """Return a question for each case, with ids that no case has yet."""
+    """Return the task with a question for each case, under ids that no case has yet."""
     taken = {case.id for case in existing}
     free = (name for number in range(1, 10_000) if (name := f"draft-{number:02}") not in taken)
     schema = "" if component.schema is None else json.dumps(component.schema, indent=2, ensure_ascii=False)

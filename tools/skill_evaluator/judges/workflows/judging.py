@@ -299,7 +299,6 @@ def _pair_task(
 def _regression_task(
     request: RegressionRequest, session: JudgeSession
 ) -> ModeTask[regression_results.JudgeRegressions, regression_results.PairResult]:
-    """Build the task of `judge regression`. The request or the component's policy can set high stakes."""
     settings = session.configuration.settings
     policy = settings.policy.judge
     compared = read_compared(request, settings.limits)
@@ -331,7 +330,7 @@ def _regression_task(
 def _regression_questions(
     compared: ComparedOutputs, pairs: Sequence[regression.JudgedPair], rules: ShipRules, session: JudgeSession
 ) -> JudgeTask:
-    """Build the questions on the pairs; the dimensions and rules take the place of a rubric."""
+    """Return the task with the questions on the pairs; dimensions and rules take the place of a rubric."""
     questions, prompt = regression.regression_questions(pairs, rules, session.request.seed)
     dimensions = {
         one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
@@ -393,7 +392,7 @@ def _load_criteria(
 
 
 def _writer_warnings(session: JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
-    """Warn of judges of a writer's family if a criterion forbids them; raise JudgeError if the policy refuses them."""
+    """Return warnings of judges of a writer's family if a criterion forbids them; raise JudgeError by the policy."""
     demanding = [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
     if not demanding:
         return []
@@ -421,7 +420,7 @@ def _regression_warnings(compared: ComparedOutputs, session: JudgeSession) -> li
 
 
 def _read_earlier(request: RegressionRequest, session: JudgeSession, task: JudgeTask) -> RegressionResults | None:
-    """Read the results of the earlier judge run of --against: a file, a folder or an id."""
+    """Return the results of the judge run that --against names. Return None if the option is not set."""
     if request.against is None:
         return None
     if not request.judges:

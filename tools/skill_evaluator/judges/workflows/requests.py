@@ -142,7 +142,7 @@ class RubricDraftRequest(DraftRequest, FormatOption):
 
 @options
 class CasesDraftRequest(ComponentsOption, FixturesOption, DraftRequest):
-    """The cases that a model drafts."""
+    """The options of `cases draft`."""
 
     skill: str = argument("The component.", metavar="COMPONENT")
     model: str = option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")

@@ -1,4 +1,4 @@
-"""The weighted share of a case's checks that an answer passes."""
+"""The weighted share of a case's checks that an output passes."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from skill_evaluator.metrics.base import Comparison
 def checks(comparison: Comparison) -> float | None:
     """Return the weighted mean score of the checks: Σ weight · score ÷ Σ weight; a passed check scores 1.
 
-    Checks read the raw text, so that an unparseable answer has a value, too. Range 0 to 1, 1 is best; undefined if a
+    Checks read the raw text, so that an unparseable output has a value, too. Range 0 to 1, 1 is best; undefined if a
     case has no check, or if a check was not measured. Needs no ground truth.
 
     >>> checks(Comparison(None, "ok", checks=[(1.0, 1.0), (3.0, 0.0)]))

@@ -1,4 +1,4 @@
-"""The probability that k answers in a row are all right."""
+"""The probability that k outputs in a row are all right."""
 
 from math import comb
 
@@ -6,9 +6,9 @@ KS = (1, 2, 3, 5, 10)
 
 
 def pass_hat_k(successes: int, n: int, k: int) -> float | None:
-    """Return the probability that k of a case's n answers, drawn without replacement, all succeed: C(c, k) ÷ C(n, k).
+    """Return the probability that k of a case's n outputs, drawn without replacement, all succeed: C(c, k) ÷ C(n, k).
 
-    This is an unbiased estimate of the chance that k further answers all succeed; a run's pass^k is the mean over its
+    This is an unbiased estimate of the chance that k further outputs all succeed; a run's pass^k is the mean over its
     cases. With k = 1 it is the share of successes. Range 0 to 1, 1 is best; it falls with k; undefined for k > n.
     Yao et al. 2024 (τ-bench), https://arxiv.org/abs/2406.12045.
 

@@ -6,7 +6,7 @@ from skill_evaluator.metrics.base import Comparison
 def schema_valid(comparison: Comparison) -> float:
     """Return 1 if the output validates against the component's `schema.json`, else 0; formats are checked.
 
-    Range {0, 1}, 1 is best; an unparseable answer scores 0; without a schema every parsed output is valid. Needs no
+    Range {0, 1}, 1 is best; an unparseable output scores 0; without a schema every parsed output is valid. Needs no
     ground truth.
     JSON Schema, https://json-schema.org/draft/2020-12.
 

@@ -45,7 +45,7 @@ class Pair:
 
     `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first;
     the runs of a version are pooled. `anchor` is the record of the last accepted version, or the oldest comparable
-    record. `passed_over` describes recorded runs and cases that do not count, and `unstable` has the scores and the
+    record. `skipped_notes` describes recorded runs and cases that do not count, and `unstable` has the scores and the
     reason of each unstable case, as text, by case id. `side_by_side`: the two are treated as interleaved although no
     record says so. `any_served`: a change of the served model does not prevent the comparison. `unproved_judge` is the
     uncalibrated judge of the candidate's checks.
@@ -58,7 +58,7 @@ class Pair:
     candidate_again: tuple[Record, ...] = ()
     anchor: Record | None = None
     anchor_again: tuple[Record, ...] = ()
-    passed_over: tuple[str, ...] = ()
+    skipped_notes: tuple[str, ...] = ()
     unstable: Mapping[str, str] = field(default_factory=dict)
     side_by_side: bool = False
     any_served: bool = False

@@ -208,11 +208,11 @@ def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: Verdict
     family = measured.q / effect.p if measured.q and effect.p else 1.0
     to_exclude, to_show = t_quantile(effect.degrees, [1 - MAX_MISSED, 1 - levels.fall / family])
     allowed = max((effect.difference + tolerance) / to_exclude if tolerance else 0.0, -effect.difference / to_show)
-    between, is_called = effect.error**2 - measured.of_runs, candidate.provider != "replay"
+    between, is_called = effect.error**2 - measured.day_variance, candidate.provider != "replay"
     is_same_model = pair.baseline is not None and pair.baseline.model_id == candidate.model_id
-    if measured.of_runs and between <= allowed**2 and is_same_model and is_called:
+    if measured.day_variance and between <= allowed**2 and is_same_model and is_called:
         ways.append("the baseline interleaved (1.5 × the calls)")
-    remaining = allowed**2 - measured.of_runs
+    remaining = allowed**2 - measured.day_variance
     times = between / remaining if remaining > 0.0 else math.inf
     if times <= _MAX_TIMES:
         count = max(cases + 1, math.ceil(cases * times))
@@ -400,15 +400,15 @@ def compare_records(
     rules: VerdictRules,
     left_out: Mapping[str, str] | None = None,
     wanted: Callable[[PairedScores], bool] = lambda measure: True,
-    rest: Sequence[Pair] = (),
+    hidden: Sequence[Pair] = (),
 ) -> ComparisonResult:
     """Return the verdict on a component from one pair of records per model, by the measures that `wanted` selects.
 
-    `left_out` has the reason of each model without records by model id, for reports. `rest` has pairs of further
+    `left_out` has the reason of each model without records by model id, for reports. `hidden` has pairs of further
     models, which count in the families of tests and get no verdict.
     """
     family = []
-    for pair in (*pairs, *rest):
+    for pair in (*pairs, *hidden):
         pair = without_unstable(pair, rules.unstable_cases, rules.primary_metric)
         any_served = pair.any_served or rules.policy.served == "any"
         family.append(replace(pair, any_served=any_served, unproved_judge=rules.uncalibrated_judge(pair.candidate)))
@@ -548,7 +548,7 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
         reasons=[
             *reasons_of(compared, results, losses, coverage, rules),
             *amount_reasons(amounts, pair.candidate.planned),
-            *pair.passed_over,
+            *pair.skipped_notes,
         ],
         falls=falls_of(losses, results),
         remedy=remedy if verdict == "inconclusive" else None,

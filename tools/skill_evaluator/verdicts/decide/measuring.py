@@ -108,12 +108,12 @@ class ArmStatistics:
 
 
 def paired_effect(
-    before: ArmStatistics, after: ArmStatistics, run_variance: float = 0.0, limit: float = 1.0
+    before: ArmStatistics, after: ArmStatistics, day_variance: float = 0.0, limit: float = 1.0
 ) -> Effect | None:
     """Return the effect with the cases as the sample, by a paired t-test. Return None for a single case.
 
-    error² = s² ÷ C + (D ÷ 2C)² + `run_variance`, with D the mean of the C differences, s their standard deviation and
-    `run_variance` the variance that two runs on different days add. The test is repeated with the largest drops
+    error² = s² ÷ C + (D ÷ 2C)² + `day_variance`, with D the mean of the C differences, s their standard deviation and
+    `day_variance` the variance that two runs on different days add. The test is repeated with the largest drops
     clipped, and the smallest p and the lowest upper confidence limit count. For a rise, and for the lower limit, the
     largest rises are clipped. If the candidate has fewer replicates, s² ÷ C of a rise is at least the variance of the
     difference of an unchanged version, computed from the baseline's replicates. No score differs by more than `limit`.
@@ -125,12 +125,12 @@ def paired_effect(
     differences[np.abs(differences) < _SLACK] = 0.0
     is_still = not (differences.any() or before.variances.any() or after.variances.any())
     is_repeated = is_still and bool((before.counts + after.counts >= _MIN_EQUAL).all())
-    run_variance = 0.0 if is_repeated else run_variance
+    day_variance = 0.0 if is_repeated else day_variance
     least = 0.0
     if after.counts.sum() < before.counts.sum():
         least = float((before.variances * (1 / before.counts + 1 / after.counts)).sum()) / cases**2
-    falls = _ClippedTests.of(differences, run_variance)
-    rises = _ClippedTests.of(-differences, run_variance, least=least, max_share=_SPARING if cases <= _FEW else 1.0)
+    falls = _ClippedTests.of(differences, day_variance)
+    rises = _ClippedTests.of(-differences, day_variance, least=least, max_share=_SPARING if cases <= _FEW else 1.0)
     confidence = (1 + CONFIDENCE) / 2
     return Effect(
         difference=float(falls.means[0]),
@@ -155,7 +155,7 @@ class _ClippedTests:
 
     @classmethod
     def of(
-        cls, differences: Floats, run_variance: float, *, least: float = 0.0, max_share: float = 1.0
+        cls, differences: Floats, day_variance: float, *, least: float = 0.0, max_share: float = 1.0
     ) -> "_ClippedTests":
         """Test for a drop; s² ÷ C is at least `least`. Degrees of freedom are Satterthwaite's (doi:10.2307/3002019)."""
         count = len(differences)
@@ -168,9 +168,9 @@ class _ClippedTests:
         still[0] /= 2
         seen = np.maximum(rows.var(axis=1, ddof=1) / count, least) + still**2
         seen[seen < _SLACK**2] = 0.0
-        degrees = (count - 1.0) * ((seen + run_variance) / np.where(seen > 0.0, seen, 1.0)) ** 2
-        degrees[seen == 0.0] = np.inf if run_variance else count - 1.0
-        return cls(means, np.sqrt(seen + run_variance), degrees, share <= _SPARING)
+        degrees = (count - 1.0) * ((seen + day_variance) / np.where(seen > 0.0, seen, 1.0)) ** 2
+        degrees[seen == 0.0] = np.inf if day_variance else count - 1.0
+        return cls(means, np.sqrt(seen + day_variance), degrees, share <= _SPARING)
 
     @property
     def p(self) -> float:
@@ -198,10 +198,10 @@ def _clip_limits(ordered: Floats) -> Floats:
     return np.concatenate(([-np.inf], best, some[some < 0.0]))
 
 
-def replicate_effect(before: ArmStatistics, after: ArmStatistics, run_variance: float = 0.0) -> Effect | None:
+def replicate_effect(before: ArmStatistics, after: ArmStatistics, day_variance: float = 0.0) -> Effect | None:
     """Return the effect on these very cases if their replicates are known to be independent draws.
 
-    error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `run_variance`, with vᵢ the variance of all outputs of both
+    error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `day_variance`, with vᵢ the variance of all outputs of both
     versions to a case around their common mean, as in Fisher's stratified randomisation test, and n the outputs of the
     smaller version. Return None if no case has two outputs.
     """
@@ -217,7 +217,7 @@ def replicate_effect(before: ArmStatistics, after: ArmStatistics, run_variance: 
     is_still = variance < _SLACK**2
     is_repeated = is_still and bool((totals >= _MIN_EQUAL).all())
     seen = 0.0 if is_still else variance + (difference / (2 * outputs)) ** 2
-    total = seen + (0.0 if is_repeated else run_variance)
+    total = seen + (0.0 if is_repeated else day_variance)
     degrees *= (total / seen) ** 2 if seen else 1.0
     error, difference = math.sqrt(total), 0.0 if is_still else difference
     half = float(t_quantile(degrees, (1 + CONFIDENCE) / 2)) * error
@@ -255,7 +255,7 @@ def samples(record: Record) -> bool:
     return record.settings is not None and record.settings.profile == "sampled" and record.provider != "replay"
 
 
-def run_variance(pair: Pair, before: ArmStatistics) -> float:
+def day_variance(pair: Pair, before: ArmStatistics) -> float:
     """Return the variance that two different days add to the difference; 0 if the runs are interleaved."""
     if pair.is_beside:
         return 0.0
@@ -267,14 +267,14 @@ def run_variance(pair: Pair, before: ArmStatistics) -> float:
 class MeasureEffects:
     """A measure with its effect, which is None for a single case without independent replicates.
 
-    `of_runs` is the variance that two different days add. `is_sampled`: the replicates are independent draws. `q` is p
-    adjusted over `family` measures; it is None if the measure is not tested.
+    `day_variance` is the variance that two different days add. `is_sampled`: the replicates are independent draws. `q`
+    is p adjusted over `family` measures; it is None if the measure is not tested.
     """
 
     measure: PairedScores
     before: ArmStatistics
     after: ArmStatistics
-    of_runs: float = 0.0
+    day_variance: float = 0.0
     is_sampled: bool = False
     effect: Effect | None = None
     missing: Missing | None = None
@@ -290,7 +290,7 @@ class MeasureEffects:
             measure=measure,
             before=before,
             after=after,
-            of_runs=run_variance(pair, before),
+            day_variance=day_variance(pair, before),
             is_sampled=has_replicates and all(run is not None and samples(run) for run in pair.runs),
             missing=bounds_of(common.cases, measure.name, measure.kind),
         )
@@ -298,8 +298,8 @@ class MeasureEffects:
 
     def effect_if(self, *, is_sampled: bool) -> Effect | None:
         """Return the effect with the replicates (`is_sampled`) or with only the cases as independent draws."""
-        sampled = replicate_effect(self.before, self.after, self.of_runs) if is_sampled else None
-        return sampled or paired_effect(self.before, self.after, self.of_runs)
+        sampled = replicate_effect(self.before, self.after, self.day_variance) if is_sampled else None
+        return sampled or paired_effect(self.before, self.after, self.day_variance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

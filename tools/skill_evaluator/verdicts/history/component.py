@@ -1,5 +1,11 @@
-"""The recorded runs of a component: baselines, verdicts, history, ranking and comparisons."""
+"""The recorded runs of a component: baselines, verdicts, history, ranking, comparisons and drift.
 
+Drift is a change of a model that runs a recorded version again. Scores of the same model vary from day to day. So only
+two things count as drift: lost fields, and a change of the primary metric whose confidence interval, with the variance
+of a day, excludes 0.
+"""
+
+import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -8,7 +14,7 @@ from itertools import combinations, groupby
 
 from skill_evaluator.errors import LeaderboardError, RunError
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Policy, Settings
+from skill_evaluator.library.config import Policy, Settings, VerdictName
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
 from skill_evaluator.records.record import Record, unusable_text
@@ -26,15 +32,26 @@ from skill_evaluator.records.selection import (
     skipped_run_notes,
     versions_patched_to,
 )
+from skill_evaluator.records.summaries import Drift
 from skill_evaluator.runner.journal import MANIFEST, is_unfinished, read_component_manifest
-from skill_evaluator.text import version_words
-from skill_evaluator.verdicts.decide.comparability import Pair, common_part, cut_pair, mark_concurrent, served_change
+from skill_evaluator.stats import stdev_or_none, t_quantile
+from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.verdicts.decide.comparability import (
+    Pair,
+    common_part,
+    cut_pair,
+    mark_concurrent,
+    served_change,
+    without_unstable,
+)
 from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
-from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
-from skill_evaluator.verdicts.decide.rules import rules_for
+from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_all
+from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
+from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
 from skill_evaluator.verdicts.history.series import History, history_of, shipping_advice
 from skill_evaluator.verdicts.planning.ranking import ModelRanking, rank_models
 
+_ALPHA_OF_DRIFT = 0.025  # rate of false drift reports
 _MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable run has if it is the anchor
 
 
@@ -79,7 +96,7 @@ def drift_pair(record: Record, archive: Archive) -> Pair | None:
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
 
-def rest_of_family(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
+def hidden_pairs(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
     """Pair the runs of the other models of the candidates' versions: all models are one family of tests.
 
     `baseline` is the version to compare with, by default the version that `compare` chooses.
@@ -135,7 +152,7 @@ def pair_of(
         candidate_again=() if beside or candidate.draft else _again(candidate, archive),
         anchor=since,
         anchor_again=() if since is None else _again(since, archive),
-        passed_over=tuple(skipped),
+        skipped_notes=tuple(skipped),
     )
     return mark_concurrent(pair)
 
@@ -213,23 +230,23 @@ class ComponentStatus:
 class Chosen:
     """The records to compare, one pair per model; `left_out` has the reason of each model without a pair, by model id.
 
-    `rest` has the pairs of models that were not named and count in the family of tests.
+    `hidden` has the pairs of models that were not named and count in the family of tests.
     """
 
     pairs: Sequence[Pair]
-    rest: Sequence[Pair] = ()
+    hidden: Sequence[Pair] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
-    def apart(self) -> "Chosen":
+    def on_different_days(self) -> "Chosen":
         """Treat the results of another tool as measured on different days. Raise LeaderboardError for own records."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
             raise LeaderboardError("--different-days requires another tool's results; records have their own dates")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
 
-    def judged(self, settings: Settings) -> ComparisonResult:
+    def compare(self, settings: Settings) -> ComparisonResult:
         """Compare the chosen pairs under the current rules."""
         first = self.pairs[0].candidate
-        return compare_records(first.skill, self.pairs, rules_for(settings, first), self.left_out, rest=self.rest)
+        return compare_records(first.skill, self.pairs, rules_for(settings, first), self.left_out, hidden=self.hidden)
 
 
 def chosen_of_files(
@@ -267,7 +284,7 @@ class RecordedComponent:
         newest = newest_of_versions(self.archive.entries)
         if not newest:
             return None
-        history, ranking = self.advised(self.archive.entries)
+        history, ranking = self.with_advice(self.archive.entries)
         return ComponentStatus(
             newest={model_id: self.archive.record(runs[-1]) for model_id, runs in sorted(newest.items())},
             history=history,
@@ -296,7 +313,9 @@ class RecordedComponent:
         if not runs_of_versions(runs):
             raise LeaderboardError(f"{self.component.name} on {runs[0].model_id}: {self._why_incomplete(runs[0])}")
 
-    def advised(self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None) -> tuple[History, ModelRanking]:
+    def with_advice(
+        self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None
+    ) -> tuple[History, ModelRanking]:
         """Return the history of the runs and a ranking, by default of the highest version, both with the advice."""
         self.refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
@@ -317,7 +336,7 @@ class RecordedComponent:
     def ship_words(self) -> str:
         """Return the version and model to ship as text, by all records except drafts. "" if no run is complete."""
         entries = [entry for entry in self.archive.entries if not entry.draft]
-        return self.advised(entries)[1].advice.words if runs_of_versions(entries) else ""
+        return self.with_advice(entries)[1].advice.words if runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Compare each version with the version before, and the highest also with the accepted version."""
@@ -347,7 +366,7 @@ class RecordedComponent:
         records = [self.archive.record(choice.candidate) for choice in chosen.choices]
         return self.ranking_of(records, self.verdict_on(records), chosen.left_out)
 
-    def chosen(self, baseline: Named, candidate: Named, models: Sequence[str] = ()) -> Chosen:
+    def choose_runs(self, baseline: Named, candidate: Named, models: Sequence[str] = ()) -> Chosen:
         """Choose the runs to compare, one pair per model. Raise LeaderboardError if there is nothing to compare.
 
         `baseline` and `candidate` are a version, whose runs are pooled, or a run id, a draft's id or a record, which is
@@ -381,8 +400,8 @@ class RecordedComponent:
                 pairs.append(replace(pair_of(judged, choice.baseline, archive, policy), absent=absent))
                 family.append(pairs[-1])
         version = baseline if isinstance(baseline, str) else None
-        rest = rest_of_family(family, archive, policy, version) if models else ()
-        return Chosen(pairs=pairs, rest=rest, left_out=choices.left_out)
+        hidden = hidden_pairs(family, archive, policy, version) if models else ()
+        return Chosen(pairs=pairs, hidden=hidden, left_out=choices.left_out)
 
     def incomplete_below(self, candidate: RecordedRun) -> str:
         """Return the newest incomplete run of a lower version as text, with its date. Return "" if there is none."""
@@ -398,7 +417,7 @@ class RecordedComponent:
         moment, version = max(lower, default=("", ""))
         return f"{version_words(version)} of {moment[:10]}: incomplete" if lower else ""
 
-    def chosen_models(self, names: tuple[str, str], version: str | None) -> Chosen:
+    def choose_models(self, names: tuple[str, str], version: str | None) -> Chosen:
         """Choose the runs of two models of a version, by default of the highest version that both have."""
         self.runs(names)  # raises LeaderboardError for an unknown model
         pair = models_pair(names, self.archive, version)
@@ -408,19 +427,19 @@ class RecordedComponent:
             raise LeaderboardError(f"{text}; evaluate '{self.component.name}' with both")
         return Chosen(pairs=[pair])
 
-    def judged(self, chosen: Chosen) -> ComparisonResult:
+    def compare(self, chosen: Chosen) -> ComparisonResult:
         """Compare the chosen pairs under the current rules; the result names the accepted version."""
-        return chosen.judged(self.settings).model_copy(update={"accepted": self.accepted_version})
+        return chosen.compare(self.settings).model_copy(update={"accepted": self.accepted_version})
 
     def comparisons(self) -> Comparisons:
         """Compare the five highest versions with their baselines, and all pairs of at most eight models."""
         by_model = runs_of_versions(self.archive.entries)
         every = {version for versions in by_model.values() for version in versions}
         newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
-        versions = {version: self.judged(self.chosen(None, version)) for version in newest}
+        versions = {version: self.compare(self.choose_runs(None, version)) for version in newest}
         names = combinations(sorted(by_model)[:_MAX_MODELS], 2)
         pairs = (models_pair(pair, self.archive) for pair in names)
-        models = [self.judged(Chosen(pairs=[pair])) for pair in pairs if pair is not None]
+        models = [self.compare(Chosen(pairs=[pair])) for pair in pairs if pair is not None]
         return Comparisons(versions=versions, models=models)
 
     def verdict_on(
@@ -441,13 +460,29 @@ class RecordedComponent:
         ]
         if asked_again:
             pairs = [pair_of(record, lower, archive, policy, anchored=False) for record, lower in chosen]
-            return self.judged(Chosen(pairs=pairs)).model_copy(update={"asked_again": True})
+            return self.compare(Chosen(pairs=pairs)).model_copy(update={"asked_again": True})
         pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
-        rest = rest_of_family([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
+        hidden = hidden_pairs([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
         alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
         pairs += [pair for pair in alone if pair is not None]
-        return self.judged(Chosen(pairs=pairs, rest=rest)) if pairs else None
+        return self.compare(Chosen(pairs=pairs, hidden=hidden)) if pairs else None
+
+    def drift_of(self, records: Sequence[Record]) -> ComparisonResult | None:
+        """Compare complete runs of a version with earlier runs of their series. Return None if there are none."""
+        self.archive.add(records)
+        pairs = [pair for record in records if (pair := drift_pair(record, self.archive)) is not None]
+        return drifted(self.component.name, pairs, rules_for(self.settings, records[0])) if pairs else None
+
+    def with_drift(self, records: Sequence[Record], is_rerun: Sequence[bool]) -> list[Record]:
+        """Add the drift to the complete records whose flag in `is_rerun` is true, and warn of models that drifted."""
+        reruns = [record for record, rerun in zip(records, is_rerun, strict=True) if rerun and record.complete]
+        drifts = drifts_in(self.drift_of(reruns)) if reruns else {}
+        for record in reruns:
+            if record.run_id in drifts and (moved := drifts[record.run_id].moved):
+                message = f"{record.model_id} drifted with an unchanged prompt: {listed(moved)}"
+                print(f"warning: {message}; this run begins a new series", file=sys.stderr)
+        return [record.model_copy(update={"drift": drifts.get(record.run_id)}) for record in records]
 
     def ranking_of(
         self,
@@ -464,7 +499,7 @@ class RecordedComponent:
             self.component.name,
             pairs[: len(records)],
             rules_for(self.settings, records[0] if records else archive.record(archive.entries[0])),
-            rest=pairs[len(records) :],
+            hidden=pairs[len(records) :],
             prompts=[pair for record in records if (pair := prompt_pair(record, archive)) is not None],
             verdicts={} if verdict is None else {model.model_id: model.verdict for model in verdict.models},
         )
@@ -476,4 +511,97 @@ def _of_asked_cases(pair: Pair) -> Pair:
     case_ids = {case.case_id for case in pair.candidate.per_case}
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
     note = f"only {len(case_ids)} of {len(everything)} cases were run"
-    return replace(cut_pair(pair, case_ids), passed_over=(note, *pair.passed_over))
+    return replace(cut_pair(pair, case_ids), skipped_notes=(note, *pair.skipped_notes))
+
+
+def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
+    """Return the drift of each model of a comparison, by the id of the new run."""
+    drifts = {}
+    for model in [] if result is None else result.models:
+        if model.baseline is not None:
+            drifts[model.candidate.run_id] = Drift(since=model.baseline.run_id, moved=model.moved)
+    return drifts
+
+
+def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
+    """Compare runs of a version with earlier runs (the baselines of `pairs`). Only drift counts as a change."""
+    pairs = [without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
+    result = compare_records(skill, pairs, rules)
+    measured = measure_all(pairs)
+    models = [_only_drift(*pair, rules.primary_metric) for pair in zip(result.models, measured, strict=True)]
+    return result.model_copy(update={"models": models})
+
+
+def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) -> ModelVerdict:
+    """Reduce a verdict to drift: only lost fields and the primary metric may count as changed."""
+    drift: dict[tuple[str, str], VerdictName] = {}
+    for measured in compared.measured:
+        if measured.measure.name == primary_metric and _is_beyond_a_day(measured):
+            has_risen = measured.after.mean > measured.before.mean
+            drift[measured.measure.kind, measured.measure.name] = "improved" if has_risen else "regressed"
+        elif measured.measure.kind != "reproducibility" and has_collapsed(measured, models=1):
+            drift[measured.measure.kind, measured.measure.name] = "regressed"
+
+    def with_drift_verdict(result: MeasureResult) -> MeasureResult:
+        verdict = drift.get((result.kind, result.metric))
+        if verdict is None and (result.harmed or result.verdict in ("regressed", "improved")):
+            return result.model_copy(update={"verdict": "inconclusive", "harmed": False})
+        return result if verdict is None else result.model_copy(update={"verdict": verdict})
+
+    update: dict[str, object] = {
+        "metrics": list(map(with_drift_verdict, model.metrics)),
+        "fields": list(map(with_drift_verdict, model.fields)),
+    }
+    if model.verdict == "regressed" and not (drift or model.lost_cases):
+        runs = counted(model.baseline_runs, "earlier run")
+        reason = f"{runs}: this may be the usual variation between days"
+        update |= {"verdict": "inconclusive", "reasons": [*model.reasons, reason]}
+    return model.model_copy(update=update)
+
+
+def _is_beyond_a_day(measured: MeasureEffects) -> bool:
+    """Return whether the 97.5 % confidence interval of the difference excludes 0.
+
+    The standard error includes the variance of a day, which counts as known: there are (cases − 1) degrees of freedom.
+    """
+    effect = measured.effect_if(is_sampled=False)
+    if effect is None:
+        return False
+    half_width = float(t_quantile(len(measured.before.means) - 1, 1 - _ALPHA_OF_DRIFT / 2)) * effect.error
+    return bool(abs(effect.difference) > half_width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpread:
+    """The strict means of a version's primary metric by run id, and their standard deviation (None for one run)."""
+
+    model_id: str
+    version: str
+    metric: str
+    scores: dict[str, float]
+    sigma: float | None
+
+
+def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
+    """Return the spread over the runs of each record's version; the last record of a model counts."""
+    spreads = []
+    for record in {record.model_id: record for record in records}.values():
+        runs = (*same_series(record, _earlier_runs(record, archive)), record)
+        means = {run.run_id: run.accuracy[run.primary_metric].strict_mean for run in runs}
+        scores = {run_id: mean for run_id, mean in means.items() if mean is not None}
+        sigma, metric = stdev_or_none(list(scores.values())), record.primary_metric
+        version = record.skill_version
+        spreads.append(RunSpread(model_id=record.model_id, version=version, metric=metric, scores=scores, sigma=sigma))
+    return spreads
+
+
+def _earlier_runs(record: Record, archive: Archive) -> list[Record]:
+    entry = entry_of(record)
+    return [
+        archive.record(run)
+        for run in runs_like(archive.runs_of(entry.model_id), entry)
+        if run.version == entry.version
+        and run.run_id != entry.run_id
+        and run.is_comparable(entry)
+        and run.digests.get("prompt") == entry.digests.get("prompt")
+    ]

@@ -243,7 +243,7 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: Verdic
         ModelHistory(
             model_id=model_id,
             points=[Point.of(pair, steps.get(pair.candidate.run_id), rules.primary_metric) for pair in versions],
-            remarks=list(dict.fromkeys(words for pair in versions for words in pair.passed_over)),
+            remarks=list(dict.fromkeys(words for pair in versions for words in pair.skipped_notes)),
             flaky=[
                 value
                 for value in flaky_values(_unchanged_runs(versions, steps))

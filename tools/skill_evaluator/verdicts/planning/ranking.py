@@ -41,9 +41,9 @@ class Score(FrozenModel):
 class Contrast(FrozenModel):
     """Two models on the same cases by the primary metric: the lower model's score minus the higher model's.
 
-    `q` is adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out. Otherwise the
-    pair is `significant` if q ≤ α ÷ 2, because the scores also select which model is lower. `remedy` says what would
-    decide an inconclusive pair. `fell_most` is the field in which the lower model is worst, with both scores, or "".
+    `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
+    Otherwise the pair is `significant` if q ≤ α. `remedy` says what would decide an inconclusive pair. `fell_most` is
+    the field in which the lower model is worst, with both scores, or "".
     """
 
     higher: str
@@ -230,24 +230,25 @@ def rank_models(
     runs: Sequence[Pair],
     rules: VerdictRules,
     *,
-    rest: Sequence[Pair] = (),
+    hidden: Sequence[Pair] = (),
     prompts: Sequence[Pair] = (),
     verdicts: Mapping[str, VerdictName],
 ) -> ModelRanking:
     """Rank the models of `runs` (one pair without a baseline per model) by the strict mean of the primary metric.
 
-    `rest` has the runs of models that count in the family of tests and are not shown. `prompts` has pairs of a run with
-    the schema alone and a run with the prompt; `verdicts` has the verdict by model id. Only the cases that all models
-    share count. A model is skipped if its run is not comparable with the newest run or shares too few of its cases.
+    `hidden` has the runs of models that count in the family of tests and are not shown. `prompts` has pairs of a run
+    with the schema alone and a run with the prompt; `verdicts` has the verdict by model id. Only the cases that all
+    models share count. A model is skipped if its run is not comparable with the newest run or shares too few of its
+    cases.
     """
-    comparable, unlike = _comparable(runs, rest)
+    comparable, unlike = _comparable(runs, hidden)
     shared = _on_shared_cases(comparable)
     if not shared:
         unlike |= {pair.candidate.model_id: "no case was answered by all models" for pair in comparable}
-    family, hidden = _ranked(shared, rules.primary_metric), {pair.candidate.model_id for pair in rest}
+    family, hidden_ids = _ranked(shared, rules.primary_metric), {pair.candidate.model_id for pair in hidden}
     contrasts, dominated = _contrasts(skill, family, rules)
-    pairs = [pair for pair in contrasts if not {pair.higher, pair.lower} & hidden]
-    models = [model for model in family if model.name not in hidden]
+    pairs = [pair for pair in contrasts if not {pair.higher, pair.lower} & hidden_ids]
+    models = [model for model in family if model.name not in hidden_ids]
     worse = {pair.lower for pair in pairs if pair.higher == models[0].name and pair.significant}
     added = {}
     for pair in prompts:  # one prompt effect per model, each a family of its own
@@ -269,7 +270,7 @@ def rank_models(
             verdict=verdicts.get(model.name),
             prompt_adds=added.get(model.name),
             frontier=on_frontier((model.cost, model.score), [(one.cost, one.score) for one in models]),
-            dominated_by=[name for name in dominated.get(model.name, []) if name not in hidden],
+            dominated_by=[name for name in dominated.get(model.name, []) if name not in hidden_ids],
         )
         for model in models
     ]
@@ -283,11 +284,11 @@ def rank_models(
         pairs=pairs,
         family=len(contrasts),
         advice=advise(rows, pairs, rules.primary_tolerance),
-        left_out={name: reason for name, reason in unlike.items() if name not in hidden},
+        left_out={name: reason for name, reason in unlike.items() if name not in hidden_ids},
     )
 
 
-def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
+def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
     """Return the runs that can be ranked with the newest run, and the reasons of the other models by id."""
     newest = max(
         (pair.candidate for pair in runs),
@@ -295,7 +296,7 @@ def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair],
         default=None,
     )
     comparable, unlike = [], {}
-    for pair in (*runs, *rest):
+    for pair in (*runs, *hidden):
         common = None if newest is None or pair.candidate is newest else common_part(newest, pair.candidate)
         if newest is None or common is None:
             comparable.append(pair)
@@ -374,13 +375,15 @@ def _contrasts(
     ]
     results = compare_records(skill, pairs, rules, wanted=_is_metric).models
     primaries = [_primary(result, rules.primary_metric) for result in results]
-    q_values = holm([1.0 if primary is None or primary.p is None else primary.p for primary in primaries])
+    # two-sided, because the scores also select which model is lower
+    p_values = [1.0 if primary is None or primary.p is None else min(1.0, 2 * primary.p) for primary in primaries]
+    q_values = holm(p_values)
     contrasts = []
     for (higher, lower), result, primary, q in zip(couples, results, primaries, q_values, strict=True):
         contrast = Contrast(higher=higher.name, lower=lower.name)
         if primary is not None:
             as_good, is_lower = primary.verdict == "unchanged", (primary.difference or 0.0) < -ROUNDING
-            significant = is_lower and q <= rules.alpha / 2 and not as_good
+            significant = is_lower and q <= rules.alpha and not as_good
             changed = {"q": round(q, 6), "as_good": as_good, "significant": significant, "remedy": result.remedy}
             changed["fell_most"] = _fell_most(higher.record, lower.record, rules.primary_tolerance)
             contrast = Contrast.view(primary, higher=higher.name, lower=lower.name, **changed)

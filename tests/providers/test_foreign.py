@@ -1,9 +1,10 @@
-"""A provider that somebody else wrote: whatever it does ends as its own call's answer or failure."""
+"""Providers of other packages and recordings: whatever they do is the output or the failure of one call."""
 
 import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,11 +22,11 @@ from skill_evaluator.providers.base import (
     opened,
     usual_sampling,
 )
-from skill_evaluator.providers.replay import AnswerLine
+from skill_evaluator.providers.replay import AnswerLine, ReplayProvider
 from skill_evaluator.runner.limits import wait_before_retry
 
 from tests.support.vendor_dialects import PLAIN
-from tests.support.vendors import failure_of
+from tests.support.vendors import any_json, failure_of
 
 LIMITS = Settings(timeout_s=5, limits=SafetyLimits(answer_bytes=20))
 
@@ -70,7 +71,7 @@ PROBLEMS = [
 ]
 
 
-def test_what_computes_in_this_process_has_as_long_as_it_takes() -> None:
+def test_provider_in_this_process_has_no_time_limit() -> None:
     class Slow(Foreign):
         in_process = True
 
@@ -85,7 +86,7 @@ def test_what_computes_in_this_process_has_as_long_as_it_takes() -> None:
     assert failure_of(lambda: asyncio.run(call_once(slow, PLAIN, hurried))).kind == "timeout"
 
 
-def test_whatever_it_raises_is_the_failure_of_one_call() -> None:
+def test_any_exception_of_a_provider_fails_only_its_call() -> None:
     for problem in PROBLEMS:
         error = fail(raising(problem))
         assert (error.kind, error.reason) == ("provider_error", "provider_bug"), problem
@@ -93,7 +94,7 @@ def test_whatever_it_raises_is_the_failure_of_one_call() -> None:
         assert (error.perhaps_billed, error.retryable, error.fatal) == (True, False, False), problem
 
 
-def test_what_is_no_completion_or_no_text_is_its_own_failure() -> None:
+def test_invalid_return_value_of_a_provider_is_a_failure() -> None:
     for value in (None, "text", {"text": "fine"}, 5):
         assert fail(lambda value=value: value).reason == "provider_bug", value
     for text in (None, 5, b"bytes", ["fine"], {"text": "fine"}):
@@ -102,7 +103,7 @@ def test_what_is_no_completion_or_no_text_is_its_own_failure() -> None:
         assert "text" in str(error), text
 
 
-def test_its_own_errors_and_a_full_disk_pass() -> None:
+def test_provider_error_and_storage_error_pass_through() -> None:
     with pytest.raises(StorageError, match="disk full"):
         ask(raising(StorageError("disk full")))
     assert fail(raising(ProviderError("rate_limited"))).reason == "rate_limited"
@@ -133,7 +134,7 @@ anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text() |
 
 
 @given(anything, anything, anything, anything, anything)
-def test_metadata_of_any_type_leaves_the_text_and_only_what_can_be(
+def test_invalid_metadata_of_a_completion_becomes_unknown(
     given_tokens: Any, written_tokens: Any, stop_reason: Any, served_model: Any, request_id: Any
 ) -> None:
     completion = Completion(
@@ -155,7 +156,7 @@ def test_metadata_of_any_type_leaves_the_text_and_only_what_can_be(
 
 
 @given(anything, anything, anything, anything, anything)
-def test_an_error_of_any_content_can_be_kept_and_waited_for(
+def test_any_error_can_be_saved_and_retried(
     reason: Any, message: Any, kind: Any, status: Any, retry_after_s: Any
 ) -> None:
     error = ProviderError(reason, message, kind=kind, status=status, retry_after_s=retry_after_s)
@@ -164,7 +165,7 @@ def test_an_error_of_any_content_can_be_kept_and_waited_for(
     assert 0 <= wait_before_retry(Retry(), 1, error.retry_after_s) <= Retry().max_retry_after_s
 
 
-def test_keys_are_struck_out_before_an_identifier_is_cut() -> None:
+def test_keys_are_removed_before_an_identifier_is_cut() -> None:
     key = "key-0123456789"
     completion = Completion(text=key, served_model="x" * 290 + key, request_id="y" * 5_000)
     redacted = completion.redacted(lambda text: text.replace(key, "***"))
@@ -172,7 +173,7 @@ def test_keys_are_struck_out_before_an_identifier_is_cut() -> None:
     assert redacted.request_id == "y" * 300
 
 
-def test_a_text_over_the_limit_of_bytes_is_not_kept() -> None:
+def test_text_over_the_byte_limit_is_dropped() -> None:
     counted = {"usage": Usage(input_tokens=3, output_tokens=4), "served_model": "m"}
     for text in ("x" * 20, "é" * 10):
         assert ask(lambda text=text: Completion(text=text, **counted)) == Completion(text=text, **counted)
@@ -185,7 +186,46 @@ def _broken(model: Model, key: str | None, settings: Settings) -> Any:
     raise ImportError("no module named 'vendor'")
 
 
-def test_a_provider_that_cannot_be_opened_is_named() -> None:
+def test_provider_that_cannot_be_opened_is_named() -> None:
     kind = ProviderKind(open=_broken, sampling=usual_sampling)
     with pytest.raises(ConfigError, match="provider 'foreign' of model 'm' cannot be opened: ImportError"):
         opened(kind, Model(id="m", provider="foreign"), None, LIMITS)
+
+
+FIELDS = ("case_id", "replicate", "text", "stop_reason", "usage", "served_model", "request_id", "error", "latency_s")
+
+
+def replayed(path: Path) -> Completion | str:
+    """Return what a recording answers, or the reason for which it does not."""
+    try:
+        provider = ReplayProvider(path)
+    except ConfigError as problem:
+        return str(problem)
+    try:
+        return asyncio.run(provider.complete(PLAIN))
+    except ProviderError as problem:
+        return problem.reason
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), any_json) | any_json, st.booleans())
+def test_any_recorded_line_is_an_output_a_failure_or_an_error(
+    tmp_path_factory: Any, value: Any, complete: bool
+) -> None:
+    path = tmp_path_factory.mktemp("recording") / "answers.jsonl"
+    good = {"case_id": PLAIN.case_id, "replicate": PLAIN.replicate, "text": "fine"}
+    line = {**good, **value} if complete and isinstance(value, dict) else value
+    path.write_text(json.dumps(line) + "\n")
+    match replayed(path):
+        case Completion() as completion:
+            assert isinstance(completion.text, str)
+        case reason_or_error:
+            assert isinstance(reason_or_error, str)
+            assert reason_or_error
+            assert "\n" not in reason_or_error
+
+
+@given(st.binary(max_size=300))
+def test_any_recorded_bytes_are_an_output_a_failure_or_an_error(tmp_path_factory: Any, raw: bytes) -> None:
+    path = tmp_path_factory.mktemp("recording") / "answers.jsonl"
+    path.write_bytes(raw)
+    assert replayed(path)

@@ -1,16 +1,30 @@
-"""The regression judge's answers and what code decides on them."""
+"""The answers of a regression judge, the dimensions, and what code decides."""
 
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.modes.regression import regression_questions
-from skill_evaluator.judges.modes.regression_results import combine_orders
-from skill_evaluator.judges.modes.ship_rules import ShipRules, decide, dimensions_of
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.judges.modes.regression import JudgedPair, regression_form, regression_questions
+from skill_evaluator.judges.modes.regression_results import (
+    DimensionSummary,
+    JudgeRegressions,
+    combine_orders,
+    rate_changes,
+    reduce_regressions,
+)
+from skill_evaluator.judges.modes.ship_rules import PRESETS, ShipRules, blocking_sentence, decide, dimensions_of
+from skill_evaluator.judges.prompting.judging import JudgeCalls
+from skill_evaluator.judges.prompting.results import ORDERS
+from skill_evaluator.judges.statistics import rate
+from skill_evaluator.library.config import ComponentJudge
+from skill_evaluator.providers.base import Completion
+from skill_evaluator.runner.schedule import Call, Replicate
 
-from tests.support.judged import SAME, answer, judged, pair_of, reading
+from tests.support.judged import JUDGE, LIBRARY, SAME, answer, judged, pair_of, reading
 
 SHIP, REVIEW, BLOCK = "ship", "review_required", "block"
 LENIENT = ShipRules(one_low="ship")
@@ -184,3 +198,87 @@ def test_further_keys_null_evidence_and_impacts_of_other_verdicts_are_ignored() 
     worse = json.dumps(answer({**SAME, "completeness": ("worse", "high")}))
     assert judged(worse.replace("candidate_worse", "Candidate_Worse")).ship_decision == BLOCK
     assert judged(worse.replace('"high"', "null")).ship_decision is None
+
+
+def test_names_replace_the_dimensions_of_a_preset() -> None:
+    for preset, names, blocking in (
+        ("default", ["factuality", "completeness", "format_adherence"], "factuality"),
+        ("chat", ["factuality", "completeness", "tone"], "factuality"),
+        ("code", ["correctness", "format", "efficiency"], "correctness"),
+        ("checklist", ["completeness", "format"], "no dimension"),
+    ):
+        dimensions = dimensions_of(preset=preset)
+        assert [dimension.name for dimension in dimensions] == names, preset
+        assert blocking_sentence(dimensions) == f"any regression of {blocking} blocks, whatever its impact", preset
+        assert set(PRESETS) == set(get_args(ComponentJudge.model_fields["preset"].annotation)), preset
+    dimensions = dimensions_of(["correctness, house style"], preset="code", blocking=["House-Style"])
+    assert [(dimension.name, dimension.blocking) for dimension in dimensions] == [
+        ("correctness", False),  # it blocks by the preset, which is not used
+        ("house_style", True),
+    ]
+
+
+def test_invalid_dimension_is_an_error() -> None:
+    for names, preset, complaint in (
+        ((), "chatt", "unknown preset 'chatt' (did you mean 'chat'?)"),
+        (["tone", "Tone"], "default", "the dimension 'tone' is named twice"),
+        (["a\u202eb"], "default", "'a\\u202eb' is not a dimension: use at most 100 printable characters"),
+        (["x" * 101], "default", f"'{'x' * 100}' is not a dimension: use at most 100 printable characters"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            dimensions_of(names, preset)
+        assert str(caught.value) == complaint, names
+
+
+def test_form_has_the_findings_before_the_decision() -> None:
+    schema, shown = regression_form(dimensions_of())
+    keys = "per_dimension regression_detected regression_severity ship_decision ship_reason decision_basis"
+    assert list(schema["properties"]) == list(shown) == keys.split()
+    keys = "dimension verdict evidence_baseline evidence_candidate impact"
+    assert list(schema["properties"]["per_dimension"]["items"]["properties"]) == keys.split()
+    assert schema["required"] == list(schema["properties"])
+
+
+HIGH, LOW = ({**SAME, "completeness": ("worse", impact)} for impact in ("high", "low"))
+BROKEN = '{"per_dimension": ['
+
+
+def test_pairs_with_a_broken_answer_are_in_no_rate_and_are_decided() -> None:
+    texts = [(HIGH, HIGH), (SAME, SAME), (LOW, None), (None, HIGH), (SAME, LOW)]  # in both orders
+    items = [LIBRARY.model_copy(update={"id": f"p{place}"}) for place in range(len(texts))]
+    answers = {}
+    for item, both in zip(items, texts, strict=True):
+        for order, found in zip(ORDERS, both, strict=True):
+            call = Call(f"{item.id}/{order}", 0)
+            text = BROKEN if found is None else json.dumps(answer(found))
+            answers[call] = Replicate(call=call, completion=Completion(text=text))
+    pairs = [JudgedPair(item=item, dimensions=dimensions_of()) for item in items]
+    run: Any = SimpleNamespace(manifest=SimpleNamespace(replicates=1))
+    calls = JudgeCalls(run=run, answers=answers, record=JUDGE, stopped=None)
+    result = reduce_regressions(pairs, calls, ShipRules(), declared_strong=True)
+    completeness = result.dimensions[1]
+    assert (completeness.worse.value, completeness.worse.n, completeness.uncertain) == (1 / 3, 3, 1)
+    assert {name: figure.value for name, figure in result.decisions.items()} == dict.fromkeys(result.decisions, 1 / 3)
+    assert (result.flips.value, result.severity) == (1 / 3, {"none": 2, "low": 0, "medium": 0, "high": 1})
+    assert (result.unscored, result.lean.n) == ({"not_json": 2}, 3)
+    decided = [pair.ship_decision for pair in result.pairs]
+    assert decided == ["block", "ship", "review_required", "block", "review_required"]
+
+
+def test_dimension_that_was_not_requested_needs_review() -> None:
+    verdict = judged(answer({**SAME, "style": ("worse", "high")}, ship_decision="block"))
+    assert (verdict.ship_decision, verdict.reasons) == (REVIEW, ["dimension that was not requested: style"])
+    assert [each.unrequested for each in verdict.answers] == [["style"]] * 2
+
+
+def test_rate_rose_if_the_adjusted_p_value_is_significant() -> None:
+    def batch(*worse: int) -> JudgeRegressions:
+        rows = [DimensionSummary.model_construct(dimension=f"d{n}", worse=rate(k, 100)) for n, k in enumerate(worse)]
+        return JudgeRegressions.model_construct(judge=JUDGE, dimensions=rows)
+
+    rose, *others = rate_changes([batch(25, 5, 4)], [batch(5, 5, 5)])
+    assert (rose.earlier.value, rose.later.value, rose.rose) == (0.05, 0.25, True)
+    assert rose.difference.value == pytest.approx(0.2)
+    assert rose.p == pytest.approx(0.000104, abs=1e-6)  # Fisher's exact test of 25 and 5 of 100
+    assert rose.q == pytest.approx(3 * rose.p, abs=1e-6)
+    assert not any(change.rose for change in (*others, *rate_changes([batch(0)], [batch(25)])))

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator import Library as PromptLibrary
-from skill_evaluator.evaluation.drift import drifted, with_drift
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.results import ModelVerdict
+from skill_evaluator.verdicts.history.component import drifted
 
 from tests.support.library import SKILL, Library
 from tests.support.records import Score, a_record, a_run, keep
@@ -45,10 +45,10 @@ def test_drifted_rerun_warns_and_has_its_drift(tmp_path: Path, capsys: pytest.Ca
     keep(library, a_run("1.0.0", 1, right))
     recorded = PromptLibrary(library.root / "components", config=library.root / ".evaluator").recorded(SKILL)
     alike, moved = a_run("1.0.0", 2, right), a_run("1.0.0", 3, wrong)
-    (alike,) = with_drift([alike], [True], recorded)
+    (alike,) = recorded.with_drift([alike], [True])
     assert alike.drift is not None
     assert (alike.drift.moved, capsys.readouterr().err) == ([], "")
-    (moved,) = with_drift([moved], [True], recorded)
+    (moved,) = recorded.with_drift([moved], [True])
     assert moved.drift is not None
     assert moved.drift.moved == ["field_level_f1 1.000 → 0.000"]
     assert "warning: m drifted with an unchanged prompt: field_level_f1 1.000 → 0.000" in capsys.readouterr().err

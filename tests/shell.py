@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -9,10 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.library import call
+
 ROOT = Path(__file__).parents[1]
 FINE = (0, 3, 4)  # done, regressed, incomplete or inconclusive: what a command says, not that it failed
 
 _VARIES = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}|\b[0-9a-f]{40}\b|\d+\.\d+ s\b")  # run ids, commits, latencies
+_NEEDS_NO_SHELL = re.compile(r"skill-evaluator [^|;&<>$~*]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,10 @@ def is_excerpt(shown: str, printed: str) -> bool:
 
 
 def _type(command: str, shown: tuple[str, ...], place: Path, folder: Path) -> Typed:
+    """Run a command: in this process if it needs no shell, which saves a second of imports."""
+    if _NEEDS_NO_SHELL.fullmatch(command):
+        ended = call(place, *shlex.split(command)[1:], env=dict(os.environ))
+        return Typed(command=command, shown=shown, out=ended.out, err=ended.err, code=ended.code)
     scripts = str(Path(sys.executable).parent)
     env = {**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(folder / "tools")}
     done = subprocess.run(

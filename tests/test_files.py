@@ -1,4 +1,4 @@
-"""Files in and out: what is refused with which place, and what stays whole whatever happens."""
+"""File input with errors that locate the problem, and output that is complete or unchanged."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -67,7 +66,7 @@ BROKEN: Mapping[str, Sequence[tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_broken_file_is_refused_with_its_place(tmp_path: Path, kind: str) -> None:
+def test_invalid_file_is_refused_with_line_and_column(tmp_path: Path, kind: str) -> None:
     for content, message in BROKEN[kind]:
         path = written(tmp_path, content)
         with pytest.raises(FixtureError) as caught:
@@ -76,7 +75,7 @@ def test_a_broken_file_is_refused_with_its_place(tmp_path: Path, kind: str) -> N
         assert "\n" not in str(caught.value)
 
 
-def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
+def test_unreadable_file_is_refused_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"absent does not exist"):
         read_text(tmp_path / "absent")
     with pytest.raises(ConfigError, match=r"is not UTF-8 text \(byte 2\); save it as UTF-8"):
@@ -89,7 +88,7 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
         list(read_lines(tmp_path / "none.jsonl"))
 
 
-def test_a_byte_order_mark_blank_lines_and_kinds_of_line_ends_are_no_part_of_what_is_read(tmp_path: Path) -> None:
+def test_byte_order_mark_and_line_ends_are_normalized(tmp_path: Path) -> None:
     assert read_json(written(tmp_path, b'\xef\xbb\xbf{"a": 1}')) == {"a": 1}
     assert read_text(written(tmp_path, "a\r\nb\rc\n\r\n")) == "a\nb\nc\n\n"
     assert list(read_lines(written(tmp_path, "1\n\n \n2"))) == [(1, 1), (4, 2)]
@@ -120,14 +119,14 @@ class Page(BaseModel):
         ([], "a mapping of keys to values is expected in page.yaml"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_refused_with_its_key_path(value: Any, message: str) -> None:
+def test_value_of_the_wrong_type_is_refused_with_its_key_path(value: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         files.validated(Page, value, Path("page.yaml"))
     assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("value", [float("nan"), [float("inf")]])
-def test_what_is_no_json_is_not_written(value: Any) -> None:
+def test_infinite_number_is_not_written(value: Any) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         json_text(value)
 
@@ -139,14 +138,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @quick
 @given(value=json_values)
-def test_json_written_is_json_read(folder: Path, value: Any) -> None:
+def test_written_json_is_read_back(folder: Path, value: Any) -> None:
     path = folder / "a.json"
     files.replace_text(path, json_text(value))
     assert read_json(path) == value
     assert path.read_bytes().endswith(b"\n")
 
 
-def test_replacing_makes_the_folder_and_leaves_nothing_beside_the_file(tmp_path: Path) -> None:
+def test_replace_text_creates_the_folder_and_no_other_file(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "a.json"
     files.replace_text(path, "one\n")
     files.replace_text(path, "two\n")
@@ -154,7 +153,7 @@ def test_replacing_makes_the_folder_and_leaves_nothing_beside_the_file(tmp_path:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_text_in_blocks_that_breaks_off_leaves_the_old_file(tmp_path: Path) -> None:
+def test_interrupted_replacement_keeps_the_old_file(tmp_path: Path) -> None:
     def blocks() -> Iterator[str]:
         yield "new\n"
         raise KeyboardInterrupt
@@ -168,7 +167,7 @@ def test_a_text_in_blocks_that_breaks_off_leaves_the_old_file(tmp_path: Path) ->
     assert path.read_text() == "new\nand more\n"
 
 
-def test_a_replaced_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+def test_replaced_file_has_default_permissions(tmp_path: Path) -> None:
     ordinary = written(tmp_path, "x", "ordinary")
     path = tmp_path / "a.json"
     files.replace_text(path, "x")
@@ -202,7 +201,7 @@ except StorageError as problem:
 """
 
 
-def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path: Path) -> None:
+def test_failed_replacement_keeps_the_old_file(tmp_path: Path) -> None:
     path = written(tmp_path, "old\n")
     assert limited(path, 100, _REPLACE) == f"cannot write {path}: File too large\n"
     assert path.read_text() == "old\n"
@@ -220,7 +219,7 @@ writer.close()
 """
 
 
-def test_lines_that_no_longer_fit_leave_whole_lines(tmp_path: Path) -> None:
+def test_failed_append_leaves_no_partial_line(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     complaints = limited(path, 200, _APPEND).splitlines()
     indices = [value["index"] for _, value in read_lines(path)]
@@ -229,13 +228,13 @@ def test_lines_that_no_longer_fit_leave_whole_lines(tmp_path: Path) -> None:
     assert path.read_bytes().endswith(b"\n")
 
 
-def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path) -> None:
+def test_file_in_place_of_a_folder_is_named(tmp_path: Path) -> None:
     written(tmp_path, "", "taken")
     with pytest.raises(StorageError, match=r"cannot write .*taken/a\.json"):
         files.replace_text(tmp_path / "taken" / "a.json", "x")
 
 
-def test_every_appended_line_is_read_back_with_its_number(tmp_path: Path) -> None:
+def test_appended_lines_are_read_back_with_their_numbers(tmp_path: Path) -> None:
     path = tmp_path / "new" / "a.jsonl"
     for _ in range(2):  # the second writer goes on behind the first
         writer = LinesWriter(path)
@@ -246,7 +245,7 @@ def test_every_appended_line_is_read_back_with_its_number(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("torn", [b'{"a": 1', b'{"a": "\xc3', b"\xff\xfe", b'{"a": 1}'])
-def test_a_torn_last_line_swallows_nothing(tmp_path: Path, torn: bytes) -> None:
+def test_torn_last_line_is_terminated_before_the_next(tmp_path: Path, torn: bytes) -> None:
     path = written(tmp_path, b'"first"\n' + torn)
     writer = LinesWriter(path)
     writer.append("next")
@@ -256,14 +255,14 @@ def test_a_torn_last_line_swallows_nothing(tmp_path: Path, torn: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\U0001f600", '\u2028\x00\x1b\\"', "\\ud800"])
-def test_any_text_comes_back_as_it_was(tmp_path: Path, text: str) -> None:
+def test_any_text_is_read_back_from_a_line(tmp_path: Path, text: str) -> None:
     writer = LinesWriter(tmp_path / "a.jsonl")
     writer.append({text: text})
     writer.close()
     assert list(read_lines(writer.path)) == [(1, {text: text})]
 
 
-def test_lines_are_read_into_models_and_one_that_is_none_is_named(tmp_path: Path) -> None:
+def test_read_checked_names_an_invalid_line(tmp_path: Path) -> None:
     path = written(tmp_path, '{"name": "a"}\n\n{"name": "b"}\n{"name": 5}')
     lines = read_checked(path, Entry.model_validate, FixtureError)
     assert [next(lines), next(lines)] == [(1, Entry(name="a")), (3, Entry(name="b"))]
@@ -271,7 +270,7 @@ def test_lines_are_read_into_models_and_one_that_is_none_is_named(tmp_path: Path
         next(lines)
 
 
-def test_a_lock_that_is_held_is_waited_for_and_then_said(tmp_path: Path) -> None:
+def test_held_lock_is_an_error_after_waiting(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     with (
         locked(path),
@@ -284,7 +283,7 @@ def test_a_lock_that_is_held_is_waited_for_and_then_said(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["fifo", "device"])
-def test_what_is_no_file_is_not_read(kind: str, tmp_path: Path) -> None:
+def test_pipe_and_device_are_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     if kind == "fifo":
         os.mkfifo(path)
@@ -297,7 +296,7 @@ def test_what_is_no_file_is_not_read(kind: str, tmp_path: Path) -> None:
             read(path)
 
 
-def test_a_file_over_its_limit_is_refused_with_its_size_and_the_setting(tmp_path: Path) -> None:
+def test_file_over_its_limit_is_refused_with_size_and_setting(tmp_path: Path) -> None:
     path, limit = written(tmp_path, "é" * 600), SizeLimit(max_bytes=1199, setting="limits.document_bytes")
     with pytest.raises(FixtureError) as caught:
         read_text(path, FixtureError, limit)
@@ -306,7 +305,7 @@ def test_a_file_over_its_limit_is_refused_with_its_size_and_the_setting(tmp_path
     assert len(read_text(path, FixtureError, SizeLimit(max_bytes=1200))) == 600
 
 
-def test_a_huge_file_costs_no_more_memory_than_its_limit(tmp_path: Path) -> None:
+def test_huge_file_is_refused_without_reading_it(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with path.open("wb") as handle:
         handle.truncate(10**11)  # it has holes
@@ -315,13 +314,13 @@ def test_a_huge_file_costs_no_more_memory_than_its_limit(tmp_path: Path) -> None
             read(path)
 
 
-def test_json_of_too_many_values_is_refused_before_they_fill_the_memory(tmp_path: Path) -> None:
+def test_json_with_too_many_values_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"not JSON: it has more than 4,000,000 values"):
         read_json(written(tmp_path, f"[{'[],' * 4_000_001}[]]"))
 
 
 @pytest.mark.parametrize("text", [deep_json(), deep_json(201), deep_objects(), f'[1, "{{", {deep_objects(200)}]'])
-def test_json_of_too_many_levels_is_refused(text: str, tmp_path: Path) -> None:
+def test_json_with_too_many_levels_is_refused(text: str, tmp_path: Path) -> None:
     path = written(tmp_path, text)
     for read in (read_json, lambda path: list(read_lines(path))):
         with pytest.raises(ConfigError, match=r"not JSON: it is nested more than 200 levels deep$"):
@@ -331,7 +330,7 @@ def test_json_of_too_many_levels_is_refused(text: str, tmp_path: Path) -> None:
     assert read_json(written(tmp_path, json.dumps(["[" * 500]))) == ["[" * 500]
 
 
-def test_a_line_over_the_limit_is_refused_by_its_number(tmp_path: Path) -> None:
+def test_line_over_the_limit_is_refused_with_its_number(tmp_path: Path) -> None:
     path = written(tmp_path, f'{{"a": 1}}\n["{"x" * 100}"]\n')
     limit = SizeLimit(max_bytes=50, setting="limits.document_bytes")
     for torn in (False, True):
@@ -340,7 +339,7 @@ def test_a_line_over_the_limit_is_refused_by_its_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["[NaN]", "[1e999]", "\ufeff\ufeff{}", "{}\0", '["\ud800"]'])
-def test_a_line_that_is_no_json_is_refused_by_its_number(line: str, tmp_path: Path) -> None:
+def test_line_of_invalid_json_is_refused_with_its_number(line: str, tmp_path: Path) -> None:
     path = written(tmp_path, b"1\n" + line.encode("utf-8", "surrogatepass") + b"\n2\n")
     with pytest.raises(ConfigError, match=r"file:2: not JSON: "):
         list(read_lines(path))
@@ -348,7 +347,7 @@ def test_a_line_that_is_no_json_is_refused_by_its_number(line: str, tmp_path: Pa
         assert list(read_lines(path, torn_lines=True)) == [(1, 1), (3, 2)]
 
 
-def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+def test_invalid_file_name_is_refused(tmp_path: Path) -> None:
     for name in ("a\0b", "\ud800"):
         with pytest.raises(ConfigError, match=r"no file can have that name|does not exist"):
             read_text(tmp_path / name)
@@ -387,7 +386,7 @@ _JSON_TEXTS = st.recursive(
 
 
 @given(_JSON_TEXTS)
-def test_what_a_text_holds_is_what_pythons_parser_finds_in_it(text: str) -> None:
+def test_parse_json_agrees_with_pythons_parser(text: str) -> None:
     try:
         expected = repr(_strictly(text))
     except ValueError:
@@ -397,19 +396,3 @@ def test_what_a_text_holds_is_what_pythons_parser_finds_in_it(text: str) -> None
     except ConfigError:
         found = None
     assert found == expected
-
-
-def test_lines_reach_the_disk_itself_now_and_then_and_not_each_by_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced: list[int] = []
-    moments = iter(at / 20 for at in range(1_000))  # each look at the clock is 50 ms later
-    monkeypatch.setattr(os, "fsync", synced.append)
-    monkeypatch.setattr(files, "time", SimpleNamespace(monotonic=lambda: next(moments)))
-    lines = LinesWriter(tmp_path / "lines.jsonl")
-    for number in range(10):
-        lines.append(number)
-        assert (tmp_path / "lines.jsonl").read_text().splitlines()[-1] == str(number)  # the system has it at once
-    assert len(synced) == 2
-    lines.close()
-    assert len(synced) == 3

@@ -1,4 +1,4 @@
-"""Identifiers in files: what could be a path, a second line or a forgery is refused, and what teams use is not."""
+"""Identifiers in files: usual names are accepted; paths, line breaks and control characters are refused."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ BAD: dict[str, tuple[str, ...]] = {
 }
 
 
-def test_what_teams_use_is_taken_and_what_could_be_more_than_a_name_is_refused() -> None:
+def test_identifiers_accept_usual_names_and_refuse_paths_and_controls() -> None:
     for kind, (type_, good) in GOOD.items():
         adapter = TypeAdapter(type_)
         assert tuple(map(adapter.validate_python, good)) == good
@@ -54,7 +54,7 @@ def test_what_teams_use_is_taken_and_what_could_be_more_than_a_name_is_refused()
     model=st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._:@/-]{0,99}\Z"),
     mark=st.text(max_size=40),
 )
-def test_every_run_that_is_made_has_an_id_that_is_taken(skill: str, model: str, mark: str) -> None:
+def test_every_generated_run_id_is_valid(skill: str, model: str, mark: str) -> None:
     run_id = run_id_of("20260301T080000Z-abcdef", skill, model, mark=mark)
     assert TypeAdapter(types.RunId).validate_python(run_id) == run_id
 
@@ -63,7 +63,7 @@ def test_every_run_that_is_made_has_an_id_that_is_taken(skill: str, model: str, 
     core=st.tuples(*[st.integers(0, 10**40).map(str)] * 3).map(".".join),
     rest=st.from_regex(r"\A(-[a-z][a-z0-9-]{0,150})?(\+[a-z0-9-]{1,150})?\Z"),
 )
-def test_a_version_that_a_prompt_may_have_is_one_that_every_file_takes(core: str, rest: str) -> None:
+def test_every_semver_version_is_a_valid_version_text(core: str, rest: str) -> None:
     try:
         version = check_semver(core + rest, Path("prompt.md"))
     except ComponentError:

@@ -1,4 +1,4 @@
-"""Programs with limits: input, output and environment, and that no process of the group is left."""
+"""Programs with limits: input, output and environment, and the end of all processes of the group."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ def alive(mark: str) -> list[str]:
     return found
 
 
-def test_bytes_go_in_and_come_out_with_the_exit_code(tmp_path: Path) -> None:
+def test_program_gets_stdin_and_returns_output_and_exit_code(tmp_path: Path) -> None:
     many = "grüß".encode() * 100_000
     ended = run("import sys; sys.stdout.write(sys.stdin.read()[::-1])", tmp_path, stdin=many, output_bytes=600_000)
     assert (ended.reason, ended.code, ended.stdout) == ("exited", 0, "ßürg".encode() * 100_000)
@@ -49,7 +49,7 @@ def test_bytes_go_in_and_come_out_with_the_exit_code(tmp_path: Path) -> None:
     assert (ended.stdout.decode().strip(), ended.problem) == (str(tmp_path), None)
 
 
-def test_the_environment_is_what_is_passed_and_a_home_that_is_gone_afterwards(
+def test_program_gets_only_its_environment_and_a_temporary_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_KEY", "secret")
@@ -90,7 +90,7 @@ def test_memory_is_limited(tmp_path: Path) -> None:
     assert (ended.code, ended.stdout, ended.problem) == (1, b"", "exit code 1: MemoryError")
 
 
-def test_what_cannot_be_started_says_why(tmp_path: Path) -> None:
+def test_program_that_cannot_be_started_has_a_reason(tmp_path: Path) -> None:
     limits = ProcessLimits(seconds=5, output_bytes=10)
     for argv, folder, reason in [
         (["no-such-program"], tmp_path, "No such file"),
@@ -104,7 +104,7 @@ def test_what_cannot_be_started_says_why(tmp_path: Path) -> None:
 
 
 @LINUX
-def test_cancelling_ends_all_processes(tmp_path: Path) -> None:
+def test_cancelled_task_ends_all_processes(tmp_path: Path) -> None:
     mark = f"cancelled-{os.getpid()}"
 
     async def cancel() -> None:
@@ -124,7 +124,7 @@ def test_cancelling_ends_all_processes(tmp_path: Path) -> None:
 
 
 @LINUX
-def test_the_kernel_keeps_a_program_out_of_the_evaluators_memory_and_environment() -> None:
+def test_program_cannot_read_the_evaluators_memory() -> None:
     code = """
     import ctypes, pathlib
     from skill_evaluator.processes import ProcessLimits, Program, run_process

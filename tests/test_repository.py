@@ -1,4 +1,4 @@
-"""Which commit something is of; commits found, read, made and pushed without a work tree: in real repositories."""
+"""Commits of files; commits read, added and pushed without a work tree, in real repositories."""
 
 import os
 import re
@@ -21,12 +21,12 @@ def repository(tmp_path: Path) -> GitRepository:
     return GitRepository(tmp_path / "library")
 
 
-def test_outside_git_there_is_no_commit(tmp_path: Path) -> None:
+def test_commit_of_is_none_outside_git(tmp_path: Path) -> None:
     assert commit_of(tmp_path) is None
     assert commit_of(tmp_path / "none" / "none") is None
 
 
-def test_before_the_first_commit_there_is_none(
+def test_commit_of_is_none_before_the_first_commit(
     repository: GitRepository, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", "true")
@@ -49,7 +49,7 @@ def test_git_command_that_fails_is_a_warning_and_an_error_in_ci(
         commit_of(prompt)
 
 
-def test_a_file_or_folder_is_of_the_last_commit_that_touched_it(repository: GitRepository) -> None:
+def test_commit_of_is_the_last_commit_that_changed_the_path(repository: GitRepository) -> None:
     prompt = repository.write("a/prompt.md")
     first = repository.commit()
     assert commit_of(prompt) == commit_of(prompt.parent) == commit_of(repository.root) == first
@@ -60,7 +60,7 @@ def test_a_file_or_folder_is_of_the_last_commit_that_touched_it(repository: GitR
     assert commit_of(other) == commit_of(repository.root) == second
 
 
-def test_a_change_since_is_said(repository: GitRepository) -> None:
+def test_uncommitted_change_is_dirty(repository: GitRepository) -> None:
     prompt = repository.write("a/prompt.md")
     other = repository.write("b/prompt.md")
     commit = repository.commit()
@@ -73,7 +73,7 @@ def test_a_change_since_is_said(repository: GitRepository) -> None:
     assert commit_of(prompt) == commit
 
 
-def test_no_program_runs_that_the_repository_itself_names(repository: GitRepository, tmp_path: Path) -> None:
+def test_programs_of_the_repositorys_configuration_are_not_run(repository: GitRepository, tmp_path: Path) -> None:
     prompt = repository.write("a/prompt.md")
     repository.write(".gitattributes", "* filter=x\n")
     commit = repository.commit()
@@ -90,26 +90,6 @@ def test_no_program_runs_that_the_repository_itself_names(repository: GitReposit
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_new_or_deleted_file_changes_its_folder(repository: GitRepository) -> None:
-    repository.write("a/prompt.md")
-    repository.write("a/schema.json")
-    commit = repository.commit()
-    new = repository.write("a/new.md")
-    assert commit_of(new.parent) == f"{commit}-dirty"
-    new.unlink()
-    (repository.root / "a" / "schema.json").unlink()
-    assert commit_of(repository.root / "a") == f"{commit}-dirty"
-
-
-def test_a_checkout_within_another_is_of_its_own_repository(repository: GitRepository) -> None:
-    repository.write("prompt.md")
-    outer = repository.commit()
-    fixtures = GitRepository(repository.root / "fixtures")
-    case = fixtures.write("cases/a/document.md")
-    inner = fixtures.commit()
-    assert commit_of(case) == inner != outer
-
-
 def test_folder_name_may_be_a_pattern(repository: GitRepository) -> None:
     name = "a[b]* é"
     prompt = repository.write(f"{name}/prompt.md")
@@ -121,22 +101,7 @@ def test_folder_name_may_be_a_pattern(repository: GitRepository) -> None:
     assert commit_of(repository.root) == later
 
 
-def test_repository_that_git_refuses_for_its_owner_has_no_commit_and_is_an_error_in_ci(
-    repository: GitRepository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prompt = repository.write("a/prompt.md")
-    repository.commit()
-    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    with pytest.raises(subprocess.CalledProcessError, match="128"):
-        repository.git("log", "-1")
-    monkeypatch.delenv("CI", raising=False)
-    assert commit_of(prompt) is None
-    monkeypatch.setenv("CI", "true")
-    with pytest.raises(GitError, match="dubious ownership"):
-        commit_of(prompt)
-
-
-def test_where_git_is_not_installed_there_is_no_commit(repository: GitRepository) -> None:
+def test_commit_of_is_none_without_git(repository: GitRepository) -> None:
     prompt = repository.write("a/prompt.md")
     repository.commit()
     code = "import sys, pathlib, skill_evaluator.repository as v; print(v.commit_of(pathlib.Path(sys.argv[1])))"
@@ -150,7 +115,7 @@ def test_where_git_is_not_installed_there_is_no_commit(repository: GitRepository
     assert (done.stdout, done.stderr) == ("None\n", "")
 
 
-def test_an_author_is_who_is_configured_and_nobody_is_guessed(
+def test_author_is_the_configured_one_or_none(
     repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in os.environ if name.startswith(("GIT_AUTHOR_", "GIT_COMMITTER_"))] + ["EMAIL"]:
@@ -168,7 +133,7 @@ def test_an_author_is_who_is_configured_and_nobody_is_guessed(
     assert author_at(tmp_path) == author_at(repository.root) == "Another <b@example.org>"
 
 
-def test_a_commit_is_found_by_any_name_it_has(repository: GitRepository) -> None:
+def test_commit_is_found_by_branch_tag_and_id(repository: GitRepository) -> None:
     repository.write("a/prompt.md")
     first = repository.commit()
     repository.git("tag", "v1", "-m", "annotated")
@@ -177,7 +142,7 @@ def test_a_commit_is_found_by_any_name_it_has(repository: GitRepository) -> None
     assert {opened.commit(name) for name in ("HEAD", "main", "v1", first, first[:10])} == {first}
 
 
-def test_a_commit_that_is_not_here_is_none(repository: GitRepository) -> None:
+def test_unknown_ref_has_no_commit(repository: GitRepository) -> None:
     assert Repository(repository.root).commit("HEAD") is None
     assert Repository(repository.root).commits_of("a.txt") == []
     repository.write("a/prompt.md")
@@ -187,7 +152,7 @@ def test_a_commit_that_is_not_here_is_none(repository: GitRepository) -> None:
         assert opened.commit(name) is None, name
 
 
-def test_only_a_clone_can_be_opened(repository: GitRepository, tmp_path: Path) -> None:
+def test_folder_without_a_clone_is_refused(repository: GitRepository, tmp_path: Path) -> None:
     with pytest.raises(GitError, match="not in a git repository; run this in a clone"):
         Repository(tmp_path)
     repository.write("a")
@@ -197,7 +162,7 @@ def test_only_a_clone_can_be_opened(repository: GitRepository, tmp_path: Path) -
         Repository(tmp_path / "bare")
 
 
-def test_files_are_listed_below_a_folder_whatever_their_names(repository: GitRepository, tmp_path: Path) -> None:
+def test_files_below_a_folder_are_listed_with_any_name(repository: GitRepository, tmp_path: Path) -> None:
     names = ["c/a b/ü\n1", "c/[x]*/y", 'c/"quoted"', "c/-n", "c2/not", "top"]
     for name in names:
         repository.write(name, name)
@@ -218,7 +183,7 @@ def test_files_are_listed_below_a_folder_whatever_their_names(repository: GitRep
         opened.relative_path(tmp_path)
 
 
-def test_contents_may_be_anything(repository: GitRepository) -> None:
+def test_contents_are_any_bytes(repository: GitRepository) -> None:
     raw = {"a": b"", "b": b"\n", "c": b"\x00\xff\n\n", "d": b"x" * 200_000, "e": b""}
     for name, content in raw.items():
         repository.write(name).write_bytes(content)
@@ -230,7 +195,7 @@ def test_contents_may_be_anything(repository: GitRepository) -> None:
     assert opened.contents([]) == {}
 
 
-def test_a_commit_is_added_without_touching_work_tree_index_or_branch(repository: GitRepository) -> None:
+def test_added_commit_changes_no_work_tree_index_or_branch(repository: GitRepository) -> None:
     repository.write("a/old", "old")
     repository.write("b", "b")
     parent = repository.commit()
@@ -255,7 +220,7 @@ def test_a_commit_is_added_without_touching_work_tree_index_or_branch(repository
     }
 
 
-def test_adding_what_is_there_adds_no_commit(repository: GitRepository) -> None:
+def test_unchanged_files_add_no_commit(repository: GitRepository) -> None:
     repository.write("a", "a")
     parent = repository.commit()
     opened = Repository(repository.root)
@@ -263,7 +228,7 @@ def test_adding_what_is_there_adds_no_commit(repository: GitRepository) -> None:
     assert opened.add([parent], {}, "nothing") is None
 
 
-def test_a_first_commit_has_no_parent_and_a_joining_one_the_tree_of_its_last(repository: GitRepository) -> None:
+def test_added_commit_has_the_tree_of_its_last_parent(repository: GitRepository) -> None:
     repository.write("a", "a")
     first = repository.commit()
     opened = Repository(repository.root)
@@ -289,7 +254,7 @@ def cloned(repository: GitRepository, tmp_path: Path) -> GitRepository:
     return repository
 
 
-def test_a_push_that_somebody_was_before_is_false_and_changes_nothing(cloned: GitRepository, tmp_path: Path) -> None:
+def test_push_is_false_if_the_branch_moved(cloned: GitRepository, tmp_path: Path) -> None:
     opened = Repository(cloned.root)
     tip = opened.fetch("origin", "main")
     assert tip is not None
@@ -302,7 +267,7 @@ def test_a_push_that_somebody_was_before_is_false_and_changes_nothing(cloned: Gi
     assert opened.push("origin", theirs, "main")  # it is there: nothing is to be moved
 
 
-def test_a_branch_that_a_remote_has_not_is_made_by_a_push(cloned: GitRepository) -> None:
+def test_push_creates_a_branch(cloned: GitRepository) -> None:
     opened = Repository(cloned.root)
     assert opened.fetch("origin", "records/main") is None
     commit = opened.add([], {"r": b"r"}, "first")
@@ -311,7 +276,7 @@ def test_a_branch_that_a_remote_has_not_is_made_by_a_push(cloned: GitRepository)
     assert opened.fetch("origin", "records/main") == commit
 
 
-def test_a_refusal_is_no_race(cloned: GitRepository, tmp_path: Path) -> None:
+def test_refused_push_is_an_error(cloned: GitRepository, tmp_path: Path) -> None:
     hook = tmp_path / "origin.git" / "hooks" / "update"
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
@@ -323,7 +288,7 @@ def test_a_refusal_is_no_race(cloned: GitRepository, tmp_path: Path) -> None:
         opened.push("origin", commit, "main")
 
 
-def test_a_remote_that_does_not_answer_is_an_error_without_credentials(cloned: GitRepository) -> None:
+def test_unreachable_remote_is_an_error_without_credentials(cloned: GitRepository) -> None:
     cloned.git("remote", "set-url", "origin", "http://x-access-token:ghs_secret@127.0.0.1:1/a.git")
     with pytest.raises(GitError, match="failed") as caught:
         Repository(cloned.root).fetch("origin", "main")

@@ -1,4 +1,4 @@
-"""Intervals against scipy's, and the edges at which textbook ones collapse."""
+"""Confidence intervals compared with scipy, and their edge cases."""
 
 import math
 from statistics import fmean, stdev
@@ -22,7 +22,7 @@ shares = st.floats(0, 1)
 
 
 @pytest.mark.parametrize("n", [2, 37])
-def test_either_bound_of_a_rate_leaves_the_tail_its_share_by_mid_p(n: int) -> None:
+def test_rate_interval_has_mid_p_tails(n: int) -> None:
     from scipy.stats import binom, binomtest
 
     for successes in {0, 1, n // 3, n // 2, n - 1, n}:
@@ -36,7 +36,7 @@ def test_either_bound_of_a_rate_leaves_the_tail_its_share_by_mid_p(n: int) -> No
 
 
 @pytest.mark.parametrize("n", [5, 20, 50])
-def test_the_interval_of_a_rate_covers(n: int) -> None:
+def test_rate_interval_has_its_coverage(n: int) -> None:
     """Of every outcome there is, weighted by its probability: no simulation."""
     from scipy.stats import binom
 
@@ -51,7 +51,7 @@ def test_the_interval_of_a_rate_covers(n: int) -> None:
 
 @thorough
 @given(values=st.lists(st.floats(0.2, 0.8), min_size=2, max_size=8))
-def test_the_interval_of_a_mean_is_students_on_its_log_odds_with_one_value_more(values: list[float]) -> None:
+def test_unit_interval_is_students_on_the_log_odds(values: list[float]) -> None:
     from scipy.special import expit, logit
     from scipy.stats import t as student
 
@@ -62,15 +62,8 @@ def test_the_interval_of_a_mean_is_students_on_its_log_odds_with_one_value_more(
     assert unit_interval(values) == pytest.approx(tuple(expected), abs=1e-9)
 
 
-@thorough
-@given(values=st.lists(st.integers(0, 20).map(lambda count: count / 20), min_size=2, max_size=8))
-def test_the_interval_of_the_complements_is_its_mirror(values: list[float]) -> None:
-    low, high = unit_interval(values) or (0.0, 1.0)
-    assert unit_interval([1 - value for value in values]) == pytest.approx((1 - high, 1 - low), abs=1e-6)
-
-
 @pytest.mark.parametrize("values", [[0.0, 1.0], [1.0, 1.0, 0.0], [0.0] * 9 + [1.0]])
-def test_the_interval_of_zeros_and_ones_is_that_of_a_rate(values: list[float]) -> None:
+def test_unit_interval_of_zeros_and_ones_is_the_rate_interval(values: list[float]) -> None:
     assert unit_interval(values) == rate_interval(int(sum(values)), len(values))
 
 
@@ -84,15 +77,13 @@ def test_the_interval_of_zeros_and_ones_is_that_of_a_rate(values: list[float]) -
         ([0.1 + 0.2, 0.3], 0.3 * 0.05**0.5, 0.3 * 0.05**0.5 + 1 - 0.05**0.5),  # equal but for the last binary digit
     ],
 )
-def test_where_nothing_varied_the_interval_is_what_could_have_gone_unseen(
-    values: list[float], low: float, high: float
-) -> None:
+def test_unit_interval_of_equal_values_has_a_width(values: list[float], low: float, high: float) -> None:
     assert unit_interval(values) == pytest.approx((low, high), abs=1e-4)
 
 
 @thorough
 @given(values=st.lists(shares | st.sampled_from([0.0, 1.0]), min_size=2, max_size=8))
-def test_an_interval_lies_in_0_to_1_and_around_the_mean(values: list[float]) -> None:
+def test_unit_interval_contains_the_mean(values: list[float]) -> None:
     interval = unit_interval(values)
     assert interval is not None
     low, high = interval
@@ -100,7 +91,7 @@ def test_an_interval_lies_in_0_to_1_and_around_the_mean(values: list[float]) -> 
     assert low - 1e-9 <= fmean(values) <= high + 1e-9
 
 
-def test_too_few_values_have_no_interval_no_spread_and_no_mean_and_a_spread_divides_by_one_less_than_n() -> None:
+def test_too_few_values_have_no_interval_and_no_deviation() -> None:
     assert [(unit_interval(values), stdev_or_none(values)) for values in ([], [0.5])] == [(None, None)] * 2
     assert (mean_or_none([]), mean_or_none([0.0])) == (None, 0.0)
     assert stdev_or_none([0.0, 1.0]) == pytest.approx(math.sqrt(0.5))
@@ -118,7 +109,7 @@ def test_too_few_values_have_no_interval_no_spread_and_no_mean_and_a_spread_divi
         ([1.0, 2.0, 3.0], 0.0, 1.0),
     ],
 )
-def test_quantiles_by_linear_interpolation(values: list[float], share: float, expected: float | None) -> None:
+def test_quantile_interpolates_linearly(values: list[float], share: float, expected: float | None) -> None:
     assert quantile(values, share) == expected
 
 

@@ -38,7 +38,7 @@ def _as_printed(one: ModelAudit) -> tuple[str, str, str | None, str | None, str]
     return f"{one.ability:.2f}", f"{one.fluctuation:.2f}", one.grade, one.quadrant, pairs
 
 
-def test_table_1_its_thresholds_and_medians_are_reproduced(result: AuditResult) -> None:
+def test_table_1_of_the_paper_is_reproduced(result: AuditResult) -> None:
     assert {one.model: _as_printed(one) for one in result.models} == TABLE_1
     cuts = (result.thresholds.q25, result.thresholds.q50, result.thresholds.q75)
     assert [f"{cut:.2f}" for cut in cuts] == ["1.30", "1.57", "2.04"]
@@ -145,7 +145,7 @@ def test_centering_removes_what_a_scenario_does_to_all_models() -> None:
     assert centered.neutrality == plain.neutrality
 
 
-def test_fluctuation_that_noise_explains_and_equal_scores_are_warned_about() -> None:
+def test_noise_and_equal_scores_give_warnings() -> None:
     result = audit(drawn(np.zeros(6), questions=60, seed=5))
     noisy = [model.model for model in result.models if model.corrected == 0]
     assert noisy

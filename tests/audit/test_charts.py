@@ -1,4 +1,4 @@
-"""The charts of an audit: XML that holds every name, the same bytes for the same result, names never mark-up."""
+"""The charts of an audit: valid SVG with every name and figure, and no mark-up from names."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The cube: mistakes in a table are named by line and column; missing scores; the written tables."""
+"""The cube: errors in a table with line and column, missing scores, and the written tables."""
 
 import csv
 from pathlib import Path
@@ -22,18 +22,14 @@ def _read(tmp_path: Path, text: str, missing: Missing = "refuse"):
 def test_mistake_in_a_table_is_named_with_its_line(tmp_path: Path) -> None:
     for text, said in (
         ("", "cube.csv:1 must name its columns"),
-        ("model,template\n", "must name its columns"),
         ("name,template,quiz\n", "it has: name,template,quiz"),
         ("model,template,quiz,quiz\n", "must name its columns"),
         ("model,template,quiz\n", "no row below its header"),
         (GOOD + "b,1,1,2\n", "cube.csv:6 repeats b in 1"),
         (GOOD.replace("75", "175"), "cube.csv:5: 175 in column exam is outside 0 to 100"),
-        (GOOD.replace("75", "-1"), "cube.csv:5: -1 in column exam is outside"),
         (GOOD.replace("75", "good"), "cube.csv:5: 'good' in column exam is not a number"),
-        (GOOD.replace("75", "inf"), "cube.csv:5: inf in column exam is outside"),
         (GOOD.replace(",75", ""), "cube.csv:5 has 3 cells; the header has 4"),
         (GOOD.replace(",75", ","), "lacks scores of b in 1"),
-        (GOOD.replace(",75", ",n/a"), "lacks scores of b in 1"),
         (GOOD.replace("b,1,70,75\n", ""), "lacks scores of b in 1"),
         (GOOD.replace("b,1", "b,2"), "lacks scores of a in 2; b in 1"),
         (GOOD.replace("b,1", ",1"), "cube.csv:5 has no model"),

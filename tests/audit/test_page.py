@@ -1,4 +1,4 @@
-"""The report of an audit: the first screen, every figure, dashes for unknown values, no mark-up from outside."""
+"""The report of an audit: first screen, tables, dashes for unknown values, and no mark-up from names."""
 
 import json
 import re

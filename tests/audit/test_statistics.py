@@ -111,7 +111,7 @@ def test_ratio_is_the_shift_in_standard_errors_of_the_other_scenarios() -> None:
     assert ratios[3] == pytest.approx(10.75 / np.sqrt(1 / 2))
 
 
-def test_single_model_and_few_scenarios_are_not_found_in() -> None:
+def test_neutrality_is_unknown_for_a_single_model_or_few_scenarios() -> None:
     for scores in ([[50.0, 60, 70, 80]], [[50.0, 60, 70], [50, 60, 70]]):
         found = found_in(np.array(scores))
         assert (found.limit, found.shifts) == (None, [])

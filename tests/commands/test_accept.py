@@ -1,4 +1,4 @@
-"""`accept` through the command line: what it keeps, what it refuses, and what later verdicts make of it."""
+"""`accept`: the file that it writes, what it refuses, and what `lint` checks."""
 
 import datetime
 import json
@@ -97,7 +97,7 @@ def figures(mean: float) -> dict[str, Any]:
     return {"mean": mean, "strict_mean": mean, "stdev": 0.0, "n": 60, "n_cases": 12, "ci95": None}
 
 
-def test_accept_repeated_adds_nothing(creeping: Library) -> None:
+def test_accept_adds_no_second_acceptance_for_the_same_reason(creeping: Library) -> None:
     accept(creeping, "--reason", "good")
     before = (creeping.root / FILE).read_bytes()
     found = accept(creeping, "1.2.0", "--reason", "good", "--by", "Them")
@@ -112,7 +112,7 @@ def test_accept_repeated_adds_nothing(creeping: Library) -> None:
     ]
 
 
-def test_accept_refuses_what_is_not_recorded_or_without_a_reason(creeping: Library) -> None:
+def test_accept_refuses_an_unrecorded_version_or_no_reason(creeping: Library) -> None:
     for arguments, words in (
         (("1.9.0", "--reason", "x"), "no complete record of '1.9.0' to accept; recorded: 1.2.0, 1.1.0, 1.0.0"),
         (("1.2.0", "--reason", "x", "--model", "n"), "no complete record of n of '1.2.0' to accept; recorded: 1.1.0"),

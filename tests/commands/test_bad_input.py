@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.git import GitRepository
 from tests.support.library import REPLAY, SKILL, Library
 
 _COMPONENT = f"components/{SKILL}"
@@ -79,24 +78,6 @@ def test_bad_input_is_refused_in_one_line_and_nothing_is_written(tmp_path: Path)
         for words in bad.says:
             assert refused.refuses(words), (bad.what, words)
         assert library.tree() == before, bad.what
-
-
-def test_unfilled_placeholder_is_refused_unless_it_is_literal(library: Library) -> None:
-    def written(front: str) -> None:
-        head = f"---\nname: {SKILL}\nversion: 1.0.0\n{front}---\n"
-        library.write(f"{_COMPONENT}/prompt.md", f"{head}Extract from: {{document}}\n")
-
-    written("")
-    GitRepository(library.root).commit()
-    for command, code in ((("lint",), 2), (("ci", "plan"), 0), (("evaluate", SKILL, "--dry-run"), 2)):
-        ended = library.call(*command)
-        said = f"{_COMPONENT}/prompt.md:5: these placeholders would be sent unfilled: {{document}} (line 5); delete"
-        assert (ended.code, said in ended.out + ended.err) == (code, True), (command, ended)
-    assert "Nothing to evaluate" in library.call("ci", "plan").out
-    written("placeholders: literal\n")
-    assert library.call("lint").code == library.call("evaluate", SKILL, "--dry-run").code == 0
-    written("placeholders: mustache\n")
-    assert library.call("lint").code == 2
 
 
 def test_unreadable_recording_is_refused_before_a_run_begins(library: Library) -> None:

@@ -2,10 +2,6 @@
 
 import base64
 import json
-import os
-import pty
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -41,20 +37,6 @@ TABLES = (
 )
 
 
-@pytest.mark.process
-def test_import_asks_at_a_terminal_before_it_writes(library: Library) -> None:
-    library.write("new.csv", TABLES[0][1])
-    terminal, command = pty.openpty()
-    words = [sys.executable, "-m", "skill_evaluator", "cases", "import", "new.csv", *FIELDS]
-    with subprocess.Popen(words, cwd=library.root, stdin=command, stdout=command, stderr=command) as process:
-        os.write(terminal, b"y\n")
-        assert process.wait(60) == 0
-    os.close(command)
-    assert b"Write them? [y/N]" in os.read(terminal, 65_536)
-    os.close(terminal)
-    assert (library.root / CASES / "new-1").exists()
-
-
 def test_import_writes_cases_that_evaluate_accepts(tmp_path: Path) -> None:
     for number, (name, content, arguments) in enumerate(TABLES):
         library = Library(tmp_path / str(number))
@@ -72,13 +54,6 @@ def test_import_writes_cases_that_evaluate_accepts(tmp_path: Path) -> None:
         again = imported(library, name, content, *arguments, "--yes")
         assert again.refuses(f"{CASES}/new-1 exists already; choose other ids with --id COLUMN, or import only")
         assert again.err.endswith("the new rows with --new\n"), content
-
-
-def test_import_reads_the_column_ground_truth_by_default(library: Library) -> None:
-    table = 'text,ground_truth,note\na,"{""title"": ""A"", ""year"": 2024}",x\n'
-    assert "1 with ground truth" in imported(library, "new.csv", table, "--input", "text", "--yes").out
-    assert read(library.root / CASES / "new-1" / "ground_truth.json") == {"title": "A", "year": 2024}
-    assert not (library.root / CASES / "new-1" / "meta.json").exists()
 
 
 def test_import_adds_new_rows_of_a_grown_table(library: Library) -> None:
@@ -224,11 +199,6 @@ def test_text_truths_are_imported_without_schema(bare: Library) -> None:
     assert files_of(bare, "x-1") == {"document.md": "Why?", "expected.md": "So.\n"}
     assert not (bare.root / f"components/{SUPPORT}/schema.json").exists()
     assert bare.call("lint").code == 0
-
-
-def test_json_without_objects_or_path_is_refused(bare: Library) -> None:
-    assert imported_json(bare, {"a": 1}, *PATHS).refuses("items.json is not a list of objects")
-    assert imported_json(bare, [{"input": "x"}], *PATHS).refuses("no column 'input.text' in items.json")
 
 
 @given(truths=st.lists(json_values, min_size=1, max_size=4))

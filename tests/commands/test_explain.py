@@ -18,7 +18,6 @@ SCHEMA: Mapping[str, Any] = {
     },
 }
 PROSE = "I [bold]cannot[/bold]\nread \x1b[31m it"
-HOSTILE = ("[bold]loud[/bold]", "a|b`c", "\x1b[31mred\x07", "right\u202eleft", "\ud800", "two\nlines", "back\\|slash")
 
 
 def answered(library: Library, truth: Any, answers: Sequence[Any]) -> None:
@@ -91,21 +90,6 @@ def test_failed_and_missing_calls_are_named(library: Library) -> None:
     assert "replicate 1: not_run\n" in out
 
 
-def test_hostile_values_stay_text_and_break_no_table(library: Library) -> None:
-    truth, output = {"title": "alpha", "tags": list(HOSTILE)}, {"title": HOSTILE[0], "tags": [*HOSTILE, "|x|"]}
-    answered(library, truth, [{**output, HOSTILE[1]: 1}])
-    text = explain(library, "--case", "alpha").out
-    for shown in ('"[bold]loud[/bold]"', '"a|b`c"', "\\u001b[31mred\\u0007", "\\u202e", "\\ud800", "two\\nlines"):
-        assert shown in text
-    page = explain(library, "--case", "alpha", "--format", "markdown").out
-    field = explain(library, "--case", "alpha", "--field", "tags[]", "--format", "markdown").out
-    rows = [line.replace("\\|", "") for line in (page + field).splitlines() if line.startswith("|")]
-    assert {row.count("|") for row in rows} == {7}
-    assert not {"\x1b", "\x07", "\u202e"} & set(text + page + field)
-    data = explain(library, "--case", "alpha", "--format", "json").json
-    assert data["cases"][0]["truth"]["tags"] == list(HOSTILE)
-
-
 REFUSED: Mapping[tuple[str, ...], str] = {
     ("--case", "alpa"): "unknown case 'alpa' in {run} (did you mean 'alpha'?)",
     ("--field", "yeer"): "unknown field 'yeer' of 'notice-extraction' for --field (did you mean 'year'?)",
@@ -140,7 +124,7 @@ def test_run_is_found_by_folder_or_id(library: Library) -> None:
     assert library.call("explain", str(folder.relative_to(library.root)), "--case", "alpha").out == by_id
     missing = library.call("explain", "2026", "--case", "alpha")
     assert missing.code == 2
-    assert missing.err.startswith("error: no run folder '2026', and no run of that id below components")
+    assert missing.err.startswith("error: there is no run folder '2026', and no run with this id in components")
     component = library.call("explain", SKILL, "--case", "alpha")
     assert component.err == f"error: '{SKILL}' is a component: name one of its runs ({folder.name})\n"
     no_run = library.call("explain", "components", "--case", "alpha")

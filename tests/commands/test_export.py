@@ -141,7 +141,7 @@ def test_hostile_names_give_valid_xml() -> None:
 
 
 @pytest.mark.pages
-def test_examples_of_the_page_are_true(tmp_path: Path) -> None:
+def test_examples_in_records_md_print_what_they_show(tmp_path: Path) -> None:
     folder = clone(tmp_path)
     (console,) = blocks(PAGE, "console")
     for typed in type_block(console, folder):

@@ -102,7 +102,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_document_linked_to_the_environment_is_sent_nowhere(served: Library, server: ChatServer) -> None:
     link(served, f"{_CASE}/document.md", "/proc/self/environ")
-    refused = served.evaluate("--no-leaderboard", env={"ID_TOKEN": _SECRET})
+    refused = served.evaluate_here("--no-leaderboard")
     assert refused.code == 2
     assert refused.out == ""
     (line,) = refused.err.splitlines()

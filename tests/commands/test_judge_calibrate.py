@@ -1,4 +1,4 @@
-"""`judge calibrate` on stored verdicts of real judges, and what can be wrong with its files."""
+"""`judge calibrate` on stored verdicts of real judges, and invalid files."""
 
 import json
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return done.json
 
 
-def test_real_judges_have_the_figures_that_other_code_computes(stored: Any) -> None:
+def test_real_judges_have_the_figures_of_other_code(stored: Any) -> None:
     """The table was made from the same verdicts; accuracy and flips agree with what LLMBar published."""
     by_judge = {judge["judge"]: judge["agreement"][0]["strata"] for judge in stored["judges"]}
     for stratum, judge, n, unparsed, accuracy, flips, first, kappa in ROWS:

@@ -79,7 +79,7 @@ def calibrated(library: JudgingLibrary, judge: Judge, *arguments: str) -> Any:
     return result
 
 
-def test_labelled_pairs_and_corrupted_outputs_are_measured_together(library: JudgingLibrary) -> None:
+def test_labelled_pairs_and_corrupted_outputs_share_a_run(library: JudgingLibrary) -> None:
     done = calibrate(library, careful, "--rubric", RUBRIC, "--corrupt", "8")
     assert done.code == 0, done.err
     folder = library.judging()

@@ -1,4 +1,4 @@
-"""`--cascade`: a cheap judge, a strong one for what it leaves open, then people; in every mode."""
+"""`--cascade`: a cheap judge, a strong judge for doubtful items, then people, in each mode."""
 
 import json
 from pathlib import Path
@@ -52,7 +52,7 @@ def decisions(done: Any) -> list[tuple[str, Any]]:
     return [(one["by"], one["verdict"]) for one in done["cascade"]["decisions"]]
 
 
-def test_unsure_or_flipped_comparisons_go_to_the_strong_judge_then_to_people(library: JudgingLibrary) -> None:
+def test_doubtful_matches_go_to_the_strong_judge_then_to_people(library: JudgingLibrary) -> None:
     preferred(library, "cheap", *[(BETTER_1, 0.9)] * 3, (BETTER_1, 0.5), (BY_ORDER, 0.9), (BY_ORDER, 0.9))
     preferred(library, "strong", *[(BETTER_2, 0.9)] * 5, (BY_ORDER, 0.9))
     done = library.outcome("pairwise", *CASCADE)
@@ -85,7 +85,7 @@ def regressions(library: JudgingLibrary, count: int, *arguments: str) -> Ended:
     return library.call("judge", "regression", *words, *arguments)
 
 
-def test_regressions_in_doubt_go_on_and_blocks_are_shown_to_people(library: JudgingLibrary) -> None:
+def test_doubtful_regressions_go_to_the_strong_judge(library: JudgingLibrary) -> None:
     found(library, "cheap", SAME, BLOCK, (SAME, WORSE), UNVERIFIED, (SAME, WORSE))
     found(library, "strong", *[SAME] * 3, WORSE, (SAME, WORSE))
     done = regressions(library, 5)

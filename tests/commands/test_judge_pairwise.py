@@ -1,4 +1,4 @@
-"""`judge pairwise`: both orders of every pair, so that no verdict comes from the order; and the best of several."""
+"""`judge pairwise`: both orders of every pair, several outputs, resuming, and the local model."""
 
 from pathlib import Path
 
@@ -91,7 +91,7 @@ def test_killed_judge_run_resumes_without_repeating_a_call(library: JudgingLibra
 
 
 @pytest.mark.local_model
-def test_local_judge_compares_pairs_in_both_orders_and_is_calibrated(library: JudgingLibrary) -> None:
+def test_local_judge_compares_pairs_in_both_orders(library: JudgingLibrary) -> None:
     library.models({"id": "local", "provider": "local", "params": {"max_output_tokens": 160, "threads": 2}})
     library.settings(timeout_s=1e6)
     sums = [{"id": f"sum-{n}", "human": 1, "input": f"What is {n} + 3?"} for n in range(2)]

@@ -1,4 +1,4 @@
-"""Panels: the scores and verdicts of several judges reduced to one."""
+"""Panels: the combined scores and verdicts of several judges."""
 
 import json
 import re

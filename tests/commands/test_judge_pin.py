@@ -48,7 +48,7 @@ def test_first_outputs_of_a_run_are_pinned_with_their_digests(library: JudgingLi
     assert list(read(library.root / PINNED)["outputs"]) == ["beta"]
 
 
-def test_run_is_compared_with_the_pinned_outputs_without_their_run_folder(library: JudgingLibrary) -> None:
+def test_run_is_compared_with_pinned_outputs_without_their_run(library: JudgingLibrary) -> None:
     assert judged(library, library.run_folder().name).refuses("use --baseline RUN, or run `judge pin RUN` first")
     assert pin(library, "--case", "a*", "--case", "beta").code == 0
     pinned_run = library.run_folder().name

@@ -1,4 +1,4 @@
-"""`judge regression`: pairs of outputs in, a decision that code takes out, whatever the judge says or does."""
+"""`judge regression` on pairs, runs and an earlier batch: decisions, warnings and errors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ def test_identical_outputs_are_the_same_without_a_call(library: JudgingLibrary) 
     assert {pair["reasons"][0] for pair in done.json["judges"][0]["pairs"]} == {"identical outputs"}
 
 
-def test_batch_is_compared_with_an_earlier_batch_of_the_same_judge(library: JudgingLibrary) -> None:
+def test_batch_is_compared_with_an_earlier_batch_of_its_judge(library: JudgingLibrary) -> None:
     _, earlier = result(library, answer(SAME))
     done = judge(library, "--against", earlier["folder"], "--format", "json")
     assert (done.code, done.json["against"]) == (SHIP, earlier["judging"]["id"]), done.err

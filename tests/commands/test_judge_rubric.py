@@ -1,4 +1,4 @@
-"""`judge rubric --draft`: a model drafts a rubric, which stays marked until a person has read it."""
+"""`judge rubric --draft`: a rubric that a model drafts, marked as unreviewed."""
 
 import json
 from pathlib import Path

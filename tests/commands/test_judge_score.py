@@ -1,4 +1,4 @@
-"""`judge score`: outputs scored by a rubric, each with evidence; what does not count is counted under its reason."""
+"""`judge score`: figures, files, errors, dry run, and the outputs of a run."""
 
 from pathlib import Path
 

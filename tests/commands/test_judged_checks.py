@@ -1,4 +1,4 @@
-"""Judged checks: the judge's calls, its journal, and the verdicts that may rest on them."""
+"""Judged checks: calls, resuming, cost, and verdicts with and without a calibration."""
 
 import json
 from collections.abc import Callable
@@ -180,7 +180,7 @@ def test_large_drop_by_an_uncalibrated_judge_is_regressed(library: JudgedLibrary
     assert "judged by judge, not calibrated: 6 calls" in (library.run_reports()[0])
 
 
-def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_correct_it(library: JudgedLibrary) -> None:
+def test_gain_by_an_uncalibrated_judge_is_inconclusive(library: JudgedLibrary) -> None:
     library.write(DATASETS, {"datasets": [{"checks": [{"expect": POLITE}]}]})
     library.texts = ["No, {}", "No, {}"]
     assert library.evaluated().code == 0

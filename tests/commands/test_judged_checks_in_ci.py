@@ -1,4 +1,4 @@
-"""Checks that a judge decides, in CI: planned, judged in the job of each run, and collected."""
+"""Judged checks in CI: planned, judged in the job of each run, and collected."""
 
 import json
 from pathlib import Path

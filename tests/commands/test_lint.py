@@ -115,9 +115,7 @@ def test_hint_names_texts_that_are_dates_or_amounts(library: Library) -> None:
         (("2024-01-02", "2023-12-31", "2024-02-29"), '"compare": "date"'),
         (("31/01/2024", "01/02/2024", "5/3/2024"), '"compare": "date", "formats": ["%d/%m/%Y"]'),
         (("9.50", "1,234.00", "RM 3.10"), '"compare": "number", "from_string": true'),
-        (("12345", "007", "31"), None),
         (("47.041", "12.345", "10.001"), None),
-        (("2024-01-02", "soon", "2024-02-29"), None),
     ):
         truths = [order(index, note=value) for index, value in enumerate(values)]
         describe(library, {"lines": {"align": "ordered"}}, ORDER, *truths)

@@ -5,7 +5,6 @@ The files under tests/data/elsewhere were written by the tools themselves (see t
 
 import json
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -49,22 +48,6 @@ def primary(result: Ended) -> dict[str, Any]:
 
 RIGHT = {f"case-{at:02d}": [1, 1, 1] for at in range(20)}
 WRONG = {f"case-{at:02d}": [0, 1 if at % 4 == 0 else 0, 0] for at in range(20)}
-
-
-def coins(share: float, cases: int, seed: int) -> dict[str, list[Any]]:
-    """One answer a case, right with a probability that differs between the cases and is equal in every table."""
-    dice = random.Random(seed)
-    return {f"case-{at:04d}": [int(dice.random() < share + 0.1 * (-1) ** at)] for at in range(cases)}
-
-
-def test_results_of_another_tool_count_as_interleaved_by_default(library: Library) -> None:
-    premise = "treated as measured on the same day; `compare --different-days` allows for different days"
-    files = table(library, "A.csv", coins(0.8, 400, 1)), table(library, "B.csv", coins(0.8, 400, 2))
-    beside, apart = (judged(library, *files, *option).json["models"][0] for option in ([], ["--different-days"]))
-    assert premise in beside["reasons"]
-    assert premise not in apart["reasons"]
-    widths = [high - low for low, high in (model["metrics"][0]["ci95"] for model in (beside, apart))]
-    assert widths[0] < widths[1]
 
 
 def test_different_days_is_rejected_for_own_records(library: Library) -> None:
@@ -173,7 +156,7 @@ def test_invalid_results_are_refused_in_one_line(library: Library, name: str, co
     assert library.call("compare", name, name).refuses(says)
 
 
-@pytest.mark.parametrize("cell", ["nan", "N/A", "inf", "7e400"])
+@pytest.mark.parametrize("cell", ["nan", "N/A"])
 def test_cell_that_is_no_score_is_named(library: Library, cell: str) -> None:
     before = table(library, "A.csv", RIGHT)
     wrong = table(library, "B.csv", {**RIGHT, "case-03": [1, cell, 1]})

@@ -1,4 +1,4 @@
-"""`scenarios draft` and `scenarios check`, from a domain in words to an audit in a family of one's own."""
+"""`scenarios draft` and `scenarios check`, from a domain to a trial of the drafted family."""
 
 import json
 from pathlib import Path

@@ -48,7 +48,7 @@ def _compare(truth: Any, output: Any, field: Field) -> list[LeafResult]:
     if field.ignored or (truth is None and output is None):
         return []
     if field.rule is not None or not (isinstance(truth, dict | list) or isinstance(output, dict | list)):
-        rule = field.leaf_rule(truth, output)
+        rule = field.leaf_rule(output if truth is None else truth)
         outcome: LeafOutcome = "right" if equal(truth, output, rule) else "wrong"
         if truth is None or output is None:
             outcome = "extra" if truth is None else "missing"

@@ -117,7 +117,7 @@ def test_corrected_rate_has_an_interval_that_holds_it(found: Estimate, quiet: Es
     assert corrected == corrected_rate(given, found, quiet), "the same counts give the same interval"
 
 
-def test_corrected_rate_of_a_judge_that_never_errs_is_the_reported_one() -> None:
+def test_corrected_rate_equals_reported_if_the_judge_never_errs() -> None:
     corrected = corrected_rate(rate(30, 100), rate(1000, 1000), rate(1000, 1000))
     assert corrected.value == pytest.approx(0.3)
     assert corrected.ci95 == (pytest.approx(0.22, abs=0.02), pytest.approx(0.39, abs=0.02))
@@ -155,7 +155,7 @@ def test_a_judge_below_the_bar_is_seldom_trusted(accuracy: float) -> None:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("error", [0.05, 0.1, 0.2])
-def test_100_labels_correct_the_share_of_200_answers_for_the_errors_of_a_judge(error: float) -> None:
+def test_corrected_share_covers_the_true_share_with_100_labels(error: float) -> None:
     """It holds it in 92 to 98 of 100; the standard error of 1,000 samples is half a point."""
     for holds in (0.5, 0.8):
         held = coverage(partial(Reader(error=error).corrected, holds), holds, seeds=1_000)

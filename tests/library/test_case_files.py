@@ -86,15 +86,6 @@ def test_file_outside_the_case_is_refused(skill: Component, tmp_path: Path, name
     assert "a" in refused(skill, tmp_path / "f", {"inputs.json": json.dumps({"document": {"file": name}})})
 
 
-def test_link_out_of_the_fixtures_is_refused(skill: Component, tmp_path: Path) -> None:
-    folder = tmp_path / "f" / "receipts" / "cases" / "a"
-    (tmp_path / "secret.png").write_bytes(a_png())
-    write_case(folder, {"ground_truth.json": TRUTH})
-    (folder / "document.png").symlink_to(tmp_path / "secret.png")
-    with pytest.raises(FixtureError, match="leads out of"):
-        load_cases(skill, tmp_path / "f")
-
-
 def test_file_is_allowed_in_user_messages_alone(tmp_path: Path) -> None:
     prompt = "---\nname: receipts\nversion: 1.0.0\ninputs: [document, kind]\nmessages: sections\n---\n## System\n\nSee "
     skill = component(tmp_path, prompt=prompt + "{{document}}.\n\n## User\n\n{{kind}}, {{document}}\n")
@@ -107,9 +98,7 @@ ATTACKS = {
     "a bomb": (a_bomb(400_000_000), "cannot be read as a PDF"),
     "too many pages": (a_pdf(["x"] * 11), "more than 10 pages"),
     "a page tree in a circle": (a_pdf(kids="2 0 R"), "cannot be read as a PDF: it is broken ("),
-    "cut": (a_pdf()[:200], "cannot be read as a PDF: it is broken ("),
     "an image that is none": (b"\x89PNG\r\n\x1a\n and so on", "cannot be read as an image"),
-    "an image without height": (a_png(3, 0), "cannot be read as an image"),
     "segments without end": (b"\xff\xd8\xff" + b"\xe0\0\x02\xff" * 4_000_000, "cannot be read as an image"),
     "empty": (b"", "begins neither as"),
 }

@@ -152,12 +152,7 @@ def test_cases_without_ids_are_numbered(skill: Component, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("row", "truth"),
-    [
-        ({}, None),
-        ({"ground_truth": None, "expected": None}, None),
-        ({"expected": TRUTH}, TRUTH),
-    ],
+    ("row", "truth"), [({}, None), ({"ground_truth": None, "expected": None}, None), ({"expected": TRUTH}, TRUTH)]
 )
 def test_ground_truth_of_a_line_is_read(skill: Component, tmp_path: Path, row: Mapping[str, Any], truth: Any) -> None:
     write(tmp_path, lines({"id": "a", "document": "A 9", **row}))
@@ -223,11 +218,7 @@ WRONG = [
     ("cases.jsonl", '{"id": "a"}\n', "case 'a' has no document: 'document' in {path}:1 is missing"),
     ("cases.jsonl", LINE + "\n[1]\n", ":3: not an object; write a line"),
     ("cases.jsonl", '{"document": "A", "inputs": [1]}\n', ":1: inputs is not an object"),
-    (
-        "cases.jsonl",
-        '{"document": "A", "inputs": {"document": "B"}}\n',
-        ":1: the document is a column and also",
-    ),
+    ("cases.jsonl", '{"document": "A", "inputs": {"document": "B"}}\n', ":1: the document is a column and also"),
     ("cases.jsonl", '{"document": "A", "turns": "hello"}\n', 'a list is expected, got "hello" at turns in {path}:1'),
     (
         "cases.jsonl",

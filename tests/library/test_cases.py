@@ -110,10 +110,7 @@ def test_ground_truth_of_a_text_component_is_a_text(tmp_path: Path, name: str) -
         ),
         ({**GOOD, "meta.json": "{"}, "<case>/meta.json:1:2: not JSON: "),
         ({**GOOD, "metadata.yaml": "a: [1"}, "<case>/metadata.yaml:2:1: broken YAML: "),
-        (
-            {**GOOD, "metadata.yaml": "plain"},
-            'a mapping of keys to values is expected, got "plain" in',
-        ),
+        ({**GOOD, "metadata.yaml": "plain"}, 'a mapping of keys to values is expected, got "plain" in'),
     ],
 )
 def test_invalid_case_is_refused(
@@ -128,12 +125,7 @@ def test_invalid_case_is_refused(
 
 def test_cases_are_sorted_and_selected_by_pattern(skill: Component, tmp_path: Path) -> None:
     load(skill, tmp_path / "f", dict.fromkeys(("c2", "b", "a", "c1"), GOOD))
-    for named, expected in (
-        ("", "a b c1 c2"),
-        ("c*", "c1 c2"),
-        ("c2 a", "a c2"),
-        ("[ab]", "a b"),
-    ):
+    for named, expected in (("", "a b c1 c2"), ("c*", "c1 c2"), ("c2 a", "a c2"), ("[ab]", "a b")):
         cases = load_cases(skill, tmp_path / "f", tuple(named.split()))
         assert " ".join(case.id for case in cases) == expected, named
 

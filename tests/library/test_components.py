@@ -49,10 +49,7 @@ def front(*lines: str) -> str:
             "unknown key 'Ouput' in the front matter of <component>/prompt.md (did you mean 'output'?)",
         ),
         (front("version: 2024-01-01"), 'a text is expected, got "2024-01-01" at version in'),
-        (
-            front("name: receipts", "version: 1.0.0", "output: xml"),
-            "unknown value 'xml' at output in",
-        ),
+        (front("name: receipts", "version: 1.0.0", "output: xml"), "unknown value 'xml' at output in"),
         (front("name: other", "version: 1.0.0"), "name 'other' in <component>/prompt.md is not the folder's name"),
         # the line is the file's, the --- above counted
         (front("name: receipts", "version: 'x"), "<component>/prompt.md:3:12: broken YAML: "),

@@ -94,10 +94,7 @@ REFUSED = {
             "'pairwise_exact_match' is a reproducibility metric, which decides no verdict; delete the entry at "
             "policy.metrics in {path}",
         ),
-        (
-            "policy: {components: {a: {metrics: {tara_at_n: {tolerance: 0.1}}}}}",
-            "'tara_at_n' is a rep",
-        ),
+        ("policy: {components: {a: {metrics: {tara_at_n: {tolerance: 0.1}}}}}", "'tara_at_n' is a rep"),
     ],
 }
 

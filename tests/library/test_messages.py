@@ -143,11 +143,7 @@ def test_earlier_turns_come_after_the_examples_and_before_what_the_user_says(tmp
         (["messages: sections"], "Read.\n## User\nIt.", "requires ## System or ## User as the first line"),
         (["messages: sections"], "## User\nA\n## User\nB", "user and assistant messages must alternate"),
         (["messages: sections"], "## System\n\n## User\nA", "prompt.md:4: messages: a message is empty: system"),
-        (
-            ["messages: sections"],
-            "## User\n{{document}}\n## Assistant\nA",
-            "the last message is the assistant's",
-        ),
+        (["messages: sections"], "## User\n{{document}}\n## Assistant\nA", "the last message is the assistant's"),
         (
             ["placeholders: single"],
             "Read {document}.",

@@ -150,9 +150,12 @@ def test_missing_login_of_a_cloud_stops_the_model(cloud: Cloud, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"provider": "google", "place": "azure"}, "place: azure at models[0] in m: provider 'google' has vertex"),
-        ({"provider": "openai", "place": "azure"}, "place: azure at models[0] in m needs base_url"),
-        ({"provider": "anthropic", "place": "bedrock"}, "place: bedrock at models[0] in m needs region"),
+        (
+            {"provider": "google", "place": "azure"},
+            "place: azure at models[0] in m: provider 'google' is only available in vertex",
+        ),
+        ({"provider": "openai", "place": "azure"}, "place: azure at models[0] in m requires base_url"),
+        ({"provider": "anthropic", "place": "bedrock"}, "place: bedrock at models[0] in m requires region"),
         ({"provider": "anthropic", "region": "eu"}, "region at models[0] in m: a model without place does not use it"),
     ],
 )

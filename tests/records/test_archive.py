@@ -1,4 +1,4 @@
-"""What is recorded in the work tree and at other commits, read once."""
+"""The archive: recorded runs of the work tree and of other commits, each record read once."""
 
 import datetime
 from pathlib import Path
@@ -49,7 +49,7 @@ def branch(library: Library, component: Component) -> str:
 
 
 @pytest.mark.process
-def test_runs_of_a_branch_are_read_beside_those_here_and_acceptances_are_those_here(
+def test_archive_reads_runs_of_a_branch_but_not_its_acceptances(
     library: Library, component: Component, branch: str
 ) -> None:
     keep(library, HERE)
@@ -61,7 +61,7 @@ def test_runs_of_a_branch_are_read_beside_those_here_and_acceptances_are_those_h
 
 
 @pytest.mark.process
-def test_a_record_of_a_branch_must_be_that_of_its_run_too(library: Library, component: Component, branch: str) -> None:
+def test_record_of_another_run_is_refused(library: Library, component: Component, branch: str) -> None:
     repository = GitRepository(library.root)
     repository.git("switch", "-q", branch)
     write_record(component.records_dir / f"{THERE.run_id}.json", HERE)
@@ -73,7 +73,7 @@ def test_a_record_of_a_branch_must_be_that_of_its_run_too(library: Library, comp
 
 
 @pytest.mark.process
-def test_without_a_branch_only_what_is_here_counts(library: Library, component: Component, branch: str) -> None:
+def test_archive_without_a_ref_reads_the_work_tree_only(library: Library, component: Component, branch: str) -> None:
     keep(library, HERE)
     archive = Archive(component)
     assert [entry.version for entry in archive.entries] == ["1.1.0"]
@@ -82,7 +82,7 @@ def test_without_a_branch_only_what_is_here_counts(library: Library, component: 
         archive.record(entry_of(THERE))
 
 
-def test_a_record_is_read_once_and_a_run_just_made_needs_no_file(library: Library, component: Component) -> None:
+def test_record_is_read_once_and_an_added_run_needs_no_file(library: Library, component: Component) -> None:
     keep(library, HERE)
     archive = Archive(component)
     first = archive.record(archive.entries[0])

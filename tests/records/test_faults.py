@@ -1,4 +1,4 @@
-"""What to do about a failure: every reason that code gives has a remedy that can be read."""
+"""Advice for failures: every reason of a failure has a remedy."""
 
 import re
 from typing import Any
@@ -19,7 +19,7 @@ CONTRACT = {
 }
 
 
-def test_a_remedy_names_what_it_is_about_and_every_status_has_one() -> None:
+def test_every_http_status_has_a_remedy() -> None:
     for reason in REMEDIES:
         words = remedy(reason, "some-model") or ""
         assert not re.search(r"\{(model|run|case)\}|\{\{", words), reason
@@ -28,7 +28,7 @@ def test_a_remedy_names_what_it_is_about_and_every_status_has_one() -> None:
         assert remedy(error_from_status(status, {}, "no").reason, "m"), status
 
 
-def test_a_document_over_the_context_is_told_from_other_bad_requests_however_it_is_worded() -> None:
+def test_exceeded_context_is_recognized_in_vendor_messages() -> None:
     for message in (
         "This model's maximum context length is 8192 tokens. However, your messages resulted in 9647 tokens.",
         "prompt is too long: 208310 tokens > 200000 maximum",
@@ -55,7 +55,7 @@ def test_a_document_over_the_context_is_told_from_other_bad_requests_however_it_
         (None, [], "0 of 60 outputs could be read"),
     ],
 )
-def test_unusable_words_name_reasons_and_remedy(contract: Any, faults: list[tuple[str, int]], words: str) -> None:
+def test_unusable_text_names_reasons_and_remedy(contract: Any, faults: list[tuple[str, int]], words: str) -> None:
     failed = [
         {"kind": "unparseable", "reason": reason, "count": count, "n_cases": 1, "cases": ["a"]}
         for reason, count in faults

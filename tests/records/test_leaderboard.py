@@ -1,4 +1,4 @@
-"""Rows are added, never edited: what a leaderboard takes, what it refuses, and what stays as it was."""
+"""The leaderboard: rows are added once and sorted, existing rows stay, an invalid file is refused."""
 
 import json
 from pathlib import Path
@@ -33,14 +33,14 @@ def ids(path: Path) -> list[str]:
     return [run["run_id"] for run in json.loads(path.read_text("utf-8-sig"))["runs"]]
 
 
-def test_rows_stand_newest_first_in_whatever_order_they_come(skill: Component, path: Path) -> None:
+def test_rows_are_sorted_newest_first(skill: Component, path: Path) -> None:
     append_rows(path, skill.name, [row(skill, "r2", day=2)])
     append_rows(path, skill.name, [row(skill, "r1", day=1), row(skill, "r3", day=3)])
     append_rows(path, skill.name, [row(skill, "r3b", day=3)])
     assert ids(path) == ["r3b", "r3", "r2", "r1"]
 
 
-def test_appending_a_run_again_changes_nothing(skill: Component, path: Path) -> None:
+def test_row_of_a_recorded_run_is_not_added_again(skill: Component, path: Path) -> None:
     append_rows(path, skill.name, [row(skill, "r1"), row(skill, "r2", day=2)])
     before = path.read_bytes(), path.stat().st_mtime_ns
     append_rows(path, skill.name, [row(skill, "r1", model_id="second")])  # a run keeps the row it has
@@ -48,7 +48,7 @@ def test_appending_a_run_again_changes_nothing(skill: Component, path: Path) -> 
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
-def test_the_file_holds_the_rows_appended(skill: Component, path: Path) -> None:
+def test_added_row_is_read_back(skill: Component, path: Path) -> None:
     appended = row(skill, "r1")
     assert load_leaderboard(path, skill.name).runs == []
     append_rows(path, skill.name, [appended])
@@ -56,7 +56,7 @@ def test_the_file_holds_the_rows_appended(skill: Component, path: Path) -> None:
     assert json.loads(path.read_text()).keys() == {"skill", "schema_version", "runs"}
 
 
-def test_rows_that_are_there_stay_byte_for_byte_keys_of_other_versions_included(skill: Component, path: Path) -> None:
+def test_existing_rows_keep_their_text_and_unknown_keys(skill: Component, path: Path) -> None:
     append_rows(path, skill.name, [row(skill, "r1"), row(skill, "r3", day=3)])
     before = path.read_text().replace('"accuracy": {', '"grade": {"letter": "A"},\n      "accuracy": {', 1)
     path.write_text(before)
@@ -87,7 +87,7 @@ def with_a_key_after_the_cases(text: str) -> str:
         lambda text: text.rstrip("\n"),
     ],
 )
-def test_however_a_file_is_laid_out_its_rows_keep_what_they_say(skill: Component, path: Path, change: Any) -> None:
+def test_rows_of_another_layout_keep_their_values(skill: Component, path: Path, change: Any) -> None:
     append_rows(path, skill.name, [row(skill, "r1"), row(skill, "r3", day=3)])
     before = json.loads(path.read_text())["runs"]
     path.write_bytes(change(path.read_text()).encode())
@@ -105,24 +105,13 @@ def test_however_a_file_is_laid_out_its_rows_keep_what_they_say(skill: Component
             '{"skill": "receipts", "schema_version": 3, "runs": [{"new": "shape"}]}',
             "{path} has schema_version 3, but this evaluator knows 2; upgrade skill-evaluator",
         ),
-        (
-            '{"skill": "receipts", "schema_version": 1, "runs": []}',
-            "Input should be 2, got 1 at schema_version in {path}",
-        ),
         ('{"skill": "receipts", "schema_version": "2", "runs": []}', "schema_version in {path} is '2'; a whole number"),
         ('{"skill": "receipts", "runs": [', "{path}:1:32: not JSON: "),
-        ("<<<<<<< ours\n{}\n", "{path}:1:1: not JSON: "),
-        ("", "{path}:1:1: not JSON: "),
-        ('{\n  "skill": "receipts",\n  "runs": [\n    {\n      "run_id": "r1"', "{path}:5:21: not JSON: "),
         ("[]", "a mapping of keys to values is expected in {path}"),
-        ('{"runs": []}', "a required key is missing at skill in {path}"),
         ('{"skill": "receipts", "runs": [{}]}', "a required key is missing at runs[0].run_id in {path}"),
-        ('{"skill": "receipts", "runs": {}}', "a list is expected at runs in {path}"),
     ],
 )
-def test_a_file_that_cannot_be_added_to_is_refused_and_left_untouched(
-    skill: Component, path: Path, content: str, message: str
-) -> None:
+def test_invalid_leaderboard_is_refused_and_unchanged(skill: Component, path: Path, content: str, message: str) -> None:
     path.write_text(content)
     with pytest.raises(LeaderboardError) as caught:
         append_rows(path, skill.name, [row(skill, "r1")])
@@ -131,7 +120,7 @@ def test_a_file_that_cannot_be_added_to_is_refused_and_left_untouched(
     assert path.read_text() == content
 
 
-def test_a_row_of_another_skill_is_refused_and_the_file_left_untouched(skill: Component, path: Path) -> None:
+def test_row_of_another_component_is_refused(skill: Component, path: Path) -> None:
     append_rows(path, skill.name, [row(skill, "r1")])
     before = path.read_bytes()
     with pytest.raises(LeaderboardError, match=r"run 'r2' is of 'other', .* is the leaderboard of 'receipts'"):

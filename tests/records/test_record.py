@@ -1,4 +1,4 @@
-"""The record of a run and its leaderboard row: which keys they hold, and that a file gives back what was written."""
+"""Records and leaderboard rows: their keys, their files, and strict scores."""
 
 import json
 import re
@@ -56,7 +56,7 @@ def as_json(value: Record | Row) -> Any:
     return json.loads(value.model_dump_json())
 
 
-def test_a_row_is_what_people_read_in_plain_numbers(kept: Record) -> None:
+def test_row_has_plain_numbers(kept: Record) -> None:
     row = kept.row().as_json()
     assert row.keys() == ROW
     assert all(summary.keys() == {"mean", "strict_mean", "stdev", "n", "ci95"} for summary in row["accuracy"].values())
@@ -72,7 +72,7 @@ def test_a_row_is_what_people_read_in_plain_numbers(kept: Record) -> None:
     assert all(digest == kept.digests[name][7:23] for name, digest in row["digests"].items())
 
 
-def test_a_record_has_the_rows_keys_and_what_every_replicate_scored(kept: Record) -> None:
+def test_record_has_the_keys_of_a_row_and_scores_of_replicates(kept: Record) -> None:
     value = as_json(kept)
     assert value.keys() == (ROW | IN_A_ROW_WHERE_IT_SAYS_SOMETHING | IN_A_RECORD_ALONE) - {"digest"}
     assert value["accuracy"]["field_level_f1"].keys() == SUMMARY
@@ -84,12 +84,12 @@ def test_a_record_has_the_rows_keys_and_what_every_replicate_scored(kept: Record
     assert first["arrays"] == {"items": {"stability": 0.5, "shortest": 0, "longest": 1}}
 
 
-def test_a_record_without_a_schema_has_no_contract(tmp_path: Path) -> None:
+def test_record_without_a_schema_has_no_contract(tmp_path: Path) -> None:
     skill = component(tmp_path, schema=None, prompt="---\nname: receipts\nversion: 1.0.0\noutput: text\n---\nSay it.\n")
     assert record(skill, [(case("a", "x"), ["x", "x"])]).contract is None
 
 
-def test_a_record_written_before_some_keys_existed_is_read() -> None:
+def test_older_record_without_newer_keys_is_read() -> None:
     path = Path(__file__).parents[1] / "data" / "old" / "record.json"
     written = json.loads(path.read_text())
     assert written.keys().isdisjoint({"per_array", "pass_hat_k", "contract"})
@@ -101,7 +101,7 @@ def test_a_record_written_before_some_keys_existed_is_read() -> None:
 
 
 @pytest.mark.parametrize("name", ["record", "leaderboard"])
-def test_the_generated_schema_holds_for_a_real_file(name: str, skill: Component, kept: Record, tmp_path: Path) -> None:
+def test_json_schema_accepts_a_written_file(name: str, skill: Component, kept: Record, tmp_path: Path) -> None:
     append_rows(tmp_path / "leaderboard.json", skill.name, [kept.row()])
     write_record(tmp_path / "record.json", kept)
     value = json.loads((tmp_path / f"{name}.json").read_text())
@@ -114,7 +114,7 @@ def test_the_generated_schema_holds_for_a_real_file(name: str, skill: Component,
         jsonschema.validate(value, schema, cls=jsonschema.Draft202012Validator)
 
 
-def test_a_record_comes_back_from_its_file(kept: Record, tmp_path: Path) -> None:
+def test_record_is_read_as_written(kept: Record, tmp_path: Path) -> None:
     write_record(tmp_path / "records" / "r.json", kept)
     assert read_record(tmp_path / "records" / "r.json") == kept
 
@@ -128,7 +128,7 @@ def test_a_record_comes_back_from_its_file(kept: Record, tmp_path: Path) -> None
         ({"per_case": [{}]}, "a required key is missing at per_case[0].case_id in"),
     ],
 )
-def test_a_record_that_cannot_be_read_says_why(kept: Record, tmp_path: Path, change: Any, message: str) -> None:
+def test_invalid_record_is_refused_with_the_reason(kept: Record, tmp_path: Path, change: Any, message: str) -> None:
     path = tmp_path / "r.json"
     path.write_text(json.dumps({**as_json(kept), **change}))
     with pytest.raises(LeaderboardError) as caught:
@@ -137,7 +137,7 @@ def test_a_record_that_cannot_be_read_says_why(kept: Record, tmp_path: Path, cha
     assert str(path) in str(caught.value)
 
 
-def test_every_key_is_documented() -> None:
+def test_every_key_of_a_record_is_documented() -> None:
     page = Path(__file__).parents[2].joinpath("docs", "records.md").read_text()
     section = page[page.index("### Every key") : page.index("## `plan.json`")]
     parts = [part for part in vars(formats).values() if isinstance(part, type) and issubclass(part, BaseModel)]
@@ -161,7 +161,7 @@ def test_every_key_is_documented() -> None:
         ("not_run", None, None),
     ],
 )
-def test_strict_score(outcome: str, score: float | None, strict: float | None) -> None:
+def test_strict_score_of_each_outcome(outcome: str, score: float | None, strict: float | None) -> None:
     assert strict_score(outcome, score) == strict
 
 
@@ -180,7 +180,7 @@ RUNS: tuple[Score, ...] = (1.0, 1.0, 0.9, "refused", "network")
         ("checks", {}, [], None),
     ],
 )
-def test_an_answer_passes_a_case_by_all_checks_that_count_and_the_whole_truth(
+def test_output_passes_if_checks_and_ground_truth_hold(
     metric: str, checks: dict[str, list[float | None]], passed: list[bool], words: str | None
 ) -> None:
     (kept,) = a_record({"a": RUNS}).per_case

@@ -1,4 +1,4 @@
-"""Which runs are chosen, from a leaderboard's entries alone; through the command line in tests/commands."""
+"""The choice of the runs to compare, from the entries of a leaderboard."""
 
 import json
 from pathlib import Path
@@ -49,29 +49,29 @@ def pairs(
         ([entry("1.0.0"), entry("1.0.0", 2)], "None → 1.0.0-2-m"),
     ],
 )
-def test_the_usual_choice(entries: list[RecordedRun], expected: str) -> None:
+def test_default_candidate_and_baseline(entries: list[RecordedRun], expected: str) -> None:
     assert pairs(entries) == [expected]
 
 
-def test_a_named_baseline_may_be_of_a_higher_version_or_another_model() -> None:
+def test_named_baseline_may_have_a_higher_version_or_another_model() -> None:
     entries = [entry("1.0.0"), entry("2.0.0", 2), entry("1.0.0", 3, "n")]
     assert pairs(entries, "1.0.0-1-m", "2.0.0") == ["2.0.0-2-m → 1.0.0-1-m"]
     assert pairs(entries, "2.0.0-2-m", "1.0.0-3-n") == ["1.0.0-3-n → 2.0.0-2-m"]
 
 
-def test_a_file_is_judged_whether_or_not_its_version_is_one() -> None:
+def test_run_with_an_invalid_version_has_no_lower_version() -> None:
     """A record from elsewhere may have a version that is not semver: it has no lower one."""
     assert pairs([entry("1.0.0")], entry("draft", 9)) == ["None → draft-9-m"]
     assert pairs([], entry("1.0.0", 9), entry("1.0.0", 8)) == ["1.0.0-8-m → 1.0.0-9-m"]
 
 
-def test_a_version_that_no_model_has_is_an_error() -> None:
+def test_unknown_version_is_an_error_with_the_nearest() -> None:
     for candidate, baseline in (("3.0.0", None), (None, "3.0.0")):
         with pytest.raises(LeaderboardError, match=r"version or id '3\.0\.0' \(did you mean '2\.0\.0'\?\)"):
             pairs([entry("1.0.0"), entry("2.0.0", 2)], candidate, baseline)
 
 
-def test_versions_that_are_none_are_passed_over(tmp_path: Path) -> None:
+def test_rows_with_an_invalid_version_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "leaderboard.json"
     row = {"skill_version": "draft", "run_id": "r", "model_id": "m", "complete": True, "timestamp": "t", "more": {}}
     path.write_text(json.dumps({"skill": "s", "runs": [row, {**row, "skill_version": "1.0.0"}]}))
@@ -79,7 +79,7 @@ def test_versions_that_are_none_are_passed_over(tmp_path: Path) -> None:
     assert read_entries(tmp_path / "none.json") == []
 
 
-def test_complete_runs_by_model_and_version_the_lowest_and_the_oldest_first_and_the_newest_of_each() -> None:
+def test_runs_of_versions_are_sorted_and_the_last_is_the_newest() -> None:
     entries = [
         entry("1.10.0", 4),
         entry("1.9.0", 2),
@@ -113,6 +113,6 @@ VERSIONS = st.builds(
 
 
 @given(VERSIONS, VERSIONS)
-def test_versions_are_ordered_as_semver_orders_them(one: str, other: str) -> None:
+def test_precedence_agrees_with_semver(one: str, other: str) -> None:
     expected = semver.Version.parse(one).compare(other)
     assert (precedence(one) > precedence(other)) - (precedence(one) < precedence(other)) == expected

@@ -1,4 +1,4 @@
-"""The table of forms: which names that servers give are of one model, and which of one release of it."""
+"""Names of served models: which names are the same model, and which the same release."""
 
 import pytest
 from skill_evaluator.records.record import Record, Served, change_of, is_mixed, is_requested
@@ -9,7 +9,7 @@ DATED = ("-2024-08-06", "-20240806", "-0806", "-08-06", "-08-2024", "@20240806",
 
 
 @pytest.mark.parametrize("form", DATED)
-def test_a_date_is_of_the_same_model_and_binds_who_requested_it(form: str) -> None:
+def test_release_of_a_served_model_is_compared_if_requested(form: str) -> None:
     assert change_of("x-1.5", f"x-1.5{form}", ["x-1.5"]) == "date"
     assert change_of("x-1.5", f"x-1.5{form}", [f"x-1.5{form}"]) == "model"
     assert is_requested(f"x-1.5{form}", ["x-1.5"])
@@ -23,7 +23,7 @@ def test_a_date_is_of_the_same_model_and_binds_who_requested_it(form: str) -> No
         *("/srv/models/x-1.5", "C:\\models\\x-1.5.gguf", "publishers/google/models/x-1.5@default"),
     ],
 )
-def test_where_a_model_is_says_nothing_of_which_it_is(name: str) -> None:
+def test_location_in_a_model_name_is_ignored(name: str) -> None:
     assert change_of("x-1.5", name, [name]) is None
     assert is_requested(name, ["x-1.5"])
     assert is_requested("x-1.5-2024-08-06", [name])
@@ -44,19 +44,19 @@ def test_where_a_model_is_says_nothing_of_which_it_is(name: str) -> None:
         ({"v/m": 3, "m": 1}, "m", None),
     ],
 )
-def test_another_base_is_another_model_and_no_name_is_unknown(before: Served, after: Served, change: str) -> None:
+def test_other_base_name_is_another_model(before: Served, after: Served, change: str) -> None:
     assert change_of(before, after, ["m"]) == change
     assert change_of(after, before, ["m"]) == change
 
 
 @pytest.mark.parametrize("served", ["m-1", None, {"m-1": 2, "m-2": 1}])
-def test_one_key_holds_a_name_or_several_with_counts(served: Served) -> None:
+def test_served_model_is_a_name_or_counts_by_name(served: Served) -> None:
     record = a_record({"a": [1.0]}, served_model=served)
     assert Record.model_validate_json(record.model_dump_json()) == record
     assert (record.row().as_json()["served_model"], record.served_model) == (served, served)
 
 
-def test_what_is_read_from_a_file_was_not_asked_by_name() -> None:
+def test_local_model_has_no_note_on_its_name() -> None:
     odd = {"served_model": "/srv/tiny.gguf"}
     assert a_record({"a": [1.0]}, **odd).served_note is not None
     assert [a_record({"a": [1.0]}, provider=name, **odd).served_note for name in ("local", "replay")] == [None] * 2
@@ -64,7 +64,7 @@ def test_what_is_read_from_a_file_was_not_asked_by_name() -> None:
 
 
 @pytest.mark.parametrize("other", ["x-1.5@20240620", "us.anthropic.x-1.5-20240620-v1:0", "x-1.5-2024-06-20"])
-def test_a_release_is_one_however_its_date_is_spelt(other: str) -> None:
+def test_spellings_of_a_release_are_equal(other: str) -> None:
     for before, after in (("x-1.5-20240620", other), (other, "x-1.5-20240620")):
         assert change_of(before, after, [before]) is None
         assert is_requested(after, [before])

@@ -72,8 +72,8 @@ def test_limits_apply_to_each_task() -> None:
 
     with closing(Workers(sweat, SafetyLimits(score_seconds=0.5), 1)) as workers:
         assert [do(workers, 0.2) for _ in range(3)] == [True] * 3
-    with closing(Workers(lambda size: len(bytearray(size)), SafetyLimits(score_megabytes=100), 1)) as workers:
-        assert [do(workers, 70_000_000) for _ in range(3)] == [70_000_000] * 3
+    with closing(Workers(lambda size: len(bytearray(size)), SafetyLimits(score_megabytes=60), 1)) as workers:
+        assert [do(workers, 40_000_000) for _ in range(3)] == [40_000_000] * 3
 
 
 def test_waiting_task_is_ended_by_wall_clock() -> None:

@@ -161,7 +161,7 @@ ASK_ANEW = "`evaluate` runs both versions with the model served now; `policy.ser
         ({}, {"digests": {**DIGESTS, "schema": "t"}}, "the schema changed"),
         ({}, {"digests": {**DIGESTS, "contract": "c"}}, "what the schema refers to changed"),
         ({}, {"digests": {**DIGESTS, "scenario": "c"}}, "their scenarios differ"),
-        ({}, {"digests": {**DIGESTS, "datasets": "e"}}, "evals/datasets.json declares so"),
+        ({}, {"digests": {**DIGESTS, "datasets": "e"}}, "fields are compared by other rules"),
         ({}, {"digests": OTHER_SETTINGS}, "the model's settings changed"),
         (settings_of("a"), settings_of("a", max_output_tokens=9) | {"digests": OTHER_SETTINGS}, "tokens 100 → 9"),
         (settings_of("a"), settings_of("b", max_output_tokens=9), "the model's settings changed: base_url"),

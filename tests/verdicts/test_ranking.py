@@ -122,8 +122,8 @@ def test_cheaper_model_is_not_advised_when_a_drop_is_not_ruled_out(
     assert advice.model_id == named
     if costs == (8.0, 2.0):
         assert advice.reason == (
-            "high, low are not shown to differ; low is the cheapest of them, but a drop beyond 0.05 from high is not "
-            "ruled out (-0.333); about 4 cases (1.3 × the calls) would decide it, if the difference stays"
+            "high, low are not shown to differ; low is the cheapest of them, but may be more than 0.05 worse than "
+            "high (-0.333); about 4 cases (1.3 × the calls) would decide it, if the difference stays"
         )
 
 

@@ -1,11 +1,9 @@
-"""The shell scripts of the workflows: taken apart into commands, and run with what they start only noted down."""
+"""The shell scripts of the workflows, and a way to run one with its programs replaced by notes of their arguments."""
 
 import os
-import re
-import shlex
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -13,8 +11,6 @@ import yaml
 
 from tests.workflows.act import WORKFLOWS
 
-_KEYWORDS = {"if", "then", "else", "elif", "fi", "do", "done", "while", "{", "}", "!", "exec"}
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _NOTE = """#!/usr/bin/env bash
 printf '%s\\0' "${0##*/}" "$@" >> "$NOTED"
 printf '\\n' >> "$NOTED"
@@ -33,14 +29,6 @@ class Step:
         return f"{self.workflow}: {self.job}: {self.name}"
 
 
-@dataclass
-class Parsed:
-    """The commands of a script as lists of words, and the words put into each of its arrays."""
-
-    commands: list[list[str]] = field(default_factory=list)
-    arrays: dict[str, list[str]] = field(default_factory=dict)
-
-
 @cache
 def steps() -> tuple[Step, ...]:
     return tuple(
@@ -55,44 +43,6 @@ def steps() -> tuple[Step, ...]:
 def step_of(workflow: str, job: str, name: str) -> Step:
     """The one step of a job that has this name."""
     (found,) = (one for one in steps() if (one.workflow, one.job, one.name) == (workflow, job, name))
-    return found
-
-
-def parsed(script: str) -> Parsed:
-    """Take a script apart. It knows as much of bash as the workflows use."""
-    lexer = shlex.shlex(script, posix=True, punctuation_chars="();|&<>\n")
-    lexer.whitespace, lexer.whitespace_split = " \t", True
-    found = Parsed()
-    words: list[str] = []
-    array: str | None = None
-    skip = False
-
-    def end() -> None:
-        if "for" in words[:1]:
-            words.clear()
-        while words and (words[0] in _KEYWORDS or _ASSIGNMENT.match(words[0])):
-            words.pop(0)
-        if words:
-            found.commands.append(list(words))
-        words.clear()
-
-    for token in lexer:
-        if skip:
-            skip = False
-        elif set(token) <= set("<>"):
-            skip = True
-        elif token == "(" and words and _ASSIGNMENT.fullmatch(words[-1]):
-            array = words.pop().rstrip("+=")
-        elif array is not None and token.startswith(")"):
-            array = None
-            end()
-        elif array is not None:
-            found.arrays.setdefault(array, []).append(token)
-        elif set(token) <= set("();|&\n"):
-            end()
-        else:
-            words.append(token)
-    end()
     return found
 
 

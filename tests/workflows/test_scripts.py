@@ -18,13 +18,8 @@ from tests.support.git import GitRepository
 from tests.support.hostile import EVERYTHING
 from tests.support.library import ROOT
 from tests.workflows.act import SET_UP, WORKFLOWS
-from tests.workflows.scripts import Ran, Step, parsed, run_script, step_of, steps
+from tests.workflows.scripts import Ran, Step, run_script, step_of, steps
 
-BUILT_IN = {"[", "[[", "echo", "exit", "export", "mapfile", "printf", "read", "unset"}
-OF_THE_RUNNER = {
-    *("bash", "cp", "cut", "find", "gh", "git", "mkdir", "npm"),
-    *("python", "rm", "sed", "sha256sum", "sort", "tail", "tee"),
-}
 JOB = {
     "JOB": "one@served",
     "KEYS": "SERVED_API_KEY",
@@ -64,37 +59,20 @@ def test_scripts_are_valid_and_have_no_expression() -> None:
         assert "${{" not in one.script, one  # whose value would be part of the script
 
 
-def test_scripts_call_existing_programs_and_flags() -> None:
-    scripts = [parsed(one.script) for one in steps()]
-    assert all(script.commands for script in scripts)
-    for words, arrays in ((words, script.arrays) for script in scripts for words in script.commands):
-        match words:
-            case ["python", "-m", "skill_evaluator", "cases" | "ci" | "site" as group, command, *given]:
-                _check_flags(f"{group} {command}", given, arrays)
-            case ["python", "-m", "skill_evaluator", command, *given]:
-                _check_flags(command, given, arrays)
-            case ["python", "-m", "pip", "install", *given]:
-                files = [given[place + 1] for place, word in enumerate(given) if word in ("-r", "-c")]
-                assert all(list(ROOT.glob(re.sub(r"\$\w+", "*", file))) for file in files)
-            case ["python", "tools/evaluate_skill.py", *given]:
-                _check_flags("evaluate", given, arrays)
-            case ["python", file]:
-                assert list(ROOT.glob(re.sub(r"\$\w+", "*", file)))
-            case ["bash", file]:
-                assert (ROOT / file).is_file()
-            case ["$RUNNER_TEMP/tool/bin/python", "-m", "pip", "install", *given]:
-                assert given == ["--quiet", "--require-hashes", "-r", ".ci/tools-lock.txt"]
-            case ["$RUNNER_TEMP/tool/bin/python", "-m", module, *_]:
-                assert module == "cyclonedx_py"
-            case [program, *_]:
-                assert program in BUILT_IN | OF_THE_RUNNER, words
-
-
-def _check_flags(command: str, given: list[str], arrays: Mapping[str, list[str]]) -> None:
-    flags = {flag for field, how, _ in declared(options_of(command)) for flag in flags_of(field, how)}
-    words = [word for one in given for word in arrays.get(one.removeprefix("${").removesuffix("[@]}"), [one])]
-    used = {word.partition("=")[0] for word in words if word.startswith("-") and word != "--"}
-    assert used <= flags, f"{command} does not know {used - flags}"
+def test_scripts_name_existing_files_commands_and_flags() -> None:
+    of_other_programs = {"--quiet", "--check", "--first-parent", "--max-count"}
+    called = set[str]()
+    for one in steps():
+        for path in re.findall(r"(?<![\w/])(?:\.ci|\.evaluator|tools)/[\w./-]+\b", one.script):
+            assert list(ROOT.glob(f"{path}*")), f"{one}: {path}"
+        commands = re.findall(r"python -m skill_evaluator ((?:cases|ci|site) \w+|\w+)", one.script)
+        commands += ["evaluate"] * ("python tools/evaluate_skill.py" in one.script)
+        if commands:
+            declarations = [each for command in commands for each in declared(options_of(command))]
+            flags = {flag for field, parameter, _ in declarations for flag in flags_of(field, parameter)}
+            assert set(re.findall(r"--[a-z][a-z0-9-]+", one.script)) <= flags | of_other_programs, one
+        called |= {*commands}
+    assert {"lint", "evaluate", "ci plan", "ci collect", "ci publish", "ci report", "site build"} <= called
 
 
 def test_jobs_that_read_cases_pin_their_commit() -> None:

@@ -92,7 +92,7 @@ def test_scripted_noise_is_found_apart_from_flips() -> None:
     assert result.agreement[0].position.flips.value == 0.5, "the first replicate counts"
 
 
-def test_judge_without_a_usable_verdict_has_its_reason_and_a_short_example() -> None:
+def test_judge_without_a_usable_verdict_has_reason_and_example() -> None:
     result = result_of(HALF[:4], [verdict(n, order, None, text="Well. " * 99) for n in range(4) for order in (1, 2)])
     assert (result.agreement, result.biases) == ([], [])
     assert result.unusable is not None

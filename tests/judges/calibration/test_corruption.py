@@ -1,4 +1,4 @@
-"""Corrupted outputs: only the named defect changes, in the named dimension; controls change nothing but layout."""
+"""Corrupted outputs have only the named defect; controls change only the layout."""
 
 import json
 import re
@@ -22,7 +22,7 @@ def apply(kind: str, prompt: str, text: str, seed: int = 1) -> tuple[str, str] |
     return CORRUPTIONS[kind].apply(prompt, text, Random(seed))
 
 
-def test_changed_fact_is_another_number_and_never_the_number_of_a_bullet() -> None:
+def test_changed_fact_is_a_number_but_never_that_of_a_bullet() -> None:
     for seed in range(20):
         text, impact = apply("fact_changed", "", LIST, seed) or ("", "")
         assert impact == "high"

@@ -1,4 +1,4 @@
-"""Regression judges: what is found of corrupted outputs, and the rates of a batch of which people labelled some."""
+"""Regression judges: corruption tests, labelled batches, and alerts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -56,7 +56,7 @@ def row_of(result: DetectionResult, name: str) -> DimensionDetection:
     return next(row for row in result.dimensions if row.dimension == name)
 
 
-def test_detection_counts_found_and_false_alarms_by_dimension_and_kind() -> None:
+def test_detection_counts_hits_and_false_alarms_by_dimension() -> None:
     pairs = [
         (corrupted("1", "fact_changed", "factuality"), {"factuality": (WORSE, "high")}),
         (corrupted("2", "claim_invented", "factuality"), {"completeness": (WORSE, "low")}),
@@ -135,7 +135,7 @@ def prompts_of(digest: str) -> JudgeRunHead:
         (0.1, None, None, "name the results of `judge calibrate --corrupt N`"),
     ],
 )
-def test_rate_of_a_measured_judge_alerts_if_its_interval_is_above_the_limit(
+def test_measured_rate_alerts_if_its_interval_is_above_the_limit(
     limit: float, prompt: str | None, above: bool | None, problem: str
 ) -> None:
     summary = DimensionSummary.model_construct(dimension="completeness", worse=rate(30, 40))

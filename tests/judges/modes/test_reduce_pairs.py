@@ -1,4 +1,4 @@
-"""What both orders say together, what does not count, and how the criteria make one overall verdict."""
+"""The joint verdict of both orders, unscored outputs, and the overall verdict weighted by criterion."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What of a judge's answer is a score, and what is counted under a reason instead."""
+"""Scores read from a judge's output, and the reasons for outputs that do not count."""
 
 import json
 from typing import Any
@@ -60,7 +60,7 @@ def test_mitigations_require_evidence_and_argument_first() -> None:
     assert criteria["b"]["properties"]["score"]["enum"] == list(range(1, 11))
 
 
-def test_summary_is_weighted_and_needs_a_score_on_every_criterion() -> None:
+def test_summary_is_weighted_and_requires_all_criteria() -> None:
     criteria = rubric_of({"id": "a", "weight": 3.0}, {"id": "b", "scale": "1-10"}).criteria
     assert weighted_summary({"a": 5.0, "b": 1.0}, criteria) == 0.75
     assert weighted_summary({"a": 5.0, "b": None}, criteria) is None

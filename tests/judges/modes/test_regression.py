@@ -1,4 +1,4 @@
-"""The answers of a regression judge, the dimensions, and what code decides."""
+"""Findings of a regression judge, dimensions, rates, and the decision of the ship rules."""
 
 import json
 from types import SimpleNamespace
@@ -166,7 +166,7 @@ IMPACT = json.dumps(answer({**SAME, "factuality": ("worse", "severe")}))
         ([answer(SAME)] * 2, "wrong_format", "mapping"),
     ],
 )
-def test_answer_that_is_not_whole_is_unscored_and_does_not_ship(said: Any, reason: str, detail: str) -> None:
+def test_incomplete_output_is_unscored_and_does_not_ship(said: Any, reason: str, detail: str) -> None:
     verdict = judged(said)
     assert [each.unscored for each in verdict.answers] == [reason, reason]
     assert detail in verdict.answers[0].detail
@@ -177,7 +177,7 @@ def test_answer_that_is_not_whole_is_unscored_and_does_not_ship(said: Any, reaso
 
 
 @pytest.mark.parametrize(("impact", "decision"), [("high", BLOCK), ("medium", REVIEW), ("low", REVIEW)])
-def test_regression_in_one_counting_order_blocks_only_with_high_impact(impact: str, decision: str) -> None:
+def test_regression_in_one_usable_order_blocks_if_impact_is_high(impact: str, decision: str) -> None:
     lone = answer({**SAME, "factuality": ("worse", impact)})
     for first, second in ((lone, "no JSON"), ("no JSON", lone)):
         verdict = judged(first, second)
@@ -185,7 +185,7 @@ def test_regression_in_one_counting_order_blocks_only_with_high_impact(impact: s
         assert set(verdict.dimensions[0].by_order) == {"candidate_worse", None}
 
 
-def test_further_keys_null_evidence_and_impacts_of_other_verdicts_are_ignored() -> None:
+def test_extra_keys_and_null_evidence_are_ignored() -> None:
     found = answer(SAME)["per_dimension"]
     changes: list[dict[str, Any]] = [{"impact": "severe"}, {"evidence_baseline": None}, {"verdict": "Same"}]
     for said in (
@@ -243,7 +243,7 @@ HIGH, LOW = ({**SAME, "completeness": ("worse", impact)} for impact in ("high", 
 BROKEN = '{"per_dimension": ['
 
 
-def test_pairs_with_a_broken_answer_are_in_no_rate_and_are_decided() -> None:
+def test_pairs_with_a_broken_output_are_decided_but_in_no_rate() -> None:
     texts = [(HIGH, HIGH), (SAME, SAME), (LOW, None), (None, HIGH), (SAME, LOW)]  # in both orders
     items = [LIBRARY.model_copy(update={"id": f"p{place}"}) for place in range(len(texts))]
     answers = {}

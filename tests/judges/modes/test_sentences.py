@@ -1,4 +1,4 @@
-"""Sentences put to a judge: what is a vote, which votes decide, how often it is asked, and who can order it about."""
+"""Judged sentences: votes, the votes that settle a sentence, and injected instructions."""
 
 import json
 from dataclasses import replace

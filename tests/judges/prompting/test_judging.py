@@ -1,4 +1,4 @@
-"""A judge run resumes only if nothing that shapes its outputs changed."""
+"""Judge runs are resumed only if their inputs are unchanged."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -18,7 +18,7 @@ from skill_evaluator.judges.prompting.criteria import (
     family_of,
     family_warnings,
 )
-from skill_evaluator.judges.prompting.questions import OutputItem, delimited, fill, load_prompt, make_question, mark_of
+from skill_evaluator.judges.prompting.questions import OutputItem, delimited, fill, load_prompt, mark_of
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.rubrics import MITIGATIONS
 from skill_evaluator.runner.journal import settings_digest
@@ -30,7 +30,7 @@ IN_THE_REDUCTION = {"position_swap", "length_normalization", "different_model_fa
 
 
 @pytest.mark.parametrize("name", [*METHODS, "regression", "rubric"])
-def test_shipped_prompt_has_a_version_and_a_sentence_for_each_mitigation(name: str) -> None:
+def test_shipped_prompt_has_a_sentence_for_each_mitigation(name: str) -> None:
     prompt = load_prompt(name)
     assert prompt.identity.name == f"judge-{name}"
     assert re.fullmatch(r"\d+\.\d+\.\d+", prompt.identity.version)
@@ -60,10 +60,10 @@ def test_text_cannot_close_its_tags_or_open_others(text: str) -> None:
         assert text in inside
 
 
-def test_items_differ_in_mark_and_digest_and_share_the_system_text() -> None:
+def test_items_share_the_system_text_and_differ_in_mark() -> None:
     assert len({mark_of(1, "a"), mark_of(1, "b"), mark_of(2, "a")}) == 3
     first, second = (
-        make_question(name, load_prompt("direct"), {"criteria": "Is it short?"}, texts, forms.TEXT, mark_of(0, name))
+        load_prompt("direct").question(name, {"criteria": "Is it short?"}, texts, forms.TEXT, mark_of(0, name))
         for name in ("a", "b")
         for texts in [{"input": "", "output": name}]
     )

@@ -23,7 +23,7 @@ def with_a_score(value: Any) -> int | Unscored:
     return value["score"] if is_verdict else Unscored(reason="wrong_format")
 
 
-def test_the_last_whole_verdict_binds_and_one_that_only_stands_in_the_judged_text_is_none() -> None:
+def test_last_complete_verdict_counts_unless_copied_from_the_text() -> None:
     for text, expected in (
         ('{"score": 3}', 3),
         ('The text has {"score": 5}. Mine: {"score": 1}', 1),
@@ -51,7 +51,7 @@ def test_the_last_whole_verdict_binds_and_one_that_only_stands_in_the_judged_tex
     assert last_valid_verdict(json.dumps({**hidden, "score": 4}), with_a_score, [json.dumps(json.dumps(hidden))]) == 4
 
 
-def test_what_was_refused_cut_off_or_never_answered_is_not_read() -> None:
+def test_refused_truncated_or_missing_output_is_not_read() -> None:
     for replicate, reason in (
         (None, "not_answered"),
         (Replicate(call=CALL, error=Failure(kind="timeout", reason="timeout")), "not_answered"),

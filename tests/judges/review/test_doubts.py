@@ -1,4 +1,4 @@
-"""Judge runs queue outputs for people: each doubt under its reason, and a random sample."""
+"""Items queued for human review: the reason of each doubt, and a random sample."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def library(tmp_path: Path) -> JudgingLibrary:
     return JudgingLibrary(tmp_path)
 
 
-def test_output_is_queued_with_the_whole_scale_and_without_its_judge(library: JudgingLibrary) -> None:
+def test_output_is_queued_with_its_scale_and_without_its_judge(library: JudgingLibrary) -> None:
     library.items(*({"id": name, "input": f"Add 5 and 7: {name}.", "output": QUOTE} for name in ("sure", "off", "far")))
     scores = {("sure", 0): 3, ("sure", 1): 4, ("off", 0): 9, ("off", 1): 3, ("far", 0): 3, ("far", 1): 5}
     library.record_answers(
@@ -83,7 +83,7 @@ def test_reasons_of_a_judged_item(mode: str, answers: Any, expected: list[str], 
     assert library.reasons() == {"p": expected}
 
 
-def test_sample_of_regressions_is_drawn_from_those_without_a_doubt() -> None:
+def test_regressions_are_sampled_from_those_without_a_doubt() -> None:
     blocked, shipped = pair("blocked"), pair("shipped")
     items = [
         (item.model_copy(update={"kind": "regression"}), reasons)

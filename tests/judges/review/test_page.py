@@ -1,4 +1,4 @@
-"""The review page in Chromium: labelled by keyboard alone, nothing lost, and what is judged stays text."""
+"""The review page in Chromium: labels by keyboard, reload, and judged texts that contain scripts."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -159,7 +159,7 @@ def test_export_skips_items_that_were_not_drawn_at_random(tmp_path: Path) -> Non
     assert exported(tmp_path) == {"drawn": finding}
 
 
-def test_export_keeps_the_score_of_each_reviewer_and_other_lines_of_the_file(tmp_path: Path) -> None:
+def test_export_keeps_scores_by_reviewer_and_other_lines(tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").write_text('{"id": "p1", "human": 1}\n{"id": "old", "human": 2}\n')
     item = scored(reasons=["random"])
     labels = [label(item, "ben", tone="2"), label(item, "ada", tone="3"), label(pair(), overall="tie")]
@@ -169,7 +169,7 @@ def test_export_keeps_the_score_of_each_reviewer_and_other_lines_of_the_file(tmp
     assert (lines["p1"]["human"], lines["old"]["human"], lines["s1"]["scores"]) == ("tie", 2, {"tone": [3, 2]})
 
 
-def test_status_counts_labels_and_shows_on_what_reviewers_differ() -> None:
+def test_status_counts_labels_and_lists_differences() -> None:
     items = {item.id: item for item in (pair(f"p{number}") for number in range(8))}
     first, *rest = items.values()
     ada = [label(item, "ada", overall="1" if number < 4 else "2") for number, item in enumerate([first, *rest[:6]])]

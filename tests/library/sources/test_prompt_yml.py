@@ -97,10 +97,7 @@ def test_whole_file_is_read_and_unused_keys_are_named() -> None:
         "You are kind.",
         "Ann asks: Hi {{persona}} {{#if x}}",
     ]
-    assert [(case_id, line) for case_id, line, _ in file.rows] == [
-        ("Hi-persona-6f75df", 13),
-        ("No-d03360", 14),
-    ]
+    assert [(case_id, line) for case_id, line, _ in file.rows] == [("Hi-persona-6f75df", 13), ("No-d03360", 14)]
     assert file.rows[1][2]["checks"] == [{"id": "says-hello", "contains": "bye", "ignore_case": True}]
     assert [check.id for check in file.checks] == ["says-hello-2"]
     assert (file.output, file.schema) == ("json", {"type": "object", "required": ["reply"]})

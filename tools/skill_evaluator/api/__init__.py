@@ -29,6 +29,7 @@ from skill_evaluator.library.config import Model, Settings, load_models, load_se
 from skill_evaluator.library.sources import components_of
 from skill_evaluator.library.tables import ProblemHandler
 from skill_evaluator.providers import read_configuration
+from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import Acceptance, Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import Accepted, accept
@@ -300,7 +301,6 @@ class Library:
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
         if not names:
             raise LeaderboardError(f"no run is recorded in {self.components}; evaluate one, or see --components DIR")
-        from skill_evaluator.providers.redaction import result_or_error
 
         def ranked(skill: str) -> ModelRanking:
             recorded = self.recorded(skill)

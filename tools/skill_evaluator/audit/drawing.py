@@ -149,20 +149,15 @@ def new_audit(request: AuditRunRequest, *, keyed: bool) -> DrawnAudit:
 
 
 def drawn_audit(manifest: AuditManifest, request: AuditRunRequest) -> DrawnAudit:
-    """Read the inputs of an audit to resume; raise AuditError if they have changed or a model is unknown."""
+    """Read the inputs of an audit to resume; raise AuditError if they have changed."""
     configuration = read_configuration(request.config)
-    by_id = {model.id: model for model in configuration.models}
-    model_ids = dict.fromkeys(request.models or manifest.models)
-    for model_id in model_ids:
+    for model_id in request.models:
         if model_id not in manifest.models:
             raise AuditError(
                 f"'{model_id}' is not a model of the audit {manifest.id} {nearest(model_id, manifest.models)}; "
                 "start a new audit to add a model"
             )
-        if model_id not in by_id:
-            models_file = request.config / "models.yaml"
-            raise AuditError(f"'{model_id}' of the audit {manifest.id} is no longer in {models_file}")
-    models = tuple(by_id[model_id] for model_id in model_ids)
+    models = select_models(configuration.models, request.models or tuple(manifest.models))
     if request.max_cost is not None:
         refuse_unpriced(models, configuration.kinds)
     drawn = DrawnAudit(

@@ -35,7 +35,7 @@ MIN_MODELS, MIN_SCENARIOS, MIN_QUESTIONS = 4, 6, 50  # smaller audits get a warn
 
 
 class AuditedBenchmark(FrozenModel):
-    """A benchmark component and the cases drawn from it: `cases` (id → digest) out of `of` labelled ones.
+    """A benchmark component and the cases drawn from it: `cases` (digest by id), out of `of` applicable ones.
 
     `not_applicable`: the reasons of cases that some model does not accept, by case; they are skipped for every model.
     `digests`: those of its prompt, schema and datasets.json. `metric`: the metric that scores an output.

@@ -109,7 +109,7 @@ def draw(page: Page, folder: Path) -> list[Path]:
     try:
         drawings = draw_charts(page.blocks)
     except ImportError as problem:
-        raise AuditError(f"charts need libraries that do not load ({problem}): {INSTALL}") from problem
+        raise AuditError(f"charts require libraries that cannot be imported ({problem}): {INSTALL}") from problem
     for name, drawing in drawings.items():
         replace_text(folder / name, drawing)
     return [folder / name for name in drawings]

@@ -7,7 +7,7 @@ import datetime
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.comparators import amount
 from skill_evaluator.comparing.declarations import schema_places
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
+from skill_evaluator.errors import ComponentError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.evaluation.inputs import judge_of
 from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, read_cases
@@ -133,7 +133,12 @@ def lint_component(
     cases = [case for case in read if not case.unreviewed]
     if read and not cases and not case_problems:
         not_evaluated = f"'{name}' is not evaluated yet: no case is reviewed"
-    stale, pinned_problems = pinned_remarks(component, cases)
+    settings_problems, stale = list[str](), list[str]()
+    with _collect(settings_problems):
+        judge_of(component, cases, (), tuple(models), settings)
+    settings_problems += _unknown_in_policy(component, cases, settings)
+    with _collect(settings_problems):
+        stale += _stale_outputs(component, cases)
     labelled = sum(case.labelled for case in cases)
     return LintResult(
         name=name,
@@ -160,9 +165,7 @@ def lint_component(
         problems=[
             *case_problems,
             *schema_problems(component, models),
-            *_judge_problems(component, cases, settings, models),
-            *_unknown_in_policy(component, cases, settings),
-            *pinned_problems,
+            *settings_problems,
             *problems,
         ],
     )
@@ -186,13 +189,12 @@ def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case]
     return cases, waiting, not_evaluated, problems
 
 
-def _judge_problems(
-    component: Component, cases: Sequence[Case], settings: Settings, models: Sequence[Model]
-) -> Iterator[str]:
+@contextmanager
+def _collect(problems: list[str]) -> Iterator[None]:
     try:
-        judge_of(component, cases, (), tuple(models), settings)
+        yield
     except SkillEvaluatorError as problem:
-        yield str(problem)
+        problems.append(str(problem))
 
 
 def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Settings) -> Iterator[str]:
@@ -236,17 +238,10 @@ def _contradicted_profiles(component: Component) -> Iterator[str]:
                 yield f"record {record.run_id}: {doubt}"
 
 
-def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[str], list[str]]:
-    """Return hints on stale pinned outputs, and problems of unusable files.
-
-    An output is stale if its case changed or no longer exists, or if the prompt of its version changed.
-    """
-    try:
-        pinned = read_pinned(component.folder, component.name)
-    except JudgeError as problem:
-        return [], [str(problem)]
-    by_id, remarks = {case.id: case for case in cases}, []
-    for outputs in pinned.values():
+def _stale_outputs(component: Component, cases: Sequence[Case]) -> Iterator[str]:
+    """Yield hints on pinned outputs whose case changed or no longer exists, or whose version has another prompt."""
+    by_id = {case.id: case for case in cases}
+    for outputs in read_pinned(component.folder, component.name).values():
         stale = [
             f"case '{case_id}' {'changed' if case_id in by_id else 'no longer exists'}"
             for case_id, output in outputs.outputs.items()
@@ -255,8 +250,7 @@ def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[st
         if outputs.skill_version == component.version and outputs.digests.get("prompt") != component.digests["prompt"]:
             stale.append(f"the prompt of {component.version} changed")
         name = f"the pinned outputs of {outputs.model_id} ({outputs.run_id})"
-        remarks += [f"{name} are stale: {reason}; pin a newer run with `judge pin RUN`" for reason in stale]
-    return remarks, []
+        yield from (f"{name} are stale: {reason}; pin a newer run with `judge pin RUN`" for reason in stale)
 
 
 def hints(component: Component, truths: Sequence[Any]) -> list[str]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from skill_evaluator.ci.artifacts import Arrivals, GatheredRun, answers_size, find_arrivals, gather, parts_of_runs
+from skill_evaluator.ci.artifacts import Arrivals, GatheredRun, Part, answers_size, find_arrivals, gather, parts_of_runs
 from skill_evaluator.ci.matrix import CiOptions
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, LostValue, Outcome, RunOutcome, Status
 from skill_evaluator.ci.plan import Plan, read_plan, sha256_of
@@ -55,42 +55,22 @@ class CollectRequest(CiOptions, PlatformOption, FormatOption):
 
 
 def collect(request: CollectRequest) -> Outcome:
-    """Score the outputs of a plan's jobs, write the records and outcome.json, and return the outcome.
-
-    Small runs are scored first, each for at most an equal share of the rest of `limits.collect_seconds`, so no run is
-    cut short unless all runs together take longer.
-    """
+    """Score the outputs of a plan's jobs, write the records and outcome.json, and return the outcome."""
     plan, arrivals = _read_arrivals(request)
-    planned = parts_of_runs(plan)
-    order = sorted(range(len(planned)), key=lambda index: answers_size(plan, planned[index], arrivals))
-    deadline = time.monotonic() + request.configuration.settings.limits.collect_seconds
-    scored: dict[int, tuple[RunOutcome, Record | None]] = {}
-    problems: list[SkillEvaluatorError] = []
-    for index in order:
-        now = time.monotonic()
-        run_deadline = now + (deadline - now) / (len(planned) - len(scored))
-        gathered = gather(plan, planned[index], arrivals)
-        result = result_or_error(
-            gathered.manifest.skill, partial(_score_run, gathered, arrivals, request, run_deadline)
-        )
-        if isinstance(result, SkillEvaluatorError):  # an error in one run does not stop the others
-            problems.append(result)
-            result = (
-                _run_outcome(gathered, "missing", *gathered.remarks, f"not collected: {visible(str(result))}"),
-                None,
-            )
-        scored[index] = result
-    records = {record.run_id: record for _, record in scored.values() if record is not None}
-    is_drift = plan.trigger == "drift"
+    planned, is_drift = parts_of_runs(plan), plan.trigger == "drift"
+    scored, problems = _score_runs(plan, planned, arrivals, request)
+    records = {record.run_id: record for _, record in scored if record is not None}
     verdicts, undecided = _verdicts(records.values(), request, again=is_drift)
     drifts = {run_id: drift for verdict in verdicts if is_drift for run_id, drift in drifts_in(verdict).items()}
     for run_id, drift in drifts.items():
         _write(records[run_id].model_copy(update={"drift": drift}), request)
-    outputs = {run.run_id: partial(gather, plan, planned[index], arrivals) for index, (run, _) in scored.items()}
+    outputs = {
+        run.run_id: partial(gather, plan, parts, arrivals) for (run, _), parts in zip(scored, planned, strict=True)
+    }
     lost_by_run = dict(_lost_values([] if is_drift else verdicts, records, outputs, request))
     problems += [values for values in lost_by_run.values() if isinstance(values, SkillEvaluatorError)]
     runs = []
-    for run, record in (scored[index] for index in range(len(planned))):
+    for run, record in scored:
         values = lost_by_run.get(run.run_id or "", [])
         run = run.model_copy(update={"lost_values": values if isinstance(values, list) else []})
         if record is not None and (problem := undecided.get(run.skill)):
@@ -106,6 +86,31 @@ def collect(request: CollectRequest) -> Outcome:
     )
     replace_text(request.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
     return outcome
+
+
+def _score_runs(
+    plan: Plan, planned: Sequence[Sequence[Part]], arrivals: Arrivals, request: CollectRequest
+) -> tuple[list[tuple[RunOutcome, Record | None]], list[SkillEvaluatorError]]:
+    """Score the runs; return each outcome with its record if there is one, in the order of the plan, and the errors.
+
+    Small runs are scored first, each for at most an equal share of the rest of `limits.collect_seconds`, so no run is
+    cut short unless all runs together take longer. An error in one run does not stop the others.
+    """
+    order = sorted(range(len(planned)), key=lambda index: answers_size(plan, planned[index], arrivals))
+    deadline = time.monotonic() + request.configuration.settings.limits.collect_seconds
+    scored: dict[int, tuple[RunOutcome, Record | None]] = {}
+    problems: list[SkillEvaluatorError] = []
+    for index in order:
+        now = time.monotonic()
+        until = now + (deadline - now) / (len(planned) - len(scored))
+        gathered = gather(plan, planned[index], arrivals)
+        result = result_or_error(gathered.manifest.skill, partial(_score_run, gathered, arrivals, request, until))
+        if isinstance(result, SkillEvaluatorError):
+            problems.append(result)
+            reasons = (*gathered.remarks, f"not collected: {visible(str(result))}")
+            result = _run_outcome(gathered, "missing", *reasons), None
+        scored[index] = result
+    return [scored[index] for index in range(len(planned))], problems
 
 
 def _read_arrivals(request: CollectRequest) -> tuple[Plan, Arrivals]:

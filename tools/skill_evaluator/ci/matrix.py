@@ -17,7 +17,7 @@ from typing import Any
 from skill_evaluator.ci.plan import Plan, PlannedBaseline, PlannedJob, PlannedJudge, PlannedRun
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, options, rare
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
-from skill_evaluator.evaluation.runs import find_baseline, fresh_seed, past_prompt_of
+from skill_evaluator.evaluation.runs import find_baseline, fresh_seed
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
@@ -311,7 +311,7 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy, *
         row = find_baseline(component, model, archive, policy)
         if row is None or model.provider == "replay":  # replay returns the same outputs for every prompt
             return wanted
-        commit = find_prompt(component, past_prompt_of(archive.record(row))).commit
+        commit = find_prompt(component, archive.record(row)).commit
         baseline, _ = component_at(component, commit)
         if is_generated(row.version):  # a branch of records alone may hold the generated number
             baseline = replace(baseline, version=row.version)

@@ -61,9 +61,9 @@ class FieldPlan:
         stars = frozenset(star for path in (*self.leaves, *self.arrays) for star in _stars(path))
         object.__setattr__(self, "stars", stars)
 
-    def leaf(self, path: str, *values: Any) -> FieldRule:
-        """Return the rule of a leaf. An unknown leaf has the rule for the type of its first value that is not null."""
-        return self.leaves.get(path) or _by_type(values)
+    def leaf(self, path: str, value: Any = None) -> FieldRule:
+        """Return the rule of a leaf. An unknown leaf has the rule for the type of its value."""
+        return self.leaves.get(path) or _BY_TYPE.get(type(value), _ANY)
 
     @property
     def counts(self) -> bool:
@@ -164,19 +164,15 @@ class Field:
             field = field.item if isinstance(step, int) else field.child(step)
         return field
 
-    def leaf_rule(self, *values: Any) -> FieldRule:
+    def leaf_rule(self, value: Any) -> FieldRule:
         """Return the rule of this leaf; see `FieldPlan.leaf`."""
-        return self.rule or _by_type(values)
+        return self.rule or _BY_TYPE.get(type(value), _ANY)
 
     def array_rule(self, *items: Any) -> FieldRule:
         """Return the alignment of this array. If undeclared, it is `best` for objects and arrays, `set` for scalars."""
         if self._alignment is not None and self._alignment.align is not None:
             return self._alignment
         return _BEST if any(isinstance(item, dict | list) for item in items) else _SET
-
-
-def _by_type(values: Iterable[Any]) -> FieldRule:
-    return next((_BY_TYPE.get(type(value), _ANY) for value in values if value is not None), _ANY)
 
 
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:

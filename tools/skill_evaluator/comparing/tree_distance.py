@@ -22,12 +22,15 @@ _Row = dict[int, int]  # row of a table: cost by column
 class Tree:
     """Nodes in postorder: the subtree of a node is the sequence of `sizes[node]` nodes that ends with it.
 
-    Labels and shapes are numbers: equal labels have the same number, and equal subtrees have the same shape.
+    Labels and shapes are numbers: equal labels have the same number, and equal subtrees have the same shape. `firsts`
+    has the leftmost leaf of each node, `tops` the highest node of each leftmost leaf.
     """
 
     labels: list[int]
     sizes: list[int]
     shapes: list[int]
+    firsts: list[int]
+    tops: dict[int, int]
 
 
 def trees(a: Any, b: Any) -> tuple[Tree, Tree]:
@@ -75,7 +78,9 @@ def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) ->
         labels.append(label)
         sizes.append(size)
         shapes.append(numbers.setdefault(shape, len(numbers)))
-    return Tree(labels=labels, sizes=sizes, shapes=shapes)
+    firsts = [node - size + 1 for node, size in enumerate(sizes)]
+    tops = {first: node for node, first in enumerate(firsts)}
+    return Tree(labels=labels, sizes=sizes, shapes=shapes, firsts=firsts, tops=tops)
 
 
 def tree_distance(a: Tree, b: Tree) -> int | None:
@@ -105,16 +110,6 @@ class _TooManyCellsError(Exception):
     """The tables would take too long to fill."""
 
 
-class _TreeTables:
-    """A tree with the leftmost leaf of each node."""
-
-    def __init__(self, tree: Tree) -> None:
-        self.labels, self.sizes, self.shapes = tree.labels, tree.sizes, tree.shapes
-        self.root = len(tree.sizes) - 1
-        self.firsts = [node - size + 1 for node, size in enumerate(tree.sizes)]  # leftmost leaf by node
-        self.tops = {first: node for node, first in enumerate(self.firsts)}  # highest node by leftmost leaf
-
-
 class _Tables:
     """The costs of mapping the first p nodes of one tree to the first q nodes of the other.
 
@@ -123,7 +118,7 @@ class _Tables:
     """
 
     def __init__(self, a: Tree, b: Tree) -> None:
-        self.a, self.b = _TreeTables(a), _TreeTables(b)
+        self.a, self.b = a, b
         self.before = _text_distances(a.labels, b.labels)
         self.behind = _text_distances(a.labels[::-1], b.labels[::-1])[::-1]
         self.masks = [((1 << q) - 1) << len(b.labels) | (1 << q) - 1 for q in range(len(b.labels) + 1)]
@@ -138,15 +133,15 @@ class _Tables:
         self.within = self._cells_within(k)
         self.meeting = {}
         a, b = self.a, self.b
+        roots = len(a.sizes) - 1, len(b.sizes) - 1
         for top_a in sorted(a.tops.values()):  # subtrees come before the trees that contain them
             if a.sizes[top_a] > 1:
                 begins = self.within[a.firsts[top_a]]
                 for top_b in sorted([b.tops[begin] for begin in begins if begin in b.tops]):
                     # the table gives the costs of mapping nodes on the leftmost paths of these subtrees to each other
-                    both_roots = top_a == a.root and top_b == b.root  # filled last
-                    if b.sizes[top_b] > 1 and not both_roots:
+                    if b.sizes[top_b] > 1 and (top_a, top_b) != roots:  # the roots are filled last
                         self._fill(top_a, top_b)
-        return self._fill(a.root, b.root)
+        return self._fill(*roots)
 
     def _cells_within(self, k: int) -> list[list[int]]:
         """Return for each p the values of q for which a mapping through (p, q) may cost k or less.

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from skill_evaluator.errors import FixtureError, LeaderboardError
 from skill_evaluator.evaluation.inputs import Inputs, read_inputs
@@ -17,9 +16,9 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.providers.structured import schema_problems
-from skill_evaluator.records.archive import Archive, read_entries
-from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.runner.journal import RECORD, Run
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.record import Record
+from skill_evaluator.runner.journal import Run
 from skill_evaluator.runner.prices import (
     COST_OF_BATCHES,
     CostEstimate,
@@ -138,42 +137,21 @@ def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None)
 def _durations(
     estimates_of_model: Mapping[str, Sequence[CostEstimate]], runs: Sequence[Run], inputs: Inputs
 ) -> Iterator[str]:
-    """Estimate the duration of each model's calls, by the median latency of its last record."""
-    archive, request = Archive(inputs.component), inputs.request
+    """Estimate the duration of each model's calls by the median latency of its newest record, if there is one."""
+    archive = Archive(inputs.component)
     for model in {run.model.id: run.model for run in runs}.values():
-        record = _last_record(model.id, archive, inputs, request.components)
+        row = next((row for row in archive.entries if row.model_id == model.id), None)
+        record = None
+        with suppress(LeaderboardError):  # `lint` reports an unreadable record
+            record = None if row is None else archive.record(row)
         if record is None or record.latency_s.p50 is None:
             continue
         kind = inputs.kinds[model.provider]
-        _, flights = calls_in_flight(model, kind, request.concurrency or inputs.settings.concurrency)
+        _, flights = calls_in_flight(model, kind, inputs.request.concurrency or inputs.settings.concurrency)
         calls = sum_of(estimates_of_model[model.id]).calls
         minutes = calls * record.latency_s.p50 / min(flights, calls) / 60
         duration = "under a minute" if minutes < 1 else f"about {minutes:,.0f} minutes"
         yield f"{model.id} will take {duration}, as its calls in {record.run_id} took"
-
-
-def _last_record(model_id: str, archive: Archive, inputs: Inputs, components: Path) -> Record | None:
-    """Return the last record of a model: of the component, else of its run folders, else of any other component.
-
-    Skip unreadable records. Return None if there is no record.
-    """
-    for row in (row for row in archive.entries if row.model_id == model_id):
-        with suppress(LeaderboardError):
-            return archive.record(row)
-    for path in sorted(inputs.results_dir.glob(f"*/{RECORD}"), reverse=True):
-        with suppress(LeaderboardError):
-            record = read_record(path)
-            if (record.skill, record.model_id) == (inputs.component.name, model_id):
-                return record
-    paths = []
-    for board in components.glob(f"*/{inputs.component.leaderboard_path.name}"):
-        with suppress(LeaderboardError):
-            runs = [row for row in read_entries(board) if row.model_id == model_id]
-            paths += [(run.order, board.parent / "evals" / "records" / f"{run.run_id}.json") for run in runs[:1]]
-    for _, path in sorted(paths, reverse=True):
-        with suppress(LeaderboardError):
-            return read_record(path)
-    return None
 
 
 def _check_truth(run: Run, cases: Sequence[Case], inputs: Inputs) -> None:

@@ -306,7 +306,7 @@ def _changed_outputs(result: EvaluationResult, verdict: ComparisonResult) -> Ite
             absent = f"its run folder, which is not committed, is not on this machine; {command}"
             yield ChangedAnswers(model_id=model.model_id, baseline=run_id, absent=absent)
             continue
-        baseline, answers = result.archive.record_of(run_id), (outcomes(folder), outcomes(run.folder))
+        baseline, answers = result.archive.record(run_id), (outcomes(folder), outcomes(run.folder))
         yield ChangedAnswers(
             model_id=model.model_id,
             baseline=run_id,

@@ -22,10 +22,10 @@ from skill_evaluator.library.cases import refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Policy
 from skill_evaluator.library.scenarios import apply_scenario
-from skill_evaluator.library.versions import PastPrompt, component_at, component_with
+from skill_evaluator.library.versions import component_at, component_with
 from skill_evaluator.providers import missing_key
 from skill_evaluator.records.archive import Archive, RecordedRun, append_rows, read_entries, refusal_reason
-from skill_evaluator.records.record import SCORER_VERSION, Record, read_record, short_digests
+from skill_evaluator.records.record import SCORER_VERSION, read_record, short_digests
 from skill_evaluator.records.selection import default_baseline, runs_like
 from skill_evaluator.runner.journal import (
     MANIFEST,
@@ -47,6 +47,7 @@ from skill_evaluator.runner.journal import (
 from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of
 from skill_evaluator.runner.schedule import replicates_of_baseline
 from skill_evaluator.scoring.recording import Finished
+from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, listed
 
 _NO_REUSE_HINT = "(--no-reuse begins a new one)"
@@ -170,7 +171,7 @@ def _limit_message(alone: PlannedRuns, interleaved: PlannedRuns, inputs: Inputs)
 
 def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
     """Return the maximum cost of the remaining calls in USD, by model id. A cost is None if the price is unknown."""
-    costs: dict[str, float | None] = {}
+    costs: dict[str, list[float | None]] = {}
     usable = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     for run in usable:
         manifest, model = run.manifest, run.model
@@ -180,15 +181,12 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
         for case_id, size in input_sizes(planned.components[manifest.run_id], cases).items():
             model_size = size.of_model(model, inputs.kinds[model.provider])
             max_cost = max_call_cost(price, model_size.maximum, model.params.max_output_tokens, batch=batch)
-            sum_so_far = costs.get(model.id, 0.0)
             remaining = manifest.replicates - answered[case_id]
-            costs[model.id] = None if max_cost is None or sum_so_far is None else sum_so_far + remaining * max_cost
+            costs.setdefault(model.id, []).append(None if max_cost is None else remaining * max_cost)
         if (judge := inputs.judge) is not None:
             judge_calls = judge_estimate(judge, inputs.kinds[judge.provider], cases, model, manifest.replicates)
-            max_cost = judge_calls.cost_upper_usd
-            sum_so_far = costs.get(judge.id, 0.0)
-            costs[judge.id] = None if max_cost is None or sum_so_far is None else sum_so_far + max_cost
-    return costs
+            costs.setdefault(judge.id, []).append(judge_calls.cost_upper_usd)
+    return {model_id: total_or_none(parts) for model_id, parts in costs.items()}
 
 
 def record_path(run: Run, component: Component) -> Path:
@@ -328,12 +326,6 @@ def find_baseline(component: Component, model: Model, archive: Archive, policy: 
     return default_baseline(_future_run(component, model), archive, policy)
 
 
-def past_prompt_of(run: Record | Manifest) -> PastPrompt:
-    """Return the version, digests and commit of the prompt that a record or a manifest measures."""
-    digest, schema = run.digests["prompt"], run.digests.get("schema")
-    return PastPrompt(version=run.skill_version, digest=digest, schema=schema, commit=run.prompt_commit)
-
-
 def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: int) -> int:
     """Return the lowest seed from `first` on that no recorded run of these versions of a model has."""
     # a provider that honours seeds would repeat the outputs of a used seed
@@ -431,7 +423,7 @@ def component_of(manifest: Manifest, inputs: Inputs) -> Component:
     """Return the component of an existing run. Raise ComponentError or GitError if its prompt no longer exists."""
     if manifest.role is None:
         return inputs.component
-    component, _ = component_with(_component_on_disk(inputs), past_prompt_of(manifest))
+    component, _ = component_with(_component_on_disk(inputs), manifest)
     return apply_scenario(component, inputs.request.config, manifest.scenario)
 
 
@@ -474,7 +466,7 @@ def _rerun(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
 
 def _recorded_component(entry: RecordedRun, archive: Archive, inputs: Inputs) -> tuple[Component, str | None]:
     """Return the component with the prompt of a recorded run, without its scenario, and the commit of the prompt."""
-    component, commit = component_with(_component_on_disk(inputs), past_prompt_of(archive.record(entry)))
+    component, commit = component_with(_component_on_disk(inputs), archive.record(entry))
     refuse_unfilled(component, inputs.cases, inputs.component)
     return component, commit
 

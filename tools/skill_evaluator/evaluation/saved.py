@@ -13,7 +13,7 @@ from skill_evaluator.evaluation.judged import judged_items, read_judged_run, sco
 from skill_evaluator.judges.modes.sentences import read_sentence_answers
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import load_models, load_settings
+from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import read_configuration, with_program
 from skill_evaluator.records.record import ANSWERED, SCORED, UNPARSEABLE, write_record
@@ -25,7 +25,6 @@ from skill_evaluator.runner.journal import (
     changes_since,
     edited_since,
     find_run,
-    input_digests,
     outcomes,
     read_component_manifest,
     saved_run,
@@ -83,11 +82,8 @@ def explain(
     settings = load_settings(config)
     component = load_component(components, manifest.skill, settings.limits, fixtures)
     cases = {case.id: case.as_used(manifest.inputs) for case in load_cases(component, fixtures)}
-    # the model may no longer be in models.yaml
-    models = load_models(config, settings.limits) if (config / "models.yaml").exists() else ()
-    model = next((model for model in models if model.id == manifest.model_id), None)
     current_digests = {name: digest for name, digest in component.digests.items() if name != "datasets"}
-    digests = {**manifest.digests, **(input_digests(component, model) if model else current_digests)}
+    digests = {**manifest.digests, **current_digests}
     if manifest.skill_version != component.version and "prompt" in manifest.digests:  # another version, another prompt
         digests["prompt"] = manifest.digests["prompt"]
     present = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}

@@ -69,8 +69,7 @@ def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) ->
 def difference(minuend: Estimate, subtrahend: Estimate) -> Estimate:
     """Return minuend − subtrahend of two independent rates, with an interval from their intervals (MOVER).
 
-    Newcombe 1998, method 10 (doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I). `n` is the smaller
-    n.
+    Newcombe 1998, method 10 (doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I). n is the smaller.
     """
     n = min(minuend.n, subtrahend.n)
     if minuend.value is None or subtrahend.value is None or minuend.ci95 is None or subtrahend.ci95 is None:

@@ -122,8 +122,6 @@ _TRUTH = re.compile(r"(expected|ground|truth|answer)", re.IGNORECASE)  # names o
 
 
 class _Turns(StrictModel):
-    """The content of turns.json: the earlier conversation, alternating between user and assistant."""
-
     turns: tuple[PromptMessage, ...]
 
     @field_validator("turns")

@@ -363,8 +363,6 @@ def load_component(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Contracted:
-    """The output type and schema of a component; see Component."""
-
     output: Output
     schema: Mapping[str, Any] | None
     contract: Contract
@@ -468,7 +466,6 @@ def _read_contract(
     limits: SafetyLimits,
     checked: bool,
 ) -> _Contracted:
-    """Read a component's output type and schema; infer the output type if it is not declared."""
     output = dataset.output or written.output
     if output == "choice" and (folder / "schema.json").exists():
         raise ComponentError(f"{folder / 'schema.json'} has no effect with output: choice; delete it")

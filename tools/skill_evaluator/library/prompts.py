@@ -186,7 +186,10 @@ class Prompt:
         return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
-        """Return a prompt with this system message and, if there are several inputs, a user message that lists them."""
+        """Return a prompt with this system message and a user message with all inputs by name.
+
+        The user message is left out if the document is the only input.
+        """
         system = Message("system", (text,))
         if self.inputs == (DOCUMENT,):
             return replace(self, messages=(system,), placeholders="braces")
@@ -281,7 +284,6 @@ def _part(value: Any) -> Part:
 
 
 def _joined(parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield the parts with adjacent texts joined."""
     texts: list[str] = []
     for part in parts:
         if isinstance(part, str):

@@ -6,7 +6,7 @@ selects all scenarios in it.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from skill_evaluator.errors import ConfigError
@@ -30,14 +30,10 @@ class ScenarioFrontMatter(StrictModel):
     unreviewed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(ScenarioFrontMatter):
     """A system-prompt template with `{{ prompt }}` in place of the component's prompt."""
 
-    name: str
-    intent: str
     template: str
-    unreviewed: bool = False
 
     @property
     def digest(self) -> str:
@@ -87,12 +83,12 @@ def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_L
     inside = ConfinedFolder(config_dir, ConfigError, follow_links=limits.follow_links).inside(path)
     text = read_text(inside, ConfigError, limits.size_of("prompt_bytes"))
     values, body = parse_front_matter(text, inside, depth=limits.yaml_depth)
-    front = validated(ScenarioFrontMatter, values, inside)
-    if front.name != path.stem:
-        raise ConfigError(f"name '{front.name}' in {inside} is not the file's name '{path.stem}'")
+    scenario = validated(Scenario, {**values, "template": body.strip()}, inside)
+    if scenario.name != path.stem:
+        raise ConfigError(f"name '{scenario.name}' in {inside} is not the file's name '{path.stem}'")
     if body.count(SLOT) != 1:
         raise ConfigError(f"{inside} must contain {SLOT} once, in place of the component's prompt")
-    return Scenario(name=front.name, intent=front.intent, template=body.strip(), unreviewed=front.unreviewed)
+    return scenario
 
 
 def family_paths(config_dir: Path, family: str | None) -> list[Path]:

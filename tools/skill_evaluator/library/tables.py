@@ -90,7 +90,10 @@ def with_decimal_point(cell: str) -> str:
 
 
 def read_cells(text: str, path: Path, max_chars: int, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
-    """Yield the line number and the cells by column name of each row; raise FixtureError if the text is not CSV."""
+    """Yield the line number and the cells by column name of each row.
+
+    Raise FixtureError if the text is not CSV, or a cell has more than `max_chars` characters.
+    """
     csv.field_size_limit(max_chars)
     separator = separator_of(text, _SEPARATORS.get(path.suffix, ","))
     reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import chain, product
 from pathlib import Path
+from typing import Protocol
 
 import semver
 from pydantic import NonNegativeInt
@@ -264,14 +265,12 @@ def version_before(before: Mapping[str, ComponentVersion], after: ComponentVersi
 _DIRTY = "-dirty"  # suffix of a commit id if the prompt had uncommitted changes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastPrompt:
-    """The prompt that a record measured; `commit` is None if it was not committed."""
+class PromptRun(Protocol):
+    """A run or its record, with the version, digests and commit of its prompt; `prompt_commit` is None if unknown."""
 
-    version: str
-    digest: str
-    schema: str | None
-    commit: str | None
+    skill_version: str
+    digests: dict[str, str]
+    prompt_commit: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,39 +283,39 @@ class CommittedPrompt:
     written: SourceComponent
 
 
-def component_with(component: Component, earlier: PastPrompt) -> tuple[Component, str | None]:
+def component_with(component: Component, earlier: PromptRun) -> tuple[Component, str | None]:
     """Return a component (without its scenario) with an earlier prompt, and the commit of that prompt.
 
     The commit is None if the prompt is unchanged and its record has no commit. Raise ComponentError if the schema
     changed or no local commit has the prompt, and GitError outside a git repository.
     """
-    if earlier.schema != component.digests["schema"]:
-        raise _schema_error(component, earlier.version)
-    if earlier.digest == component.digests["prompt"]:
-        return replace(component, version=earlier.version), earlier.commit
+    if earlier.digests.get("schema") != component.digests["schema"]:
+        raise _schema_error(component, earlier.skill_version)
+    if earlier.digests["prompt"] == component.digests["prompt"]:
+        return replace(component, version=earlier.skill_version), earlier.prompt_commit
     committed = find_prompt(component, earlier)
-    return _put_into(component, replace(committed, version=earlier.version)), committed.commit
+    return _put_into(component, replace(committed, version=earlier.skill_version)), committed.commit
 
 
-def find_prompt(component: Component, earlier: PastPrompt) -> CommittedPrompt:
-    """Return the commit with an earlier prompt, found by its digest; a commit with the same version wins.
+def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
+    """Return an earlier prompt from the history of its file, found by digest; a commit with its version is preferred.
 
     Raise ComponentError if no local commit has it, and GitError outside a git repository.
     """
-    _refuse_program(component, earlier.version)
-    name = f"'{component.name}' {earlier.version}"
+    _refuse_program(component, earlier.skill_version)
+    name = f"'{component.name}' {earlier.skill_version}"
     try:
         repository = Repository(component.files[0])
     except GitError as problem:
         raise GitError(f"the prompt of {name} must be read from git: {problem}") from None
     former = [place.root / _PROMPT for place in _locations_of(component)[1:]]
     paths = [repository.relative_path(file) for file in (*component.files, *former)]
-    commit_id = (earlier.commit or "").removesuffix(_DIRTY)
+    commit_id = (earlier.prompt_commit or "").removesuffix(_DIRTY)
     changing = (commit for path in paths for commit in repository.commits_of(path))
     commits = filter(None, chain([repository.commit(commit_id)], changing))
     match = None
-    for committed in _prompts_at(repository, commits, component, earlier.digest):
-        if committed.version == earlier.version:
+    for committed in _prompts_at(repository, commits, component, earlier.digests["prompt"]):
+        if committed.version == earlier.skill_version:
             return committed
         match = match or committed
     if match:

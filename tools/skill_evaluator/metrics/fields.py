@@ -128,7 +128,9 @@ def _texts(row: ComparedLeaf) -> tuple[str, str]:
 
 
 def label(value: object) -> str:
-    """Return one text for equal values: a normalised text, or the JSON of any other value and of a text that looks so.
+    """Return a text that is equal for equal values: a normalised text, or the JSON of any other value.
+
+    A text that looks like JSON is also written as JSON, so that it differs from the value.
 
     >>> [label(value) for value in (" for  sale", None, "null", 5.0, "5")]
     ['for sale', 'null', '"null"', '5', '"5"']

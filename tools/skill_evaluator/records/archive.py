@@ -238,12 +238,9 @@ class Archive:
         paths = [folder / _RECORDS / f"{run_id}.json" for folder in self._folders]
         return next((path for path in paths if path.exists()), paths[0])
 
-    def record(self, entry: RecordedRun) -> Record:
-        """Return the record of a run; raise LeaderboardError if it is missing or invalid."""
-        return self.record_of(entry.run_id)
-
-    def record_of(self, run_id: str) -> Record:
-        """Return the record of a run id, even if it has no row; raise LeaderboardError if it is missing or invalid."""
+    def record(self, run: RecordedRun | str) -> Record:
+        """Return the record of a run or run id; raise LeaderboardError if it is missing or invalid."""
+        run_id = run if isinstance(run, str) else run.run_id
         if run_id not in self._read:
             path = self._record_path(run_id)
             blob = self._blobs.get(path.name)
@@ -269,7 +266,7 @@ class Archive:
         if run.beside not in self._beside:
             path = self._record_path(run.beside)
             exists = run.beside in self._read or path.exists() or path.name in self._blobs
-            self._beside[run.beside] = entry_of(self.record_of(run.beside)) if exists else None
+            self._beside[run.beside] = entry_of(self.record(run.beside)) if exists else None
         baseline = self._beside[run.beside]
         is_final = baseline is not None and (baseline.complete or baseline.usable is not None)
         return baseline if baseline is not None and is_final and baseline.beside == run.run_id else None
@@ -332,7 +329,7 @@ def entry_of(record: Record | Row) -> RecordedRun:
 
 
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
-    """Return the oldest complete run of each version, by version; its prompt is the version's prompt."""
+    """Return the oldest complete run with a prompt digest of each version, by version; it defines the prompt."""
     candidates = [entry for entry in entries if entry.complete and entry.prompt is not None]
     return {entry.version: entry for entry in sorted(candidates, key=lambda entry: entry.order, reverse=True)}
 
@@ -462,10 +459,10 @@ def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
     for row in new.values():
         if row.skill != skill:
             raise LeaderboardError(f"run '{row.run_id}' is of '{row.skill}', {path} is the leaderboard of '{skill}'")
-    heads = LeaderboardKeys(skill=skill) if content is None else parse_board(content, path, LeaderboardKeys)
-    for head in heads.runs:
-        new.pop(head.run_id, None)
-    first_runs_of_versions = list(first_runs(heads.runs).values())
+    board = LeaderboardKeys(skill=skill) if content is None else parse_board(content, path, LeaderboardKeys)
+    for recorded in board.runs:
+        new.pop(recorded.run_id, None)
+    first_runs_of_versions = list(first_runs(board.runs).values())
     refused: dict[str, LeaderboardError] = {}
     for entry in sorted(map(entry_of, new.values()), key=lambda entry: entry.order):
         reason = refusal_reason(first_runs_of_versions, entry.version, entry.prompt) if entry.complete else None
@@ -474,21 +471,21 @@ def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
         else:
             refused[entry.run_id] = LeaderboardError(f"run '{entry.run_id}' is not added to {path}: {reason}")
     added = sorted((row for row in new.values() if row.run_id not in refused), key=order, reverse=True)
-    blocks = _insert_rows(content or b"", path, heads, added, skill) if added else []
+    blocks = _insert_rows(content or b"", path, board, added, skill) if added else []
     return Additions(blocks=blocks, refused=refused)
 
 
-def _insert_rows(text: bytes, path: Path, heads: LeaderboardKeys, added: Sequence[Row], skill: str) -> list[bytes]:
+def _insert_rows(text: bytes, path: Path, board: LeaderboardKeys, added: Sequence[Row], skill: str) -> list[bytes]:
     """Return the blocks of a leaderboard's text with rows inserted, each before the first older row."""
-    if not heads.runs:
+    if not board.runs:
         return [format_leaderboard({"skill": skill}, (row.as_json() for row in added))]
     starts = [match.start() + 1 for match in _ROW.finditer(text)]
-    has_own_format = len(starts) == len(heads.runs) and text.endswith(_TAIL)
-    if not has_own_format or heads.skill != skill:  # another program formatted it, or the component was renamed
+    has_own_format = len(starts) == len(board.runs) and text.endswith(_TAIL)
+    if not has_own_format or board.skill != skill:  # another program formatted it, or the component was renamed
         value = parse_json(decoded(text, path, LeaderboardError), path, LeaderboardError)
         text = format_leaderboard({**value, "skill": skill}, value["runs"])
         starts = [match.start() + 1 for match in _ROW.finditer(text)]
-    keys, blocks, copied_to = [*map(order, heads.runs)], [], 0
+    keys, blocks, copied_to = [*map(order, board.runs)], [], 0
     for row in added:
         position = next((index for index, key in enumerate(keys) if key < order(row)), len(keys))
         start = [*starts, len(text) - len(_TAIL)][position]

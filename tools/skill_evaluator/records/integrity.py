@@ -268,7 +268,7 @@ def _read_record(raw: bytes, files: CommittedRecords, run_id: str) -> tuple[Any,
     value = parse_json(decoded(raw, path, LeaderboardError), path, LeaderboardError)
     record = parse_record(value, path)
     if record.run_id != run_id or record.skill not in (files.skill, *files.formerly):
-        raise LeaderboardError(f"{path} holds run '{record.run_id}' of '{record.skill}'; a record is named by its run")
+        raise LeaderboardError(f"{path} holds run '{record.run_id}' of '{record.skill}'; expected the run of its name")
     return value, record
 
 

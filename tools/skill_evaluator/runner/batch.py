@@ -227,7 +227,7 @@ class BatchEngine:
                 self.halted = Failure(kind="not_run", reason=PENDING, message=self._state())
             self.halted = self.halted or self._refusal
             if self.halted is None and (unsent := len(self._todo - self._run.failed.keys())):
-                message = f"{counted(unsent, 'call')} never sent; --resume sends them"
+                message = f"{counted(unsent, 'call')} not sent; --resume sends them"
                 self.halted = Failure(kind="not_run", reason="not_submitted", message=message)
             with suppress(Exception):  # all outcomes are saved; the process frees the provider's resources
                 await self._batches.close()

@@ -207,7 +207,7 @@ def find_run(run: str, components: Path) -> Path:
         hint = listed(names[-_MAX_LISTED:]) if names else "there are none on this machine"
         raise RunError(f"'{run}' is a component: name one of its runs ({hint})")
     newest = sorted(folders)[-_MAX_LISTED:]
-    raise RunError(f"no run folder '{run}', and no run of that id below {components} {nearest(run, newest)}")
+    raise RunError(f"there is no run folder '{run}', and no run with this id in {components} {nearest(run, newest)}")
 
 
 def answers_in(results_dir: Path) -> dict[str, str]:

@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
 
 from skill_evaluator.checks.declared import Check, passes
 from skill_evaluator.checks.programs import call_function
-from skill_evaluator.comparing.array_items import MemoizedValue
+from skill_evaluator.comparing.array_items import MemoizedValue, arrays_in, pairs_by_best
 from skill_evaluator.comparing.comparators import COMPARATORS
+from skill_evaluator.errors import ConfigError, FixtureError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import File
@@ -37,7 +39,8 @@ from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, PASSED_FROM, SCORED, UNPARSEABLE
 from skill_evaluator.records.summaries import FailedCalls
-from skill_evaluator.text import count_leaves, digest
+from skill_evaluator.scoring.parallel import Workers
+from skill_evaluator.text import canonical_json, count_leaves, digest
 
 
 class CheckScore(NamedTuple):
@@ -98,7 +101,7 @@ def weighed(case: Case, scores: CheckScores) -> list[tuple[float, float | None]]
 
 
 def with_checks(metrics: Mapping[str, float | None], case: Case, scores: CheckScores) -> dict[str, float | None]:
-    """Return the metrics with the share of passed checks, if it is one of them."""
+    """Return the metrics, in which `checks`, if present, is the share of passed checks."""
     passed = {CHECKS_METRIC: share_passed(weighed(case, scores))} if CHECKS_METRIC in metrics else {}
     return {**metrics, **passed}
 
@@ -138,6 +141,8 @@ TOO_COSTLY = "too_costly_to_score"
 TOO_COSTLY_TO_COMPARE = "too_costly_to_compare"  # outputs of a case with each other
 _SHORT = 2_000  # bounds characters × schemas tried per value
 _MAX_VALUE_CHARS = 100
+_MAX_LOCAL_EFFORT = 10**8  # pairs × characters²: ten outputs of 1.5 kB take about 10 ms
+_MIN_ARRAY_ITEMS = 10  # shorter arrays are usually aligned without scipy
 _MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own memory
 
 
@@ -299,51 +304,101 @@ def unparseable(
 
 
 class AnswerScorer:
-    """Scores texts as outputs of a component's cases, in this process."""
+    """Scores texts as outputs of a component's cases, in this process and, if started, in workers."""
 
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
-        """Prepare the scorer. Check programs that would start after `until` (monotonic clock) fail."""
+        """Prepare the scorer. Work that would start after `until` (monotonic clock) is too costly."""
         self.component = component
-        self.until = until
+        self._until = until
         self._programs: ThreadPoolExecutor | None = None
+        self._workers: Workers | None = None
+        self._short: frozenset[str] = frozenset()  # cases with a short ground truth
+        self._begun: dict[str, Future[frozenset[str]]] = {}
         self.cases = {case.id: case for case in cases}
         self._truths: dict[str, MemoizedValue] = {}
         self._names = top_names(component.schema)
         self._undefined: dict[str, frozenset[str]] = {}
         compared = {rule.compare or "exact" for rule in component.plan.leaves.values()}
         is_shipped = component.metrics.keys() <= METRICS.keys() and compared <= COMPARATORS.keys()
-        self.may_last = not is_shipped  # a plugin's metric or comparator may never end
+        self._may_last = not is_shipped  # a plugin's metric or comparator may never end
+
+    def start_workers(self, calls: int) -> None:
+        """Start processes for long texts among at most `calls` outputs, and for long ground truths.
+
+        Short texts and multiple-choice letters are scored in this process, which is faster than sending them.
+        """
+        component, cases = self.component, self.cases.values()
+        self._short = frozenset(case.id for case in cases if self._is_short(canonical_json(case.truth)))
+        needs_none = not calls and len(self._short) == len(cases)
+        if needs_none or (component.output == "choice" and not self._may_last) or not hasattr(os, "fork"):
+            return
+        arrays = (array for case in cases for array in arrays_in(case.truth, component.plan))
+        if calls and any(
+            len(items) >= _MIN_ARRAY_ITEMS and pairs_by_best(field.array_rule(*items), field) for field, items in arrays
+        ):
+            import scipy.optimize  # noqa: F401 - imported once here instead of in every worker
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._workers = Workers(self._run_task, component.limits, min(cores, max(calls, len(cases), 1)))
+        for case in cases:
+            if case.labelled and case.id not in self._short:
+                self._begun[case.id] = self._workers.submit(("undefined", case.id), partial(self._refuse_truth, case))
+
+    def _run_task(self, task: str, *arguments: Any) -> object:
+        if task == "agreement":
+            return agreement_of(CaseOutputs(self.component.plan, *arguments), REPRODUCIBILITY)
+        try:
+            return self.score(*arguments) if task == "score" else self._undefined_metrics(*arguments)
+        except ConfigError as problem:  # raised by a plugin's metric or comparator
+            raise ConfigError(f"case {arguments[0]!r:.60}: {problem}") from None
+
+    def _refuse_truth(self, case: Case) -> NoReturn:
+        limits = self.component.limits
+        raise FixtureError(
+            f"case '{case.id}' of '{self.component.name}': its ground truth is too costly to score; it takes more than "
+            f"{limits.score_seconds:g} s or {limits.score_megabytes:,} MB; make it smaller, align its arrays by key in "
+            "evals/datasets.json, or raise limits.score_seconds or score_megabytes in settings.yaml"
+        )
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
         """Begin to score a text as the output of a case. Return a future if it needs a program or a worker."""
-        return self._then_programs(case_id, text, self.score(case_id, text))
-
-    def _then_programs(self, case_id: str, text: str, scoring: Scored | Future[Scored]) -> Scored | Future[Scored]:
         case = self.cases[case_id]
+        scoring: Scored | Future[Scored]
+        if self._workers is None or (case_id in self._short and self._is_short(text)):
+            scoring = self.score(case_id, text)
+        else:
+            too_costly = partial(unparseable, self.component, case, problem=TOO_COSTLY)
+            scoring = self._workers.submit(("score", case_id, text), too_costly, until=self._until)
         if not takes_programs(case):
             return scoring
 
         def scored() -> Scored:
             scored_text = scoring.result() if isinstance(scoring, Future) else scoring
             answer = parse_case_output(self.component, case, text).value
-            checks = run_programs(case, text, answer, scored_text.checks, self.until)
+            checks = run_programs(case, text, answer, scored_text.checks, self._until)
             return replace(scored_text, checks=checks, metrics=with_checks(scored_text.metrics, case, checks))
 
         self._programs = self._programs or ThreadPoolExecutor(os.cpu_count())
         return self._programs.submit(scored)
 
     def close(self) -> None:
-        """Start no further check programs, and wait for the running ones."""
+        """Wait for the running check programs, and kill the workers."""
         if self._programs is not None:
             self._programs.shutdown(cancel_futures=True)
+        if self._workers is not None:
+            self._workers.close()
 
-    def is_short(self, text: str) -> bool:
+    def _is_short(self, text: str) -> bool:
         """Return whether a text can be validated in less than 0.1 s in the worst case."""
-        return not self.may_last and len(text) * self.component.contract.effort <= _SHORT
+        return not self._may_last and len(text) * self.component.contract.effort <= _SHORT
 
-    def begin_agreement(self, answers: CaseOutputs) -> Agreement | Future[Agreement]:
+    def begin_agreement(self, outputs: CaseOutputs) -> Agreement | Future[Agreement]:
         """Begin to compare the outputs of a case with each other. Return a future if it needs a worker."""
-        return agreement_of(answers, REPRODUCIBILITY)
+        effort = outputs.pairs * max(map(len, outputs.groups), default=0) ** 2
+        is_quick = not self._may_last and (len(outputs.groups) < 2 or effort <= _MAX_LOCAL_EFFORT)
+        if self._workers is None or is_quick:
+            return agreement_of(outputs, REPRODUCIBILITY)
+        task = ("agreement", outputs.groups, outputs.raw, outputs.n)
+        return self._workers.submit(task, partial(agreement_of, outputs, None), times=outputs.n, until=self._until)
 
     def score(self, case_id: str, text: str) -> Scored:
         """Return the scores of a text as the output of a case."""
@@ -374,15 +429,20 @@ class AnswerScorer:
         For example, `jaccard` is undefined if the ground truth has no array. Raise FixtureError if the ground truth is
         too costly to score.
         """
+        if case_id in self._begun:
+            return self._begun[case_id].result()
         if case_id not in self._undefined:
-            case = self.cases[case_id]
-            metrics = {name: metric for name, metric in self.component.metrics.items() if metric.needs_truth}
-            if case.labelled:
-                truth = self._comparison(case_id, case.truth, holds=True)
-                metrics = {name: metric for name, metric in metrics.items() if metric.score(truth) is None}
-            unchecked = {CHECKS_METRIC} if CHECKS_METRIC in self.component.metrics and not case.checks else set()
-            self._undefined[case_id] = frozenset(metrics.keys() | unchecked)
+            self._undefined[case_id] = self._undefined_metrics(case_id)
         return self._undefined[case_id]
+
+    def _undefined_metrics(self, case_id: str) -> frozenset[str]:
+        case = self.cases[case_id]
+        metrics = {name: metric for name, metric in self.component.metrics.items() if metric.needs_truth}
+        if case.labelled:
+            truth = self._comparison(case_id, case.truth, holds=True)
+            metrics = {name: metric for name, metric in metrics.items() if metric.score(truth) is None}
+        unchecked = {CHECKS_METRIC} if CHECKS_METRIC in self.component.metrics and not case.checks else set()
+        return frozenset(metrics.keys() | unchecked)
 
     def _contract(self, output: Any) -> OutputContract:
         missing, extra = missing_keys(output, self._names), extra_keys(output, self._names)

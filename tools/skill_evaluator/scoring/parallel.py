@@ -1,4 +1,4 @@
-"""Score in worker processes with limits, so that no output blocks the event loop or ends the run.
+"""Work in forked processes: items in parallel, and tasks with limits on processor time and memory.
 
 Workers are forked while the command has one thread and holds no lock or connection; later only killed workers are
 replaced. They end with the command.
@@ -16,20 +16,16 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
-from skill_evaluator.comparing.array_items import arrays_in, pairs_by_best
 from skill_evaluator.display import with_progress
-from skill_evaluator.errors import ConfigError, FixtureError, SkillEvaluatorError
+from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.metrics.base import CaseOutputs
-from skill_evaluator.scoring.answers import TOO_COSTLY, Agreement, AnswerScorer, Scored, agreement_of, unparseable
 
 if sys.platform != "win32":  # Windows has neither resource nor fork
     import resource
@@ -38,10 +34,8 @@ _CLOCK_SECONDS = 10  # maximum wall-clock seconds per second of processor time
 _MAX_ATTEMPTS = 2
 _MAX_FILES = 4096  # inherited files that a worker closes
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
-_MAX_LOCAL_EFFORT = 10**8  # pairs × characters²: ten outputs of 1.5 kB take about 10 ms
 _MIN_ITEMS = 16  # fewer items: starting processes takes longer than the work
 _work: list[Callable[[Any], Any]] = []  # the function to call, inherited by forked processes
-_MIN_ARRAY_ITEMS = 10  # shorter arrays are usually aligned without scipy
 
 ItemT = TypeVar("ItemT")
 DoneT = TypeVar("DoneT")
@@ -69,72 +63,6 @@ def map_in_processes(
 def _done(item: Any) -> Any:
     (work,) = _work
     return work(item)
-
-
-class WorkerScorer(AnswerScorer):
-    """A scorer that sends long texts to worker processes. Outputs above a limit are too costly to score."""
-
-    def __init__(self, scorer: AnswerScorer, short: Container[str], calls: int) -> None:
-        """Start the workers for at most `calls` outputs. `short` has the ids of cases with a short ground truth."""
-        super().__init__(scorer.component, scorer.cases.values(), scorer.until)
-        self._short = short
-        arrays = (array for case in self.cases.values() for array in arrays_in(case.truth, self.component.plan))
-        if calls and any(
-            len(items) >= _MIN_ARRAY_ITEMS and pairs_by_best(field.array_rule(*items), field) for field, items in arrays
-        ):
-            import scipy.optimize  # noqa: F401 - imported once here instead of in every worker
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        count = min(cores, max(calls, len(self.cases), 1))
-        self._workers = Workers(partial(_run_task, scorer), self.component.limits, count)
-        self._begun: dict[str, Future[frozenset[str]]] = {
-            case.id: self._workers.submit(("undefined", case.id), partial(self._refuse_truth, case.id))
-            for case in self.cases.values()
-            if case.labelled and case.id not in short
-        }
-
-    def close(self) -> None:
-        """Wait for the running check programs, and kill the workers."""
-        super().close()
-        self._workers.close()
-
-    def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
-        """Begin to score a text, in this process if the text and the ground truth are short."""
-        if case_id in self._short and self.is_short(text):
-            return super().begin(case_id, text)
-        too_costly = partial(unparseable, self.component, self.cases[case_id], problem=TOO_COSTLY)
-        scoring = self._workers.submit(("score", case_id, text), too_costly, until=self.until)
-        return self._then_programs(case_id, text, scoring)
-
-    def undefined(self, case_id: str) -> frozenset[str]:
-        """Wait for the metrics that are undefined for a case, and return them."""
-        pending = self._begun.get(case_id)
-        return super().undefined(case_id) if pending is None else pending.result()
-
-    def begin_agreement(self, answers: CaseOutputs) -> Agreement | Future[Agreement]:
-        """Begin to compare the outputs of a case, in this process if they are few or short."""
-        longest = max(map(len, answers.groups), default=0)
-        if not self.may_last and (len(answers.groups) < 2 or answers.pairs * longest**2 <= _MAX_LOCAL_EFFORT):
-            return super().begin_agreement(answers)
-        task = ("agreement", answers.groups, answers.raw, answers.n)
-        too_costly = partial(agreement_of, answers, None)
-        return self._workers.submit(task, too_costly, times=answers.n, until=self.until)
-
-    def _refuse_truth(self, case_id: str) -> NoReturn:
-        limits = self.component.limits
-        raise FixtureError(
-            f"case '{case_id}' of '{self.component.name}': its ground truth is too costly to score; it takes more than "
-            f"{limits.score_seconds:g} s or {limits.score_megabytes:,} MB; make it smaller, align its arrays by key in "
-            "evals/datasets.json, or raise limits.score_seconds or score_megabytes in settings.yaml"
-        )
-
-
-def _run_task(scorer: AnswerScorer, task: str, *arguments: Any) -> object:
-    if task == "agreement":
-        return scorer.begin_agreement(CaseOutputs(scorer.component.plan, *arguments))
-    try:
-        return scorer.score(*arguments) if task == "score" else scorer.undefined(*arguments)
-    except ConfigError as problem:  # raised by a plugin's metric or comparator
-        raise ConfigError(f"case {arguments[0]!r:.60}: {problem}") from None
 
 
 class Workers:

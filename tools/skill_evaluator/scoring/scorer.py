@@ -6,7 +6,6 @@ counted as often as they occur. Every planned call is counted.
 
 import hashlib
 import math
-import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -35,7 +34,6 @@ from skill_evaluator.scoring.answers import (
     unparseable,
     with_checks,
 )
-from skill_evaluator.scoring.parallel import WorkerScorer
 from skill_evaluator.text import canonical_json
 
 _READ = (SCORED, UNPARSEABLE)  # outcomes of outputs that checks examine
@@ -272,18 +270,11 @@ def _digest(text: str) -> bytes:
 def open_scores(
     component: Component, cases: Iterable[Case], calls: int, until: float = math.inf
 ) -> Iterator[AnswerScorer]:
-    """Open a scorer for at most `calls` outputs of these cases, on all available cores.
+    """Open a scorer for at most `calls` outputs of these cases, with workers on all available cores.
 
     Work that has not begun by `until` (monotonic clock) is too costly to score. Without calls, as in a dry run, only
     the ground truths are scored. Processes are forked here, so this process must have no other thread and hold no lock.
-    Short texts and multiple-choice letters are scored in this process, which is faster than sending them.
     """
-    scorer = AnswerScorer(component, cases, until)
-    short = frozenset(case.id for case in scorer.cases.values() if scorer.is_short(canonical_json(case.truth)))
-    needs_no_workers = not calls and short == scorer.cases.keys()
-    if needs_no_workers or (component.output == "choice" and not scorer.may_last) or not hasattr(os, "fork"):
-        scores = scorer
-    else:
-        scores = WorkerScorer(scorer, short, calls)
-    with closing(scores):
-        yield scores
+    with closing(AnswerScorer(component, cases, until)) as scorer:
+        scorer.start_workers(calls)
+        yield scorer

@@ -140,7 +140,6 @@ class OutputScorer:
 
     def score(self, truth: Any, output: Any) -> OutputScores:
         """Score a parsed output, which may be any JSON value: a `str` is a JSON string. `truth` may be `NO_TRUTH`."""
-        _refuse_non_json(output, "output")
         return self._score(truth, output, None)
 
     def score_text(self, truth: Any, text: str) -> OutputScores:
@@ -161,6 +160,8 @@ class OutputScorer:
     def _score(self, truth: Any, output: Any, form: OutputForm | None) -> OutputScores:
         labelled = truth is not NO_TRUTH
         try:
+            if form is None:
+                _refuse_non_json(output, "output")
             errors = [] if self._contract is None else self._contract.errors(output)
             content, side = self._prepared(truth if labelled else None)
             comparison = Comparison(side.value, output, self._plan, lambda value: not errors, side)
@@ -259,25 +260,18 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
     return plan_fields(schema, rules, _WHERE)
 
 
-def _refuse_non_json(value: Any, name: str) -> None:
+def _refuse_non_json(value: Any, path: str) -> None:
     """Raise NotJsonError, with the path, for a value that JSON cannot represent: NaN, a tuple, a date, a key 1."""
-    try:
-        _walk(value, name)
-    except RecursionError:
-        raise NotJsonError(f"{name} is nested too deeply to be compared") from None
-
-
-def _walk(value: Any, path: str) -> None:
     if isinstance(value, dict):
         for key, child in value.items():
             if not isinstance(key, str):
                 raise NotJsonError(f"the key {key!r} of {path} is not a str; pass values as json.loads returns them")
             if child.__class__ not in _PLAIN:
-                _walk(child, f"{path}.{key}")
+                _refuse_non_json(child, f"{path}.{key}")
     elif isinstance(value, list):
         for index, child in enumerate(value):
             if child.__class__ not in _PLAIN:
-                _walk(child, f"{path}[{index}]")
+                _refuse_non_json(child, f"{path}[{index}]")
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise NotJsonError(f"{path} is {value}, which is not a JSON value")

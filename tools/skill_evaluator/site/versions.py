@@ -192,7 +192,7 @@ def _changed_outputs(compared: ComparedComponent, model: ModelVerdict, titles: S
     if len(runs) < 2 or not all((folder / ANSWERS).is_file() for folder in folders):
         return
     try:
-        before, after = map(archive.record_of, runs)
+        before, after = map(archive.record, runs)
         first, second = map(compared.outcomes, folders)
         cases = list(compared.cases.values())
         changed = ChangedAnswers(

@@ -50,11 +50,8 @@ def label_results(
     scales: Mapping[str, int] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[JudgeResult]:
-    """Compare each judge's verdicts with human labels and measure its biases.
-
-    `scales` has the highest score by criterion, `families` the family by model id. Return one result per judge.
-    """
-    results = []
+    """Return each judge's agreement and biases. `scales` has highest scores by criterion, `families` is by model id."""
+    rows = []
     for judge, lines in by_key((one.judge, one) for one in verdicts).items():
         agreement, biases = list[LabelAgreement](), list[BiasResult]()
         writers = {line.model for line in labels.of(ScoredItem)}
@@ -69,8 +66,8 @@ def label_results(
                 elif criterion == OVERALL:
                     biases += pair_biases(units, own_models)
         unusable = None if agreement else _unusable_judge(lines)
-        results.append(JudgeResult(judge=judge, agreement=agreement, biases=biases, unusable=unusable))
-    return results
+        rows.append(JudgeResult(judge=judge, agreement=agreement, biases=biases, unusable=unusable))
+    return rows
 
 
 def _unusable_judge(lines: Sequence[StoredLine]) -> NoUsableOutput | None:
@@ -258,7 +255,7 @@ def probe_biases(
     scales: Mapping[str, int],
 ) -> list[BiasResult]:
     """Return the shift of a judge's verdicts that each probe causes; `scales` has the highest score by criterion."""
-    results = []
+    rows = []
     unprobed = join_labels(labels, verdicts)
     for name in dict.fromkeys(names):
         for (mode, criterion), units in join_labels(with_probe(name, labels), verdicts).items():
@@ -266,8 +263,8 @@ def probe_biases(
             pairs = [(before[item], after[f"{item}/{name}"]) for item in before if f"{item}/{name}" in after]
             scale = (1.0, float(scales[criterion])) if mode == "score" else (0.0, 1.0)
             figure = statistics.shift([old for old, _ in pairs], [new for _, new in pairs], scale)
-            results += _bias_rows(mode, criterion, {name: figure}) if criterion == OVERALL or mode == "score" else []
-    return results
+            rows += _bias_rows(mode, criterion, {name: figure}) if criterion == OVERALL or mode == "score" else []
+    return rows
 
 
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:

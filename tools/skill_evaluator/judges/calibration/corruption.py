@@ -51,10 +51,7 @@ class Corruption(NamedTuple):
 
 
 def corrupt(outputs: Sequence[OutputItem], count: int, seed: int) -> list[CorruptedPair]:
-    """Return up to `count` corrupted pairs, alternating between the kinds, and up to twice as many controls.
-
-    The same outputs and seed give the same pairs.
-    """
+    """Return up to `count` corrupted pairs, alternating between the kinds, and up to twice as many controls."""
     kinds = [_pairs_of_kind(name, outputs, seed) for name in CORRUPTIONS]
     in_turns = (pair for pairs in zip_longest(*kinds) for pair in pairs if pair is not None)
     corrupted = list(islice(in_turns, count))

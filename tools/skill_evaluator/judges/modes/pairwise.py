@@ -21,7 +21,6 @@ from skill_evaluator.judges.prompting.questions import (
     JudgePrompt,
     JudgeQuestion,
     load_prompt,
-    make_question,
     mark_of,
 )
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
@@ -86,7 +85,7 @@ def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> t
             for order, names in ((1, (first, second)), (2, (second, first))):
                 outputs = {"first_output": item.texts[names[0]], "second_output": item.texts[names[1]]}
                 texts, mark = {"input": item.input, **outputs}, mark_of(seed, item.digest)
-                questions.append(make_question(f"{match_id}/{order}", prompt, instructions, texts, form, mark))
+                questions.append(prompt.question(f"{match_id}/{order}", instructions, texts, form, mark))
             matches.append(PairMatch(item=item, names=(first, second), questions=(questions[0], questions[1])))
     return matches, prompt
 

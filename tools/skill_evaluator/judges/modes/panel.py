@@ -23,9 +23,7 @@ VerdictT = TypeVar("VerdictT")
 
 
 def vote(votes: Mapping[str, VerdictT], weights: Weights, default: VerdictT) -> VerdictT | None:
-    """Return the verdict with more than half of the weight, or `default`. Return None if `votes` is empty.
-
-    `votes` has the verdict by judge.
+    """Return the verdict of `votes` by judge with more than half of the weight, else `default`. Return None if empty.
 
     >>> vote({"a": "same", "b": "worse"}, {"a": 2.0}, "uncertain")
     'same'
@@ -82,10 +80,7 @@ def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str
 def panel_regressions(
     judges: Sequence[JudgeRegressions], pairs: Sequence[JudgedPair], rules: ShipRules, weights: Weights
 ) -> PanelResult:
-    """Combine the judges' verdicts by majority in each dimension, and decide by the ship rules.
-
-    A majority is required to block a pair, but the pair ships only if every judge lets it ship.
-    """
+    """Combine the verdicts by majority in each dimension. A pair ships only if every judge lets it ship."""
     by_item = _results_by_item(judges, [judge.pairs for judge in judges])
     decisions = [_decide(pair, results, rules, weights) for pair, results in zip(pairs, by_item, strict=True)]
     decided = [decision.verdict for decision in decisions if decision.verdict is not None]

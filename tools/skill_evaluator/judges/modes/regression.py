@@ -77,10 +77,7 @@ class JudgedPair:
 def pairs_of(
     items: Mapping[str, RegressionItem], names: Sequence[str], preset: str, blocking: Collection[str]
 ) -> tuple[JudgedPair, ...]:
-    """Pair each item with its own dimensions, else with `names`, else with the dimensions of the preset.
-
-    Raise ConfigError or JudgeError for invalid dimensions.
-    """
+    """Pair each item with its own dimensions, else `names`, else the preset's. Raise ConfigError or JudgeError."""
     default = ship_rules.dimensions_of(names, preset, blocking)
     pairs = []
     for item in items.values():
@@ -218,10 +215,7 @@ class RegressionAnswer(FrozenModel):
 def read_answer(
     text: str | Unscored, pair: JudgedPair, rules: ShipRules, order: Order = 1, replicate: int = 0
 ) -> RegressionAnswer:
-    """Read a judge's output on a pair: the last complete answer that is not copied from a judged text.
-
-    Further keys, capital letters and the impact of a verdict other than worse are ignored.
-    """
+    """Read a judge's output on a pair: the last complete answer that is not copied from a judged text."""
     judged = (pair.item.input, pair.item.baseline_output, pair.item.candidate_output)
     answer = last_valid_verdict(text, lambda value: _check_answer(value, pair, rules), judged)
     if isinstance(answer, Unscored):

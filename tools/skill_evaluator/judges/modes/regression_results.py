@@ -351,15 +351,12 @@ def _dimension_summary(name: str, blocking: bool, compared: Sequence[PairResult]
 
 
 def refuse_incomparable(earlier: RegressionResults, judges: dict[str, str], prompt: str) -> None:
-    """Raise JudgeError if an earlier batch has another prompt digest, other judges, or other settings of a judge.
-
-    `judges` has the digest of the settings by model id.
-    """
+    """Raise JudgeError if an earlier batch has another prompt or other `judges` (settings digest by model id)."""
     earlier_settings = {judge.judge.model_id: judge.judge.settings for judge in earlier.judges}
     name = f"--against {earlier.judging.id}"
     for model_id, settings in judges.items():
         if model_id not in earlier_settings:
-            raise JudgeError(f"{name}: {model_id} did not judge it; its judges are {', '.join(earlier_settings)}")
+            raise JudgeError(f"{name}: that run has no judge {model_id}, only {', '.join(earlier_settings)}")
         if earlier_settings[model_id] != settings:
             raise JudgeError(f"{name}: the settings of {model_id} changed since; judge that batch again")
     if prompt not in {one.digest for one in earlier.judging.prompts}:

@@ -1,5 +1,6 @@
 """Read the outputs to judge: from a file of items, from runs, and from pinned outputs."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from skill_evaluator.records.pinned import (
     write_pinned,
 )
 from skill_evaluator.runner.journal import find_run, outcomes, read_component_manifest, slug
-from skill_evaluator.text import digest
+from skill_evaluator.text import digest, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +39,15 @@ class ComparedOutputs:
 
 
 NOT_APPLICABLE = "not applicable to the model"  # skipped by plan, so no review is required
-_CASE_CHANGED = "the case changed since the {} was run"
+
+
+def _counted(reasons: Mapping[str, str]) -> str:
+    """Format the reasons by case id with the number of their cases."""
+    return listed([f"{count} × {reason}" for reason, count in Counter(reasons.values()).most_common()], 3)
 
 
 def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
-    """Return the first output of each case of a run, and by case id the reason for each missing output.
-
-    Raise RunError if the run is unreadable, and JudgeError if it has no output or used an audit scenario.
-    """
+    """Return the first output of each case, and the reason for each missing output. Raise RunError or JudgeError."""
     manifest = read_component_manifest(folder)
     if manifest.scenario is not None:
         raise JudgeError(f"{folder} used the scenario '{manifest.scenario}': use a run without a scenario")
@@ -61,17 +63,14 @@ def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
             outputs[call.case_id] = PinnedOutput(case=case, digest=digest(text), text=text)
             del reasons[call.case_id]
     if not outputs:
-        raise JudgeError(f"{folder} has no output: {next(iter(reasons.values()))}")
+        raise JudgeError(f"{folder} has no output: {_counted(reasons)}")
     return PinnedOutputs.view(manifest, outputs=outputs), reasons
 
 
 def read_outputs(
     request: ScoreRequest, rubric: NamedRubric, limits: SafetyLimits
 ) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
-    """Return the outputs to score by id, the reasons for skipped cases by id, and the component.
-
-    The component is None for items from a file. Raise JudgeError if there is no output to judge.
-    """
+    """Return the outputs by id, the reasons for skipped cases, and the component, None for a file. Raise JudgeError."""
     if (request.items is None) == (request.run is None):
         raise JudgeError("use either --items FILE, or --run RUN for the outputs of a component's run")
     if request.items is not None:
@@ -95,7 +94,7 @@ def read_outputs(
             texts = {"input": case.document, "source": case.document, "reference": "" if truth is None else truth}
             items[case_id] = OutputItem.model_validate({"id": case_id, **texts, "output": value, "model": run.model_id})
     if not items:
-        raise JudgeError(f"{folder} has no output to judge: {next(iter(left_out.values()))}")
+        raise JudgeError(f"{folder} has no output to judge: {_counted(left_out)}")
     return items, left_out, component.name
 
 
@@ -135,10 +134,7 @@ def pairs_of_outputs(
     candidate: PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Pair the outputs of each case of the baseline. Return the pairs and the reasons for skipped cases by case id.
-
-    Raise JudgeError if no pair can be compared.
-    """
+    """Return pairs of outputs and the reasons for skipped cases, by case id. Raise JudgeError if there is no pair."""
     if baseline.skill != component.name:
         raise JudgeError(f"the baseline {baseline.run_id} is a run of '{baseline.skill}', not '{component.name}'")
     if candidate.digests.get("prompt") != component.digests["prompt"]:
@@ -151,12 +147,12 @@ def pairs_of_outputs(
         if case is None:
             left_out[case_id] = "the case was deleted"
         elif not case.was(before.case):
-            left_out[case_id] = _CASE_CHANGED.format("baseline")
+            left_out[case_id] = "the case changed since the baseline was run"
         elif after is None:
             reason = unanswered.get(case_id, "not in the run")
             left_out[case_id] = reason if reason == NOT_APPLICABLE else f"candidate: {reason}"
         elif case.digest != after.case:
-            left_out[case_id] = _CASE_CHANGED.format("candidate")
+            left_out[case_id] = "the case changed since the candidate was run"
         elif not before.text.strip():
             left_out[case_id] = "baseline: empty"
         else:
@@ -169,15 +165,12 @@ def pairs_of_outputs(
                 candidate_model=candidate.model_id,
             )
     if not items:
-        raise JudgeError(f"nothing to compare: {next(iter(left_out.values()))}, for each of {len(left_out)} cases")
+        raise JudgeError(f"no case of {candidate.run_id} can be compared: {_counted(left_out)}")
     return items, left_out
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> PinReport:
-    """Pin a run's first outputs of these cases; they replace the pinned outputs of the same model.
-
-    Raise JudgeError if the run is a draft, or if an output is missing or its case has changed.
-    """
+    """Pin a run's outputs of these cases, in place of its model's. Raise JudgeError for a draft or a missing output."""
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     run, unanswered = outputs_of_run(folder)

@@ -14,14 +14,7 @@ from skill_evaluator.judges.modes.results import JudgeFigures, Judgement, ModeRe
 from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
 from skill_evaluator.judges.prompting.judging import JudgeCalls
-from skill_evaluator.judges.prompting.questions import (
-    JudgePrompt,
-    JudgeQuestion,
-    OutputItem,
-    load_prompt,
-    make_question,
-    mark_of,
-)
+from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, OutputItem, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
 from skill_evaluator.judges.prompting.results import JudgeText, StoredScore
 from skill_evaluator.judges.statistics import Estimate, mean_within, repeatability, spearman
@@ -62,7 +55,7 @@ def score_questions(
             if method == "reference_based" and item.source == item.input:
                 texts["input"] = ""  # the source already shows it
             case_id, mark = f"{item.id}/{PROMPTS[method]}", mark_of(seed, item.digest)
-            question = make_question(case_id, prompt, instructions, texts, form, mark)
+            question = prompt.question(case_id, instructions, texts, form, mark)
             questions.append(ScoreQuestion(item=item, method=method, criteria=criteria, question=question))
     return questions, prompts
 

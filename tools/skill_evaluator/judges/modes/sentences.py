@@ -14,13 +14,7 @@ from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
 from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, handlers_for
-from skill_evaluator.judges.prompting.questions import (
-    JudgeQuestion,
-    load_prompt,
-    make_question,
-    mark_of,
-    question_sizes,
-)
+from skill_evaluator.judges.prompting.questions import JudgeQuestion, load_prompt, mark_of, question_sizes
 from skill_evaluator.judges.prompting.reading import Unscored, invented_quotations, last_valid_verdict, text_of
 from skill_evaluator.judges.prompting.results import JudgeRecord, record_of
 from skill_evaluator.library.cases import Case
@@ -109,14 +103,8 @@ def _question(item: SentencesItem, names: Sequence[str], attempt: int, seed: int
     form = forms.object_of(
         {"sentences": forms.object_of({str(number): verdict for number in range(1, len(names) + 1)})}
     )
-    return make_question(
-        identity[:_ID_DIGITS],
-        load_prompt("sentences"),
-        {},
-        {"input": item.input, "sentences": numbered, "output": item.output},
-        form,
-        mark_of(seed, identity),
-    )
+    texts = {"input": item.input, "sentences": numbered, "output": item.output}
+    return load_prompt("sentences").question(identity[:_ID_DIGITS], {}, texts, form, mark_of(seed, identity))
 
 
 def _read_votes(replicate: Replicate, item: SentencesItem, names: Sequence[str]) -> dict[str, Vote]:

@@ -34,10 +34,7 @@ class NamedRubric:
         return {"file": self.file, "digest": self.rubric.digest, "judged": judged, **content}
 
     def field_of(self, component: str) -> str:
-        """Return the field that the criteria judge, or "" for the whole output.
-
-        Raise JudgeError if they judge different fields or another component.
-        """
+        """Return the field that is judged, "" for the whole output. Raise JudgeError if the criteria differ."""
         targets = {one.id: one.applies_to for one in self.criteria if one.applies_to is not None}
         for name, target in targets.items():
             if target.component != component:
@@ -50,10 +47,7 @@ class NamedRubric:
 
 
 def choose_criteria(file: str, rubric: Rubric, names: Sequence[str], methods: Sequence[MethodName]) -> NamedRubric:
-    """Select the named criteria, or all criteria if `names` is empty.
-
-    Raise JudgeError if a criterion is unknown, or if its method is not one of `methods`.
-    """
+    """Return the named criteria, or all if `names` is empty. Raise JudgeError for an unknown name or another method."""
     by_id = {criterion.id: criterion for criterion in rubric.criteria}
     for name in names:
         if name not in by_id:

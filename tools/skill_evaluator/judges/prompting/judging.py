@@ -376,10 +376,7 @@ class JudgeSession:
         budget: Budget | None = None,
         on_outcome: OnOutcome = lambda run, replicate: None,
     ) -> JudgeResults:
-        """Make all calls that have no output yet; `stage_folder` is the folder of a cascade's second stage.
-
-        `on_outcome` gets every outcome as soon as it is saved. Raise JudgeError if the judge run cannot be resumed.
-        """
+        """Make the calls that have no output yet; `stage_folder` is for a cascade's second stage. Raise JudgeError."""
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
         session = self.session(budget=budget)

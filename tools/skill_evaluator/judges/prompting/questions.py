@@ -115,6 +115,34 @@ _PART = re.compile(r"^## (Instructions|Texts|Mitigations)\n", re.MULTILINE)
 _MITIGATION = re.compile(r"^- (\w+): (.+)$", re.MULTILINE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeQuestion:
+    """One question to a judge. `schema` is the JSON schema of the output; None if only the prompt describes it."""
+
+    case_id: str
+    system: str
+    user: str
+    schema: Mapping[str, Any] | None
+
+    @property
+    def digest(self) -> str:
+        """The digest of the judge's input and of the schema, including the order of the schema's keys."""
+        return digest(json.dumps([self.system, self.user, self.schema], ensure_ascii=False))
+
+    def request(self, replicate: int, seed: int, max_output_tokens: int) -> Request:
+        """Return the request of one replicate; `seed` is the seed of the judge run."""
+        return Request(
+            case_id=self.case_id,
+            replicate=replicate,
+            messages=dialogue(self.system, self.user),
+            constant=len(self.system),
+            max_output_tokens=max_output_tokens,
+            seed=replicate_seed(seed, self.case_id, replicate),
+            schema=self.schema,
+            schema_name="verdict",
+        )
+
+
 class PromptIdentity(FrozenModel):
     """The identity of a judge prompt; any change of its file changes the digest."""
 
@@ -131,6 +159,18 @@ class JudgePrompt:
     instructions: str
     texts: str
     mitigations: Mapping[str, str]
+
+    def question(
+        self, case_id: str, instructions: Mapping[str, str], texts: Mapping[str, str], form: Form, mark: str
+    ) -> JudgeQuestion:
+        """Fill the prompt. The system text is the same for all items of a rubric, so that vendors can cache it."""
+        judged = {name: delimited(name, text, mark) if text else "" for name, text in texts.items()}
+        return JudgeQuestion(
+            case_id=case_id,
+            system=fill(self.instructions, {"form": as_json(form), **instructions}),
+            user=fill(self.texts, {"mark": mark, **judged}),
+            schema=form[0] or None,
+        )
 
 
 @cache
@@ -165,52 +205,6 @@ def fill(template: str, slots: Mapping[str, str]) -> str:
     paragraphs = drop_empty(template, "\n\n").split("\n\n")
     filled = "\n\n".join(drop_empty(paragraph, "\n") for paragraph in paragraphs)
     return _SLOT.sub(lambda slot: slots[slot[1]], filled)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeQuestion:
-    """One question to a judge. `schema` is the JSON schema of the output; None if only the prompt describes it."""
-
-    case_id: str
-    system: str
-    user: str
-    schema: Mapping[str, Any] | None
-
-    @property
-    def digest(self) -> str:
-        """The digest of the judge's input and of the schema, including the order of the schema's keys."""
-        return digest(json.dumps([self.system, self.user, self.schema], ensure_ascii=False))
-
-    def request(self, replicate: int, seed: int, max_output_tokens: int) -> Request:
-        """Return the request of one replicate; `seed` is the seed of the judge run."""
-        return Request(
-            case_id=self.case_id,
-            replicate=replicate,
-            messages=dialogue(self.system, self.user),
-            constant=len(self.system),
-            max_output_tokens=max_output_tokens,
-            seed=replicate_seed(seed, self.case_id, replicate),
-            schema=self.schema,
-            schema_name="verdict",
-        )
-
-
-def make_question(
-    case_id: str,
-    prompt: JudgePrompt,
-    instructions: Mapping[str, str],
-    texts: Mapping[str, str],
-    form: Form,
-    mark: str,
-) -> JudgeQuestion:
-    """Fill a judge prompt. The system text is the same for all items of a rubric, so that vendors can cache it."""
-    judged = {name: delimited(name, text, mark) if text else "" for name, text in texts.items()}
-    return JudgeQuestion(
-        case_id=case_id,
-        system=fill(prompt.instructions, {"form": as_json(form), **instructions}),
-        user=fill(prompt.texts, {"mark": mark, **judged}),
-        schema=form[0] or None,
-    )
 
 
 def question_sizes(questions: Iterable[JudgeQuestion]) -> dict[str, InputSize]:

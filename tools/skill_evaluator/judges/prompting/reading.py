@@ -75,10 +75,7 @@ def commonest_failure(answers: Iterable[Replicate]) -> str:
 def last_valid_verdict(
     output: str | Unscored, check: Callable[[Any], VerdictT | Unscored], judged: Sequence[str] = ()
 ) -> VerdictT | Unscored:
-    """Return the last verdict in an output that `check` accepts and that is not copied from a `judged` text.
-
-    If there is none, or if the output is unscored, return the reason.
-    """
+    """Return the last verdict that `check` accepts and that is not copied from a `judged` text, else the reason."""
     if isinstance(output, Unscored):
         return output
     text = split_reasoning(output)[1]

@@ -135,10 +135,7 @@ Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]  # all judged items
 
 
 def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
-    """Return the doubtful items with their reasons, and a random sample with the reason `random`.
-
-    Regressions are sampled from the items without a doubt, other items from all items.
-    """
+    """Return the doubtful items and a random sample; regressions are sampled from those without a doubt."""
     candidates = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
     sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311
     with_reasons = [(item, (*reasons, *["random"] * (item.id in sampled_ids))) for item, reasons in doubts]

@@ -50,10 +50,7 @@ _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sente
 
 
 def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | JudgeRunSize:
-    """Measure judges against human labels, from stored verdicts or by calling them. Raise JudgeError.
-
-    Return the size of the judge run for a dry run.
-    """
+    """Measure judges against human labels, or return the size for a dry run. Raise JudgeError for invalid input."""
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
     labels = read_labels(request.labels)

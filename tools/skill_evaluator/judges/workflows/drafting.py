@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from skill_evaluator.errors import EXIT_INCOMPLETE, ComponentError, FixtureError, JudgeError, NotEvaluatedError
 from skill_evaluator.files import first_problem, replace_text
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.judges.prompting import forms, questions
+from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRunSize, JudgeSession, JudgeTask
-from skill_evaluator.judges.prompting.questions import load_prompt, make_question, mark_of
+from skill_evaluator.judges.prompting.questions import load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
 from skill_evaluator.judges.workflows.requests import CasesDraftRequest, JudgeRequest, RubricDraftRequest
 from skill_evaluator.library.case_table import files_of, place_of_new, write_cases
@@ -59,10 +59,7 @@ class NoAnswerError(JudgeError):
 
 
 def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgeRunSize | None:
-    """Have a model draft a rubric and write it; return None, or for a dry run the size.
-
-    Raise JudgeError if the file exists or the output contains no rubric.
-    """
+    """Have a model draft a rubric and write it. Return None, or the size for a dry run. Raise JudgeError."""
     out = request.out
     if out.exists():
         raise JudgeError(f"{out} exists already; name a new file")
@@ -92,9 +89,8 @@ def _rubric_of(value: Any, name: str) -> Rubric:
 
 def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
     """Return the task with one question: to draft a value of this form; `texts` describe the value."""
-    prompt, wish = questions.load_prompt(mode), digest("".join(texts.values()))
-    mark = questions.mark_of(seed, wish)
-    question = questions.make_question("draft", prompt, {"slot": SLOT}, texts, form, mark)
+    prompt, wish = load_prompt(mode), digest("".join(texts.values()))
+    question = prompt.question("draft", {"slot": SLOT}, texts, form, mark_of(seed, wish))
     items = {"draft": wish}
     return JudgeTask(mode=mode, rubric=wish, criteria=[name], prompts=[prompt], items=items, questions=[question])
 
@@ -102,10 +98,7 @@ def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str,
 def draft(
     request: JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
-    """Call a model and return its draft, or for a dry run the size. `read` raises ValueError for an invalid draft.
-
-    Raise NoAnswerError if the call failed, and JudgeError if the output contains no valid draft.
-    """
+    """Return a model's draft, or the size for a dry run. Raise JudgeError if `read` accepts no draft."""
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)
@@ -134,10 +127,7 @@ _MAX_EXAMPLES, _MAX_EXAMPLE = 5, 2_000  # existing cases that are shown, and cha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedCases:
-    """The drafted cases by id with their files, their folder, and the number of skipped drafts by reason.
-
-    `inputs` has the inputs of all cases as JSON.
-    """
+    """Drafted cases by id with their files, the number of skipped drafts by reason, and the `inputs` of all cases."""
 
     component: Component
     folder: Path
@@ -172,11 +162,7 @@ class DraftedCases:
 
 
 def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
-    """Have a model draft cases and write each valid case; for a dry run return the size.
-
-    Raise NoAnswerError if there is no valid draft, and ComponentError or FixtureError if the component cannot have
-    cases.
-    """
+    """Have a model draft cases and write them, or return the size for a dry run. Raise NoAnswerError."""
     limits = load_settings(request.config).limits
     component = load_component(request.components, request.skill, limits, request.fixtures)
     if component.program is not None:
@@ -211,7 +197,7 @@ def _task(component: Component, existing: Sequence[Case], request: CasesDraftReq
     questions = {}
     for number, case_id in enumerate(islice(free, request.count)):
         kind, mark = {"kind": str(number % _KINDS + 1)}, mark_of(request.seed, f"{case_id}/{whole}")
-        questions[case_id] = make_question(case_id, prompt, kind, texts, form, mark)
+        questions[case_id] = prompt.question(case_id, kind, texts, form, mark)
     return JudgeTask(
         mode="cases",
         rubric=whole,

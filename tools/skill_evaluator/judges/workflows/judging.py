@@ -202,10 +202,7 @@ class ModeTask(Generic[JudgeT, OutcomeT]):
 
 
 def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | JudgeRunSize:
-    """Judge the outputs of a request; for a dry run return the size.
-
-    Raise JudgeError, RunError, ComponentError, FixtureError or ConfigError for invalid input.
-    """
+    """Judge the outputs of a request, or return the size for a dry run. Raise JudgeError, RunError or ConfigError."""
     cascade_ids = cascade_judges(request)
     session = JudgeSession.of(request, watch, cascade_ids)
     mode: ModeTask[Any, Any]

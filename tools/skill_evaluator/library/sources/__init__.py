@@ -52,12 +52,7 @@ def formats() -> Mapping[str, Source]:
     # imported late, since few libraries use other formats
     from skill_evaluator.library.sources import prompt_yml, promptfoo, skills
 
-    return {
-        "own": OWN,
-        "prompt_yml": prompt_yml.PROMPT_YML,
-        "promptfoo": promptfoo.PROMPTFOO,
-        "skills": skills.SKILLS,
-    }
+    return {"own": OWN, "prompt_yml": prompt_yml.PROMPT_YML, "promptfoo": promptfoo.PROMPTFOO, "skills": skills.SKILLS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

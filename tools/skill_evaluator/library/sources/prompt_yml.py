@@ -39,8 +39,6 @@ _SENTENCE = 'write its question as a sentence, {"expect": …}, among the checks
 
 
 class _OfGitHub(BaseModel):
-    """A part of the file; unknown keys are kept to be reported."""
-
     model_config = ConfigDict(frozen=True, extra="allow", alias_generator=to_camel, defer_build=True)
 
 
@@ -85,8 +83,6 @@ class _PromptYml(_OfGitHub):
 
 
 class _Rule(NamedTuple):
-    """A comparison of outputs with a text, which may have variables."""
-
     id: str
     kind: str
     text: str
@@ -162,7 +158,6 @@ def _read(tree: FileTree, path: str) -> SourceComponent:
 
 
 def _case_id(test: Mapping[str, str], inputs: Mapping[str, str]) -> str:
-    """Return a case id from the `id` or `name` of a test, else from its input."""
     name = next((test[key] for key in ("id", "name") if key not in inputs and test.get(key, "").strip()), "")
     return case_name(name) or stable_id(next(filter(None, reversed([*inputs.values()])), ""), inputs)
 
@@ -207,7 +202,6 @@ def _rules(evaluators: Iterable[_Evaluator]) -> list[_Rule]:
 def _left_out(
     file: _PromptYml, tests: Sequence[Mapping[str, str]], used: Collection[str], unfilled: Sequence[str]
 ) -> SkipCollector:
-    """Collect the unused parts of the file: keys, columns of the tests, tests and evaluators."""
     names = SkipCollector()
     parameters = file.model_parameters and file.model_parameters.model_extra
     names["key", "gh models eval has no such key"] = [*(file.model_extra or ()), *(parameters or ())]

@@ -77,8 +77,6 @@ class _WrittenPrompt(NamedTuple):
 
 
 class _CaseRow(NamedTuple):
-    """A case, with the file, line and description of its test."""
-
     path: str
     line: int
     description: str
@@ -95,7 +93,6 @@ class _Configuration:
     unused: SkipCollector = field(default_factory=SkipCollector)
 
     def leave(self, element: str, reason: str) -> None:
-        """Add an unused part with the reason."""
         self.unused[_line(element), _line(reason)].append("")
 
     def _files_named(self, reference: str) -> list[str]:
@@ -197,7 +194,6 @@ class _Configuration:
         return rows, None
 
     def _tests(self) -> Iterator[tuple[str, int, dict[str, Any]]]:
-        """Yield the path, line and content of each test."""
         lines = _lines_once(self.tree.read(self.path))
         for number, item in enumerate(as_list(self.content.get("tests")) or [{}]):
             if isinstance(item, str) and (PROGRAM.fullmatch(item) or _SERVICE.match(item)):
@@ -244,7 +240,8 @@ class _Configuration:
         changed = [f"options.{name}" for name in names]
         changed += [key for key in _OTHER_WAYS if test.get(key) or (key != "provider" and test["options"].get(key))]
         if changed:
-            raise ValueError(f"its {changed[0]} changes the prompt or the output; set it in defaultTest")
+            advice = "; set it in defaultTest" if names else ""
+            raise ValueError(f"its {changed[0]} changes the prompt or the output{advice}")
         for key in [*test, *(f"options.{name}" for name in test["options"])]:
             if not _SILENT_IN_TESTS.fullmatch(key):
                 self.leave(f"test {key}", _NOTHING)
@@ -430,7 +427,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _line(value: Any) -> str:
-    """Return the first 200 characters of a value on one printable line."""
     return "".join(mark if mark.isprintable() else " " for mark in str(value)[:200])
 
 

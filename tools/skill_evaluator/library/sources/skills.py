@@ -34,7 +34,6 @@ from skill_evaluator.text import listed
 
 ROUTING = "routing"
 _SKILL, _EVALS = "SKILL.md", "evals.json"
-_MAX_PARENTS = 10  # number of parent folders searched for a skill's evals
 _EVAL_FOLDERS = ("evals", "misc/evals", "tests")  # folders of <skill>/evals.json in a parent folder
 _OF_EVALS = {"eval", "evals", "test", "tests"}
 _NO_RESOURCE = re.compile(r"(.*/)?\.|SKILL\.md$|(evals/)?evals\.json$|(?i:(license|readme|changelog)[^/]*$)")
@@ -112,11 +111,7 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
         rows=tuple(cases.rows),
         rows_path=next(iter(evals), within(posixpath.dirname(key), f"evals/{_EVALS}")),
         rows_name="evals",
-        left_out=(
-            *cases.skipped.left_out(),
-            *sent_as_written(sent),
-            *_not_sent(tree, posixpath.dirname(key)),
-        ),
+        left_out=(*cases.skipped.left_out(), *sent_as_written(sent), *_not_sent(tree, posixpath.dirname(key))),
     )
 
 
@@ -138,7 +133,7 @@ def _eval_files(tree: FileTree, skill: str, name_of: Callable[[str], Any]) -> It
     folder = posixpath.dirname(skill)
     yield from filter(tree.has, (within(folder, f"evals/{_EVALS}"), within(folder, _EVALS)))
     name = posixpath.basename(folder)
-    for parent in map(str, PurePosixPath(folder).parents[:_MAX_PARENTS] if folder else ()):
+    for parent in map(str, PurePosixPath(folder).parents if folder else ()):
         yield from filter(tree.has, (within(parent, f"{pattern}/{name}/{_EVALS}") for pattern in _EVAL_FOLDERS))
         shared = within(parent, f"evals/{_EVALS}")
         if tree.has(shared) and not tree.has(within(parent, _SKILL)) and name_of(shared) == name:
@@ -211,9 +206,6 @@ class _Cases:
         checks = list(self._checks(row, case_id))
         if not checks and isinstance(row.get("expected_output"), str) and row["expected_output"].strip():
             checks = [{"expect": f"The answer is as expected: {' '.join(row['expected_output'].split())}"}]
-        for name in sorted(map(str, row.keys() - {*_PROMPTS, *_SENTENCES, "files"})):
-            if isinstance(row.get(name), dict | list) and row[name]:
-                self.skipped["key", f"{name[:_MAX_NAME]!a} has no effect"].append(case_id)
         self.add(case_id, number, {"document": prompt, "expected_output": row.get("expected_output"), "checks": checks})
 
     def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:

@@ -1,6 +1,5 @@
 """Select the unchanged cases and checks of two records, and pair the scores of their measures."""
 
-import json
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
@@ -174,23 +173,13 @@ def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Itera
     for name, barrier in (
         ("schema", "the schema changed"),
         ("contract", "what the schema refers to changed"),
-        ("datasets", ""),  # `_otherwise` names them, which requires a walk over all fields
+        ("datasets", "fields are compared by other rules (evals/datasets.json, or the default comparators)"),
         ("scenario", "their scenarios differ"),
     ):
         if baseline.digests.get(name) != candidate.digests.get(name) and not (name == "scenario" and without_prompt):
-            yield barrier or _otherwise(baseline, candidate)
+            yield barrier
     if changes := _setting_changes(baseline, candidate)[0]:
         yield changes
-
-
-def _otherwise(baseline: Record, candidate: Record) -> str:
-    """Describe the fields with changed comparators, and the declaration that restores the earlier comparators."""
-    before, after = ({path: field.compare for path, field in run.per_field.items()} for run in (baseline, candidate))
-    changed = [path for path in before if after.get(path, before[path]) != before[path]]
-    descriptions = listed([f"'{path}' as {before[path]}, then {after[path]}" for path in changed])
-    line = json.dumps({path: {"compare": before[path]} for path in changed}, ensure_ascii=False)[1:-1]
-    remedy = f"{descriptions}; to keep the earlier comparators, write {line} at fields of evals/datasets.json"
-    return f"fields have other comparators: {remedy if changed else 'evals/datasets.json declares so'}"
 
 
 def _setting_changes(baseline: Record, candidate: Record) -> tuple[str, str]:

@@ -323,7 +323,7 @@ def _reasons_of_losses(losses: Losses, results: Results, rules: VerdictRules) ->
     if falls := falls_of(losses, results):
         fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
         yield f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}"
-    if critical := losses.lost_critical_cases:
+    if critical := losses.critical_cases:
         yield f"{counted(len(critical), 'critical case')} lost more than {rules.policy.harm:g}: {_falls(critical)}"
     better = {result.verdict or "" for result in results if result.tier == "critical"} & {"improved", "unchanged"}
     if losses.cases and better:
@@ -520,10 +520,11 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
     if common is not None and not common.barriers and common.cases:
         verdicts = [(one.tier, one.verdict) for one in results] + [(one.tier, one.verdict) for one in amounts]
         verdict = model_verdict((tier, one) for tier, one in verdicts if one is not None)
+        lost = tuple(case for case in cases.broke if covered and case.before - case.after > rules.policy.harm)
         losses = Losses(
             fields=tuple(one.metric for one in results if one.harmed),
-            cases=tuple(case for case in cases.broke if covered and case.before - case.after > rules.policy.harm),
-            critical_cases=rules.critical_cases,
+            cases=lost,
+            critical_cases=tuple(case for case in lost if case.case_id in rules.critical_cases),
             earlier_run=failed_before(pair, rules, models) if covered else None,
             since_accepted=since_accepted,
         )

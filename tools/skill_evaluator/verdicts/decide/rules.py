@@ -229,19 +229,15 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 class Losses:
     """Losses that means may hide: the fields and cases that lost more than `policy.harm`.
 
-    `earlier_run` is the id of a run of the same version that regressed.
+    `critical_cases` has those of the cases that are critical. `earlier_run` is the id of a run of the same version that
+    regressed.
     """
 
     fields: tuple[str, ...] = ()
     cases: tuple[CaseChange, ...] = ()
-    critical_cases: tuple[str, ...] = ()
+    critical_cases: tuple[CaseChange, ...] = ()
     earlier_run: str | None = None
     since_accepted: SinceAccepted | None = None
-
-    @property
-    def lost_critical_cases(self) -> list[CaseChange]:
-        """The cases that are critical and lost."""
-        return [case for case in self.cases if case.case_id in self.critical_cases]
 
 
 def has_collapsed(measured: MeasureEffects, models: int) -> bool:
@@ -272,7 +268,7 @@ def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
     """Lower the verdict on a model to *regressed* or *inconclusive* if it has losses that its means hide."""
     crept = losses.since_accepted is not None and losses.since_accepted.verdict == "regressed"
     fell_before = losses.earlier_run is not None and verdict == "inconclusive"
-    if losses.fields or losses.lost_critical_cases or crept or fell_before:
+    if losses.fields or losses.critical_cases or crept or fell_before:
         return "regressed"
     return "inconclusive" if verdict in ("improved", "unchanged") and losses.cases else verdict
 

@@ -100,7 +100,7 @@ class RankedModel(FrozenModel):
 class Advice(FrozenModel):
     """The version and the model to ship, and the reason. The version is None for drafts.
 
-    `model_id` is None if no model is best; `alike` has the models that do not differ in score, cost and latency.
+    `model_id` is None if no model is best; `alike` then has the models between which the outputs do not decide.
     """
 
     version: str | None = None
@@ -174,9 +174,8 @@ def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: fl
         is_lower = pair.lower == named.model_id and (pair.difference is None or pair.difference < 0.0)
         if is_lower and pair.higher in names and not pair.as_good:
             gap = "" if pair.difference is None else f" ({pair.difference:+.3f})"
-            still_open = f"a drop beyond {tolerance:g} from {pair.higher} is not ruled out{gap}"
-            remedy = pair.remedy or "more cases would decide it"
-            return Advice(reason=f"{alike}; {named.model_id} is {merits}, but {still_open}; {remedy}")
+            doubt = f"{named.model_id} is {merits}, but may be more than {tolerance:g} worse than {pair.higher}{gap}"
+            return Advice(alike=names, reason=f"{alike}; {doubt}; {pair.remedy or 'more cases would decide it'}")
     others = listed([row.model_id for row in best if row.model_id != named.model_id])
     return Advice(model_id=named.model_id, reason=f"not shown to differ from {others}; {merits}")
 

@@ -69,6 +69,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "openai",
     "google",
     "xllamacpp",
+    "jsonschema",
     "git",
     "github",
     "numpy",

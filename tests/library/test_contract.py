@@ -51,9 +51,9 @@ def test_recursive_and_large_schemas_are_accepted(schema: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ({"total": {}}, '(closest: /total: "amount" is a required property)'),
-        ({"total": {"amount": "9"}}, '(closest: /total/amount: "9" is not of type "number")'),
-        ({"total": {"amount": 9, "currency": "e"}}, '(closest: /total/currency: "e" does not match "^[A-Z]{3}$")'),
+        ({"total": {}}, "(closest: /total: 'amount' is a required property)"),
+        ({"total": {"amount": "9"}}, "(closest: /total/amount: '9' is not of type 'number')"),
+        ({"total": {"amount": 9, "currency": "e"}}, "(closest: /total/currency: 'e' does not match '^[A-Z]{3}$')"),
     ],
 )
 def test_closest_branch_of_a_schema_is_named(value: Any, says: str) -> None:

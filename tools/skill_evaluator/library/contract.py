@@ -6,7 +6,8 @@ Only the schema.json of a component may refer to other files of the same reposit
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,8 +29,9 @@ from skill_evaluator.files import read_json
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.reading import ConfinedFolder
 from skill_evaluator.parsing import ANY_VALUE, Expected
-from skill_evaluator.text import canonical_json, digest, key_path, nearest
+from skill_evaluator.text import canonical_json, digest, key_path, matches, nearest
 
+_READING_KEYS = ("patternProperties", "additionalProperties", "unevaluatedProperties")
 _DRAFT = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
 _T = TypeVar("_T")
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
@@ -58,7 +60,7 @@ class Contract:
         self.where = label
         if not isinstance(schema, Mapping):
             raise ComponentError(f"{label} is not a JSON Schema: an object is expected")
-        schema = dict(schema)
+        self._schema = schema = dict(schema)
         draft = schema.get("$schema")
         if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
             raise ComponentError(f"{label} names an unknown draft in $schema: {draft}")
@@ -98,26 +100,32 @@ class Contract:
 
     def errors(self, value: Any) -> list[str]:
         """Describe each schema violation with its JSON Pointer and the closest anyOf/oneOf branch; empty if valid."""
-        texts = []
-        for error in self.violations(value):
-            cause = _closest(error)
-            closest = "" if cause is error else f" (closest: {_pointer(cause.instance_path)}: {cause.message})"
-            texts.append(f"{_pointer(error.instance_path)}: {error.message}{closest}")
-        return texts
+        violations = self.violations(value)
+        branched = any(error.schema_path[-1:] in (["anyOf"], ["oneOf"]) for error in violations)
+        closest = self._closest(value) if branched else {}
+        texts = [(_pointer(error.instance_path), error.message) for error in violations]
+        return [f"{pointer}: {message}{closest.get(pointer, '')}" for pointer, message in texts]
 
+    def _closest(self, value: Any) -> dict[str, str]:
+        """Find the likeliest cause with jsonschema, by the JSON Pointer of the value that fits no branch."""
+        from jsonschema import exceptions, validators
 
-def _closest(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
-    """Return the error in the likeliest branch of anyOf or oneOf, or the error itself if no branch is likely.
+        def pattern(_: Any, expression: str, text: Any, __: Any) -> Iterator[exceptions.ValidationError]:
+            with suppress(ValueError):  # RE2 rejects the pattern
+                if isinstance(text, str) and not matches(text, expression):
+                    yield exceptions.ValidationError(f"{text!r} does not match {expression!r}")
 
-    The likeliest branch has the value's type and the fewest errors.
-    """
-    branches = getattr(error.kind, "context", ())
-    fitting = [
-        branch
-        for branch in branches
-        if not any(cause.kind.name == "type" and cause.instance_path == error.instance_path for cause in branch)
-    ]
-    return _closest(min(fitting, key=len)[0]) if fitting else error
+        # Python's re may take hours on some patterns: RE2 matches values, and patterns for keys are ignored
+        rules = {"pattern": pattern, **dict.fromkeys(_READING_KEYS, lambda *_: None)}
+        validator = validators.extend(validators.validator_for(self._schema), rules)(self._schema)
+        causes = {}
+        with suppress(RecursionError):  # jsonschema supports less nesting than jsonschema-rs
+            for error in validator.iter_errors(value):
+                cause = exceptions.best_match([error])
+                if error.context and cause is not error:
+                    pointer = _pointer(list(cause.absolute_path))
+                    causes[_pointer(list(error.absolute_path))] = f" (closest: {pointer}: {cause.message})"
+        return causes
 
 
 def _validate(validate: Callable[[Any], _T], value: Any) -> _T:

@@ -60,7 +60,7 @@ def _history_blocks(history: History, reader: Reader) -> Iterator[Block]:
 
 
 def _findings(history: History) -> Iterator[Line]:
-    """Yield by model the versions that regressed or improved, and the change since the accepted baseline.
+    """Yield a line for each model and version that regressed or improved, and for changes since the accepted baseline.
 
     The newest version is also named if it is inconclusive.
     """

@@ -104,11 +104,11 @@ def _calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
         for row in _shown(judge):
             yield _six_lines(judge, row)
             if row.strata:
-                words: list[str | Cell] = []
+                parts: list[str | Cell] = []
                 for stratum, part in row.strata.items():
                     trust = f" {TRUSTED[part.trust.trusted]}, κ {share(part.trust.kappa)}"
-                    words += ["; ", Cell(stratum, code=True), trust]
-                yield Line("by stratum: ", *words[1:])
+                    parts += ["; ", Cell(stratum, code=True), trust]
+                yield Line("by stratum: ", *parts[1:])
         yield Lines(list(_finding_lines(judge)))
         if judge.batch is not None:
             yield from _batch_blocks(judge, judge.batch)

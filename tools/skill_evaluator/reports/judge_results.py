@@ -279,15 +279,15 @@ def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
 def _pair_biases(judge: JudgePreferences) -> tuple[Sheet, list[str]]:
     columns = ("criterion", "order flips", "noise", "first wins", "position bias", "longer wins", "confidence")
     rows, sentences = [], []
-    for one in judge.shown:
-        figures = one.flips, one.noise, one.picks_first, one.lean, one.longer, one.confidence
-        rows.append(row_of([one.criterion], *figures))
-        sentences.append(f"{one.criterion}: the verdict changes with the order in {share(one.flips)} of pairs")
-        sentences += [f"{one.criterion}: {sentence}" for sentence in _position_bias(one.lean)]
-        if one.longer.excludes(0.5):
-            wins = one.longer.value or 0.0
+    for bias in judge.shown:
+        figures = bias.flips, bias.noise, bias.picks_first, bias.lean, bias.longer, bias.confidence
+        rows.append(row_of([bias.criterion], *figures))
+        sentences.append(f"{bias.criterion}: the verdict changes with the order in {share(bias.flips)} of pairs")
+        sentences += [f"{bias.criterion}: {sentence}" for sentence in _position_bias(bias.lean)]
+        if bias.longer.excludes(0.5):
+            wins = bias.longer.value or 0.0
             which = f"the {'longer' if wins > 0.5 else 'shorter'} output wins in {number(max(wins, 1 - wins))}"
-            sentences.append(f"{one.criterion}: significantly often, {which}{_LENGTH_BIAS}")
+            sentences.append(f"{bias.criterion}: significantly often, {which}{_LENGTH_BIAS}")
     return Sheet(columns=columns, rows=rows), sentences
 
 

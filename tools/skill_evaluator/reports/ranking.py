@@ -68,8 +68,8 @@ def _lead(ranking: ModelRanking) -> Iterator[str]:
         if [pair.higher, pair.lower] == names and pair.difference is not None:
             change = f"{pair.lower} {signed(pair.difference)} against {pair.higher}"
             evidence = interval_words(pair.ci95, pair.n_cases), f"adjusted p-value {probability(pair.q)}"
-            most = f"; most in field {pair.fell_most}" if pair.fell_most else ""
-            yield f"how sure: {evidence_words(change, pair.n_cases, *evidence)}{most}"
+            field = f"; most in field {pair.fell_most}" if pair.fell_most else ""
+            yield f"how sure: {evidence_words(change, pair.n_cases, *evidence)}{field}"
 
 
 def _ranking_sheet(ranking: ModelRanking) -> Sheet:

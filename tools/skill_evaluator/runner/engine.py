@@ -236,7 +236,7 @@ class RunningRun:
 class ModelJob:
     """The calls of one model and what is needed to make them.
 
-    `cache_floor` has the tokens of the shortest prompt that the vendor caches, None without a cache. `answered_before`
+    `cache_floor` has the tokens of the shortest prompt that the vendor caches (None: no cache). `answered_before`
     is true if the model has a record. `concurrency` is the maximum of calls in flight, `first_in_flight` a lower
     initial one.
     """

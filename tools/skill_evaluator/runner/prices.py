@@ -321,7 +321,7 @@ def _price_or(price: float | None, default: float) -> float:
 
 
 def max_call_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
-    """Return the maximum cost of a call in USD, whatever is cached. Return None without a price."""
+    """Return the maximum cost of a call in USD, whatever is cached. Return None if there is no price."""
     read, written = {"cache_read_tokens": input_tokens}, {"cache_write_tokens": input_tokens}
     usages = [
         Usage(input_tokens=input_tokens, output_tokens=output_tokens, batch=batch, **counts)

@@ -50,7 +50,7 @@ class _CaseScores:
     case: Case
     failed: dict[int, str] = field(default_factory=dict)  # the kind of failure by replicate
     texts: dict[int, bytes] = field(default_factory=dict)  # the digest of the text by replicate
-    scores: dict[bytes, Scored | Future[Scored]] = field(default_factory=dict)  # by digest: equal texts share them
+    scores: dict[bytes, Scored | Future[Scored]] = field(default_factory=dict)  # key: digest of the text
     unusable: dict[int, Scored] = field(default_factory=dict)  # refused and truncated replicates
 
     def by_replicate(self) -> dict[int, Scored]:

@@ -190,7 +190,7 @@ class OutputScorer:
         if side is None:
             _refuse_non_json(truth, "truth")
             copied = None if content is None else marshal.loads(content)  # noqa: S302 - written just above
-            if copied != truth:  # for example numbers of another library
+            if copied != truth:  # example: numbers of another library
                 content, copied = None, truth
             side = MemoizedValue(copied, self._plan)
         return content, side

@@ -151,7 +151,7 @@ def _votes(
 ) -> dict[str, dict[str, VerdictT]]:
     """Return the verdicts that are not None by criterion or dimension, then by judge."""
     return {
-        name: {judge: one for judge, result in results.items() if (one := verdict_of(result, name)) is not None}
+        name: {judge: verdict for judge, result in results.items() if (verdict := verdict_of(result, name)) is not None}
         for name in names
     }
 

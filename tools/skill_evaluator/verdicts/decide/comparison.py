@@ -443,9 +443,9 @@ def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]
         q_values = benjamini_hochberg([own.effect.p for own in family if own.effect])
         q_of |= {id(own): (q, len(family)) for own, q in zip(family, q_values, strict=True)}
 
-    def adjust(own: MeasureEffects) -> MeasureEffects:
-        q, family = q_of.get(id(own), (None, 1))
-        return replace(own, q=q, family=family)
+    def adjust(effects: MeasureEffects) -> MeasureEffects:
+        q, family = q_of.get(id(effects), (None, 1))
+        return replace(effects, q=q, family=family)
 
     return [
         replace(

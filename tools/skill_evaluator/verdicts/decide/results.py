@@ -123,11 +123,11 @@ def _mean(outputs: Sequence[float | str], missing: float) -> float:
 
 def _lost_words(outputs: Sequence[Sequence[float | str]], planned: Sequence[int]) -> str:
     """Format the missing outputs of a case, by version and reason."""
-    words = []
+    parts = []
     for version, reasons, total in zip(("baseline", "candidate"), map(_reasons, outputs), planned, strict=True):
         kinds = ", ".join(f"{number} {reason}" for reason, number in sorted(Counter(reasons).items()))
-        words += [f"{version} {len(reasons)} of {total} ({kinds})"] if reasons else []
-    return "; ".join(words)
+        parts += [f"{version} {len(reasons)} of {total} ({kinds})"] if reasons else []
+    return "; ".join(parts)
 
 
 def missing_reasons(metric: str, missing: Missing, tolerance: float, required_coverage: float) -> Iterator[str]:

@@ -573,7 +573,7 @@ def _is_beyond_a_day(measured: MeasureEffects) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpread:
-    """The strict means of a version's primary metric by run id, and their standard deviation (None for one run)."""
+    """The strict means of a version's primary metric by run id, and their standard deviation (None: one run)."""
 
     model_id: str
     version: str

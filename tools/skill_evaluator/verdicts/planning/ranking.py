@@ -400,9 +400,9 @@ def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
     """Name the field that is lower by most and by more than the tolerance, with both accuracies; "" if none is."""
     falls = []
     for path, field in higher.per_field.items():
-        other = lower.per_field.get(path)
-        if other is not None and field.accuracy is not None and other.accuracy is not None:
-            falls.append((other.accuracy - field.accuracy, path, arrow(field.accuracy, other.accuracy)))
+        lower_field = lower.per_field.get(path)
+        if lower_field is not None and field.accuracy is not None and lower_field.accuracy is not None:
+            falls.append((lower_field.accuracy - field.accuracy, path, arrow(field.accuracy, lower_field.accuracy)))
     difference, path, scores = min(falls, default=(0.0, "", ""))
     return f"{path or WHOLE} {scores}" if difference < -tolerance else ""
 

@@ -381,8 +381,9 @@ class Judges:
         return ReviewServer(queue, port)
 
     def export_labels(self, file: Path) -> tuple[int, int, int]:
-        """Add the labels on which reviewers agree to a file of labels that `judge calibrate` reads.
+        """Write the labels on which reviewers agree to a file that `judge calibrate` reads.
 
-        Return the number of labels, of questions without a majority, and of items that were not drawn at random.
+        They replace labels of the same items. Only items drawn at random are exported. Return the number of labels, of
+        questions without a majority, and of items that were not drawn at random.
         """
         return export_labels(queue_in(self.config, begun=True), file)

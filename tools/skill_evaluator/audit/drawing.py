@@ -99,7 +99,10 @@ class DrawnAudit:
 
 
 def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
-    """Read a benchmark; raise ComponentError or FixtureError, or AuditError if no case has a ground truth."""
+    """Read a benchmark and its cases that have a ground truth.
+
+    Raise ComponentError or FixtureError if a file is invalid, and AuditError if no case has a ground truth.
+    """
     component = load_component(folders.components, name, folders.limits, folders.fixtures)
     cases = load_cases(component, folders.fixtures)
     labelled = {case.id: case for case in cases if case.labelled}

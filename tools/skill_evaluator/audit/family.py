@@ -104,7 +104,7 @@ def similarity(first: Scenario, second: Scenario) -> float:
 
 
 def check_templates(scenarios: Sequence[Scenario]) -> Iterator[ScenarioRemark]:
-    """Yield a remark for each copy and placeholder, for an unreviewed template, and for too few templates."""
+    """Yield a remark for each near-copy, each unreviewed template or unknown placeholder, and too few templates."""
     if len(scenarios) < MIN_SCENARIOS:
         message = f"{len(scenarios)} scenarios; an audit requires at least {MIN_SCENARIOS}"
         yield _remark("error", None, "too few", message)

@@ -170,10 +170,7 @@ def _neutrality_verdict(effects: Sequence[ScenarioEffect]) -> str:
 
 
 def replicate_noise(cube: Cube) -> Floats | None:
-    """Return the variance of each model's scores that replicates differ by, in points².
-
-    Return None if outputs are unknown or a model has no question with two outputs.
-    """
+    """Return, by model, the variance that replicates add to a scenario's score, in points². Return None if unknown."""
     return _weighted_noise(cube, _replicate_noise)
 
 

@@ -87,7 +87,10 @@ def _json_path(text: RubricText, location: Place) -> Place:
 
 
 def _level_faults(criterion: Criterion) -> Iterator[Fault]:
-    """Yield the mistakes of levels: undescribed ends (of 1-10 any level), no characteristics, and no edge case."""
+    """Yield the faults of a criterion's levels and edge cases.
+
+    Every level of a scale 1-10 requires a description, and the ends of a shorter scale.
+    """
     missing = [score for score in range(1, criterion.highest + 1) if score not in criterion.rubric]
     if criterion.highest == 10 and missing:
         message = f"every level of a scale 1-10 requires a description; missing: {listed(list(map(str, missing)), 9)}"

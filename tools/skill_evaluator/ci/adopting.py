@@ -110,7 +110,7 @@ def _propose_own(names: Sequence[str], files: Mapping[str, str], choose: ChooseS
 
 
 def _propose_sources(request: InitRequest, kinds: Sequence[str], files: Mapping[str, str]) -> Proposal:
-    """Propose the files of a library in other formats, which is read with the sources that settings.yaml will name."""
+    """Propose a settings.yaml that reads components in other formats in place, and lint them with it first."""
     settings, current_folder = load_settings(CONFIG), Path.cwd()
     judge = settings.policy.judge.model
     if judge is None and "policy" not in settings.model_fields_set:  # a second `policy` key would be invalid YAML

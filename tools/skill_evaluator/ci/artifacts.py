@@ -103,7 +103,7 @@ def _read_run(folder: Path, root: Path, job: str | None) -> ArrivedRun:
 
 
 def _read_note(path: Path) -> str:
-    """Return the first line of a note, or "skipped" if it is blank."""
+    """Return the first line of a skipped job's note, "skipped" if it is blank, or the reason why it is unreadable."""
     try:
         with path.open("rb") as handle:
             first_line, *_ = handle.read(_MAX_NOTE_BYTES).decode("utf-8", "replace").splitlines() or [""]

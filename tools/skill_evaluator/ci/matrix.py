@@ -230,7 +230,7 @@ def outputs_of(plan: Plan) -> dict[str, Any]:
 def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
     """Return the runs with their shares of a cap on the total cost, in proportion to their maximum costs.
 
-    Raise PlanError if a run's price is unknown.
+    Without a cap return them unchanged; with one, raise PlanError if a run's price is unknown.
     """
     if max_cost_usd is None:
         return list(runs)

@@ -120,7 +120,7 @@ class _InertStream:
         self._line = ""
 
     def write(self, text: str) -> int:
-        """Write text, with a blank in each sequence that would begin a command."""
+        """Write text, with a blank in each sequence that would begin a workflow command of GitHub Actions."""
         parted = _COMMAND.sub(r"\g<0> ", self._line + text)
         self.stream.write(parted[len(self._line) :])
         self._line = _LINE_END.split(parted)[-1]

@@ -123,10 +123,10 @@ class ProgramUnderTest(StrictModel):
         return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
 
     def watched_here(self, folder: Path) -> dict[str, str]:
-        """Return the watched files in the work tree (git blob id by path) of the component in this folder.
+        """Return the git blob id of each watched file of the component in `folder`, by path, as it is in the work tree.
 
-        Files ignored by git are excluded. Outside a git repository, only files below the folder are found that are not
-        hidden.
+        Files that git ignores are excluded. Outside a git repository only files below `folder` that are not hidden are
+        found.
         """
         repository = None
         with tolerating_git():

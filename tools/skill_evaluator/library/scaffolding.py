@@ -167,9 +167,9 @@ def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
 
 
 def declarations(folder: Path, pointer: str | None, limits: SafetyLimits) -> str | None:
-    """Return the text of an evals/datasets.json with the output schema `pointer` and the comparison of texts.
+    """Return an evals/datasets.json that names the output schema and, with ground truths, how texts are compared.
 
-    Return None if it would be empty.
+    Return None if it would name neither.
     """
     truths = _truths_of(folder, limits)
     dataset: dict[str, Any] = {"schema": pointer} if pointer else {}

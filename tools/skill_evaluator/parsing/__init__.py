@@ -35,7 +35,7 @@ class Expected:
         return isinstance(value, self.types) and not is_schema
 
     def or_type_of(self, truth: Any) -> "Expected":
-        """Return self, or the type of the ground truth if the schema declares no types."""
+        """Return self, or the type of a ground truth that is an object or array if the schema declares no types."""
         return Expected((type(truth),)) if self == ANY_VALUE and isinstance(truth, dict | list) else self
 
 

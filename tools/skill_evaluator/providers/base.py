@@ -363,7 +363,7 @@ class ProviderKind:
         return self.accepts(model) if model.accepts is None else model.accepts
 
     def cache_floor_of(self, model: Model) -> int | None:
-        """Return the tokens of the shortest prompt that is cached, or None if no prompt of the model is."""
+        """Return the number of tokens from which a prompt of the model is cached, or None if none is cached."""
         return self.cache_floor(model) if model.cache else None
 
 

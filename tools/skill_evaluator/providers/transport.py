@@ -314,7 +314,7 @@ class SdkConnection:
         return exchange.answer
 
     def open_client(self, model: Model, key: str | None, open_direct: Callable[[Options], Any], headers: Any) -> None:
-        """Open the client of OpenAI's or Anthropic's SDK, directly or for the model's place."""
+        """Open the client of OpenAI's or Anthropic's SDK, for the vendor's own API or the cloud that `place` names."""
         options = {"http_client": self.http_client, "default_headers": headers, "max_retries": 0, "timeout": None}
         client = open_direct(options) if self.place is None else self.place.client(model, key, options)
         self.send_by, self.close_by = _requests_of(client), client.close

@@ -253,10 +253,9 @@ class CaseRecord(FrozenModel):
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:
-    """Return the score of a call, or 0 for a refused, truncated or unparseable output without a score.
+    """Return the strict score of a replicate: 0 if it is refused, truncated or unparseable.
 
-    An unparseable output has a score if one was measured, such as that of a check on its text. None means not measured:
-    the provider or the network failed, or the metric does not apply to the case.
+    Return None if the provider or the network failed, or if the output was scored but not by this metric.
     """
     if outcome == SCORED:
         return score

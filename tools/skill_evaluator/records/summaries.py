@@ -125,10 +125,10 @@ class ContractSummary(FrozenModel):
 
 
 class FailedCalls(FrozenModel):
-    """The calls of a run that were not scored for the same reason; `cases` has the first of the `n_cases` cases.
+    """The calls of a run with the same fault; `cases` has the first of the `n_cases` cases.
 
-    The kind `scored` is for outputs with several candidates, which were scored. `message` is the server's text for one
-    of the calls, or empty.
+    Kind `scored`: the output had several candidates, of which one was scored. `message` explains one of the calls, such
+    as the server's text, or is empty.
     """
 
     kind: str
@@ -162,7 +162,7 @@ class Tokens(FrozenModel):
 
 
 class Server(FrozenModel):
-    """The server of a run: its maximum of concurrent calls, its version, and output counts by fingerprint."""
+    """The server of a run: its version, the maximum of concurrent calls to it, and output counts by fingerprint."""
 
     concurrency: PositiveInt
     version: Label | None = LATER
@@ -242,8 +242,8 @@ class CorrectedShare(FrozenModel):
 class JudgedChecks(FrozenModel):
     """The judge of `expect` checks: the digests of its settings and prompt, its calls and their cost.
 
-    `labels` counts human labels used to estimate its errors; if there are enough, `shares` has the corrected shares by
-    sentence, and for all under `""`.
+    `labels` counts human labels used to estimate its errors. If there are enough, `shares` has, by sentence, the share of
+    outputs for which it holds, corrected for these errors; `""` is for all sentences together.
     """
 
     model_id: ModelId

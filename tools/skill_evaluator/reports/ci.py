@@ -55,7 +55,10 @@ def print_plan(plan: Plan, form: Format) -> None:
 
 
 def publish_plan(plan: Plan, platform: PlatformName | None, sha256: str) -> None:
-    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show the page of the plan and its errors."""
+    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show its page, and its faults as warnings.
+
+    Do nothing if no platform is given.
+    """
     if platform is not None:
         PLATFORMS[platform].set_outputs({**outputs_of(plan), "sha256": sha256})
         PLATFORMS[platform].add_summary(plan_page(plan))

@@ -141,7 +141,10 @@ def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
 
 
 def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield for each value and check whether it is right, and the cells of its row."""
+    """Yield a row for each value, each check and, with several cases, each output that was not scored.
+
+    A row is False if it is wrong or failed, and its cells.
+    """
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
         for index, values in view.fields.items():

@@ -301,7 +301,10 @@ def _position_bias(lean: Estimate) -> Iterator[str]:
 
 
 def decision_words(results: RegressionResults) -> str:
-    """Format the ship decision with the number of pairs that may not ship by judge, and whether a rate alerts."""
+    """Format the ship decision; if it is not `ship`, with the number of pairs that may not ship by judge.
+
+    Add a clause if a rate of regressions is too high or rose.
+    """
     counts = [(judge.judge.model_id, judge.pairs) for judge in _usable(results.judges)]
     held = [f"{name} {sum(pair.ship_decision != 'ship' for pair in pairs)} of {len(pairs)}" for name, pairs in counts]
     shown = f" (pairs that may not ship: {listed(held)})" if results.ship_decision != "ship" and held else ""
@@ -315,7 +318,10 @@ def _conclusion(results: RegressionResults) -> Line:
 
 
 def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
-    """Yield the number of each decision, the worst pairs with the evidence, and the rates by dimension."""
+    """Yield the count of each decision, the pairs that may not ship, rates by dimension, their changes, and the panel.
+
+    The terminal and Markdown show the worst pairs with evidence, the site all of them.
+    """
     judges = _usable(results.judges)
     numbers = ("pairs", *DECISIONS, "undecided", "unverified")
     rows = [

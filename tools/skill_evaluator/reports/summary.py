@@ -44,7 +44,7 @@ class Reader:
 
     @property
     def has_library(self) -> bool:
-        """Whether the reader has the library of the runs."""
+        """Whether the runs belong to a library that the reader can open: always in CI, else if `outputs` is given."""
         return self.in_ci or self.outputs is not None
 
     def command(self, *arguments: str) -> str:

@@ -99,7 +99,7 @@ class Gate:
             self._change(min(float(self._max_limit), self._limit + 1 / self._limit))
 
     def throttled(self, pause_s: float) -> None:
-        """Halve the limit after a complaint of the API, and start no call before the pause is over."""
+        """Halve the limit unless it is fixed or was just halved, and start no call before the pause is over."""
         now = time.monotonic()
         self._closed_until = max(self._closed_until, now + pause_s)
         if now - self._last_cut >= _CUT_INTERVAL_S and not self._fixed:

@@ -82,7 +82,7 @@ class Session:
 
 
 async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
-    """Show nothing until the calls have ended."""
+    """Show nothing; wait until a stop is requested or the caller cancels."""
     await stop.event.wait()
 
 

@@ -242,9 +242,9 @@ def _scorer_of(content: bytes) -> OutputScorer:
 
 
 def _content(value: Any) -> bytes | None:
-    """Serialize plain JSON to bytes that are equal only for equal values, types and order.
+    """Serialize a value to bytes that are equal only for equal values, types and order.
 
-    Return None for other values.
+    Return None if marshal cannot serialize it.
     """
     try:
         return marshal.dumps(value, 2)  # later versions encode object identity

@@ -88,7 +88,7 @@ class NoUsableOutput(FrozenModel):
 def no_usable_output(
     unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Describe outputs of which none counts, with an example. Return None if at least one of `expected` counts."""
+    """Describe why no output counts, with an example. Return None if one counts or none was expected."""
     if sum(unscored.values()) < expected or not expected:
         return None
     return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])

@@ -191,9 +191,10 @@ def _may_be_copied(run: Record, earlier_run: Record) -> bool:
 
 
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run of the last accepted version, else the oldest comparable run. Return None if there is neither.
+    """Return the run of the last accepted version, else the newest comparable run of the lowest version.
 
-    Versions below one without a comparable run are not considered.
+    That run must share half of the candidate's cases, and only versions above the first one without a comparable run
+    count. Return None if there is no such run, for a scenario, or if the policy's anchor is `previous`.
     """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
@@ -469,7 +470,10 @@ class RecordedComponent:
         return self.compare(Chosen(pairs=pairs, hidden=hidden)) if pairs else None
 
     def drift_of(self, records: Sequence[Record]) -> ComparisonResult | None:
-        """Compare complete runs of a version with earlier runs of their series. Return None if there are none."""
+        """Add complete runs of a version to the archive, and compare each with the earlier runs of its series.
+
+        Return None if no run has an earlier one.
+        """
         self.archive.add(records)
         pairs = [pair for record in records if (pair := drift_pair(record, self.archive)) is not None]
         return drifted(self.component.name, pairs, rules_for(self.settings, records[0])) if pairs else None

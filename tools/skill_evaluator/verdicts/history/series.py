@@ -152,11 +152,12 @@ class History(FrozenModel):
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
             return "there is no lower version to judge it against"
-        worst = {name: step for name, step in steps.items() if step.verdict == self.newest_verdict} or steps
+        verdict = min((step.verdict for step in steps.values()), key=WORST_FIRST.index)
+        worst = {name: step for name, step in steps.items() if step.verdict == verdict}
         step, on = next(iter(worst.values())), ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
         changes = [(name, one.since_accepted) for name, one in steps.items() if one.since_accepted is not None]
         changes.sort(key=lambda change: WORST_FIRST.index(change[1].verdict))
-        text = f"{step.verdict} against {version_words(step.before)} on {on}"
+        text = f"{verdict} against {version_words(step.before)} on {on}"
         if step.fell_most and step.verdict in ("regressed", "inconclusive"):
             text += f", most in field {step.fell_most}"
         if not changes:

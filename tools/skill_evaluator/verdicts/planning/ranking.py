@@ -190,7 +190,10 @@ def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
 
 
 def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
-    """Return the cheapest model, then the quickest, and the reason. Return (None, "") if no single model wins."""
+    """Return the cheapest model, among equally cheap ones the quickest, and the reason as text.
+
+    A criterion that is unknown for a model does not count. Return (None, "") if no single model wins.
+    """
     if len(rows) == 1:
         return rows[0], "the only model that did not regress"
     reasons = []

@@ -89,7 +89,7 @@ def test_build_removes_pages_of_removed_components_alone(built: Library) -> None
 
 def test_build_changes_no_file_that_it_did_not_write(built: Library) -> None:
     mine = built.write("papers/thesis.md", "mine")
-    assert built.call("site", "build", "--out", "papers").refuses("holds no site")
+    assert built.call("site", "build", "--out", "papers").refuses("nor a site")
     assert [path.name for path in mine.parent.iterdir()] == ["thesis.md"]
     linked = built.write("elsewhere/keep.txt", "keep")
     (built.root / "site" / "judges").symlink_to(linked.parent)

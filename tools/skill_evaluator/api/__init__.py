@@ -304,7 +304,9 @@ class Library:
         skills = [skills] if isinstance(skills, str) else skills
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
         if not names:
-            raise LeaderboardError(f"no run is recorded in {self.components}; evaluate one, or see --components DIR")
+            raise LeaderboardError(
+                f"no run is recorded in {self.components}; evaluate a component, or see --components DIR"
+            )
 
         def ranked(skill: str) -> ModelRanking:
             recorded = self.recorded(skill)

@@ -84,7 +84,7 @@ class Judges:
             field: With `run`: the field to judge; default: applies_to of the rubric.
             judges: The models that judge.
             replicates: Calls for each question; replicates vote.
-            seed: Seed of the calls and of the marks around judged texts.
+            seed: Seed of the calls and of the delimiters around judged texts.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
             concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
@@ -133,7 +133,7 @@ class Judges:
             items: JSON Lines: id, input, output_1, output_2.
             judges: The models that judge.
             replicates: Calls for each question; replicates vote.
-            seed: Seed of the calls and of the marks around judged texts.
+            seed: Seed of the calls and of the delimiters around judged texts.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
             concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
@@ -191,7 +191,7 @@ class Judges:
             against: Compare rates with an earlier judge run: folder, id or file.
             judges: The models that judge.
             replicates: Calls for each question; replicates vote.
-            seed: Seed of the calls and of the marks around judged texts.
+            seed: Seed of the calls and of the delimiters around judged texts.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
             concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
@@ -246,7 +246,7 @@ class Judges:
             batch: Results of `judge regression` on labelled pairs.
             judges: The models that judge.
             replicates: Calls for each question; replicates vote.
-            seed: Seed of the calls and of the marks around judged texts.
+            seed: Seed of the calls and of the delimiters around judged texts.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
             concurrency: Concurrent calls per model; default 8, up to 256 on a private network.

@@ -232,7 +232,8 @@ def _skipped_cases(labelled: LabelledBenchmark, models: Sequence[Model], kinds: 
     }
     if len(reasons) == len(cases):
         raise AuditError(
-            f"no case of '{labelled.component.name}' is applicable to every model ({next(iter(reasons.values()))})"
+            f"no case of '{labelled.component.name}' can be sent to every model ({next(iter(reasons.values()))}); "
+            "leave out that model or benchmark"
         )
     return reasons
 

@@ -22,7 +22,7 @@ def _score(task: dict[str, Any]) -> dict[str, Any]:
     score = 0.0 if members.get("pass") is False else score
     if not isinstance(score, bool | int | float) or not 0 <= score <= 1:
         raise TypeError(
-            f"the function returned {repr(result)[:100]}; expected a bool, a number from 0 to 1, or a dict with one"
+            f"the function returned {repr(result)[:100]}; expected a bool, 0 to 1, or a dict with score or pass"
         )
     return {"score": float(score), "reason": str(members.get("reason") or "")[:_MAX_REASON]}
 

@@ -120,7 +120,7 @@ def _read_arrivals(request: CollectRequest) -> tuple[Plan, Arrivals]:
     """
     plan = read_plan(request.plan)
     if request.plan_sha256 not in (None, sha256_of(request.plan)):
-        raise PlanError(f"{request.plan} is not the file that `plan` wrote: its SHA-256 is not {request.plan_sha256}")
+        raise PlanError(f"{request.plan} is not what `ci plan` wrote: its SHA-256 is not {request.plan_sha256}")
     if request.artifacts is None or not request.artifacts.is_dir():
         problem = "" if request.artifacts is None else f"{request.artifacts} is not a folder; "
         raise PlanError(f"{problem}name the folder with the jobs' artifacts: skill-evaluator ci collect DIR")

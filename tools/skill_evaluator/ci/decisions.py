@@ -162,6 +162,6 @@ def refuse_code(component: Component, cases: Sequence[Case], folder: str, change
     }
     if declaring and any(check.kind == "python" for case in cases for check in case.checks):
         raise PlanError(
-            f"'{component.name}' has checks in Python, and the pull request changes {listed(sorted(declaring), 3)}: "
-            "their code would run with keys; merge it first"
+            f"'{component.name}' has checks in Python, whose code would run with keys, and the pull request changes "
+            f"{listed(sorted(declaring), 3)}; merge the pull request first"
         )

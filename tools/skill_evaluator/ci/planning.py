@@ -75,9 +75,9 @@ class PlanRequest(CiOptions, PlatformOption, FormatOption):
     """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
 
     names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
-    base: str | None = option("Plan the MINOR and MAJOR bumps since this commit.", metavar="COMMIT")
+    base: str | None = option("Plan new components and bumps since this commit.", metavar="COMMIT")
     models: OnlyModels = ()
-    replicates: int | None = option("Calls per case and model.", None, "-n")
+    replicates: int | None = option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
     seed: int | None = rare("Seed from which each replicate's seed is drawn.")
     max_cost: float | None = option("Maximum cost of all jobs together.", metavar="USD")
     pull_request: str | None = rare("Plan drafts of the pull request with this merge commit.", metavar="COMMIT")

@@ -38,7 +38,7 @@ class PublishRequest(ComponentsOption, FormatOption):
     mode: Literal["push", "branch", "pull-request"] = option(
         "push: to --to; branch: to --branch; pull-request: to review.", "push"
     )
-    to: str = rare("The branch that is evaluated.", "main", metavar="BRANCH")
+    to: str = rare("The branch that CI evaluates and `push` updates.", "main", metavar="BRANCH")
     branch: str = rare("Branch for the records, or for the pull request.", "skill-evaluator-records", metavar="BRANCH")
     remote: str = rare("The remote to push to.", "origin")
 

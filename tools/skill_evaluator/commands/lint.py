@@ -24,7 +24,7 @@ EXITS = {
 
 @options
 class LintOptions(LintRequest):
-    strict: bool = flag("Also fail on cases that are not evaluated yet.")
+    strict: bool = flag("Also fail on what is not ready, and on stale workflows.")
 
 
 def lint(options: LintOptions) -> int:

@@ -77,6 +77,7 @@ EXAMPLES = {
 EXITS = {
     "compare": {3: "regression", 4: "another model answered, or a verdict of --fail-on"},
     "history": {3: "regression, if --fail-on names it", 4: "another verdict of --fail-on"},
+    "score": {4: "incomplete record"},
 }
 
 
@@ -224,7 +225,7 @@ class ScoreOptions(LibraryOptions):
 
 
 def score(options: ScoreOptions) -> int:
-    """Score a saved run again and rewrite its record.json and report.md; leaderboards stay. Makes no call."""
+    """Score a saved run again; rewrite record.json and report.md in its folder only. Makes no call."""
     library = Library(**folders_of(options))
     finished, component = library.score(options.run)
     value = {"skill": component.name, "runs": [run_json(finished)], "comparison": None, "spreads": []}

@@ -54,7 +54,7 @@ def review_cases(options: ReviewCasesOptions) -> int:
 @options
 class ReviewServeOptions(ConfigOption):
     reviewer: str = option("The reviewer's name; default: the page asks.", "", metavar="NAME")
-    port: int = option("Port of the page; 0: any free one.", 0, min=0, max=65535)
+    port: int = option("Port of the page; by default any free one.", 0, min=0, max=65535)
 
 
 def review_serve(options: ReviewServeOptions) -> int:

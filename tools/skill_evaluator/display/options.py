@@ -126,9 +126,7 @@ def _shared(help: str, *flags: str, **how: Any) -> Any:
 
 
 SkipInvalid = Annotated[bool, _shared("Skip invalid rows with a warning.")]
-OnlyModels = Annotated[
-    tuple[str, ...], _shared("Only this model of models.yaml; repeatable.", "--model", "-m", metavar="ID")
-]
+OnlyModels = Annotated[tuple[str, ...], _shared("Only this model, by id; repeatable.", "--model", "-m", metavar="ID")]
 Cases = Annotated[tuple[str, ...], _shared("Only cases whose id matches; repeatable.", "--case", metavar="GLOB")]
 Full = Annotated[bool, _shared("Print all rows at full length (JSON always does).")]
 MaxCost = Annotated[float | None, _shared("Maximum cost of all calls together, in USD.", metavar="USD")]

@@ -48,7 +48,7 @@ class EvaluationRequest(LimitsOption, LibraryOptions):
     invocation: str | None = None
     baseline_commit: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
-    rerun_baseline: bool = rare("Run the recorded version again to measure noise.", False)
+    rerun_baseline: bool = rare("Run the newest recorded version again to measure noise.", False)
     draft: bool = flag("Record a draft: in no leaderboard, never a baseline.")
     batch: Batch = False
     results: Path | None = rare("Folder for runs; default: in the component.", metavar="DIR")
@@ -94,5 +94,5 @@ class SwitchRequest(LibraryOptions):
     old: str = argument("The model to replace.")
     new: str = argument("The new model, an id of models.yaml.")
     skills: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
-    replicates: int | None = option("Calls per case and model.", None, "-n")
+    replicates: int | None = option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
     dry_run: bool = flag("Print the maximum cost; make no call.")

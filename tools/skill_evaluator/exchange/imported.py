@@ -300,7 +300,9 @@ def import_results(
             raise LeaderboardError(f"pass {' and '.join(unknown)}, which {request.file} does not have")
         check_semver(str(version), request.file)
         if not is_component_name(str(skill)):
-            raise LeaderboardError(f"'{skill}' is not a valid component name; pass --skill NAME")
+            raise LeaderboardError(
+                f"'{skill}' is not a valid component name (letters, digits, . _ -); pass another --skill NAME"
+            )
         identity = {"skill": skill, "version": version, "model": model, "timestamp": run.timestamp or now()}
         records.append(record_of(run.model_copy(update=identity), settings.required_coverage))
     component = _component_of(records[0], request.components, settings.limits)

@@ -451,7 +451,7 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
     declared = validated(CaseMeta, meta, meta_path or folder, FixtureError)
     truth_path = _first_file(folder, TRUTHS, root)
     if truth_path is None and (others := sorted(path.name for path in folder.iterdir() if _TRUTH.match(path.name))):
-        raise FixtureError(f"{folder / others[0]} is not read; name a ground truth {' or '.join(TRUTHS)}")
+        raise FixtureError(f"{folder / others[0]} is not read; rename a ground truth to {' or '.join(TRUTHS)}")
     truth = None
     if truth_path is not None and truth_path.name in TEXT_TRUTHS and component.output == "text":
         truth = read_text(truth_path, FixtureError, limit).strip()

@@ -257,7 +257,7 @@ class Model(StrictModel):
     @classmethod
     def _is_an_address(cls, base_url: str | None) -> str | None:
         if base_url and not is_address(base_url):
-            raise ValueError(f"'{base_url}' is not the address of a server")
+            raise ValueError(f"'{base_url}' is not an address; write it like http://localhost:8000/v1")
         return base_url
 
     @model_validator(mode="after")

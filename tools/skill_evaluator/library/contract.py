@@ -179,7 +179,7 @@ def _effort(node: Any, root: Mapping[str, Any], efforts: dict[int, int], depth: 
     if not isinstance(node, dict):  # true, false or missing
         return 0
     if depth > _MAX_REFERENCES:
-        raise ValueError(f"a chain of more than {_MAX_REFERENCES} references")
+        raise ValueError(f"more than {_MAX_REFERENCES} references and subschemas inside each other")
     effort = efforts.get(id(node))
     if effort is None:
         efforts[id(node)] = 0  # while it is counted

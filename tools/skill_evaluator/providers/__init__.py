@@ -97,12 +97,10 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
                 f"{nearest(model.provider, names)}"
             )
         if model.auth == "oidc" and (kind.federation is None or model.api_key_env):
-            reason = (
-                "api_key_env names a key"
-                if model.api_key_env
-                else f"provider '{model.provider}' has no identity tokens"
-            )
-            raise ConfigError(f"auth: oidc at models[{index}].auth in {where}: {reason}; remove one of them")
+            reason = "api_key_env names a key; remove one of them"
+            if kind.federation is None:
+                reason = f"provider '{model.provider}' has no identity tokens; remove auth"
+            raise ConfigError(f"auth: oidc at models[{index}].auth in {where}: {reason}")
         if model.accepts and kind.accepts is None:
             raise ConfigError(f"models[{index}].accepts in {where}: provider '{model.provider}' accepts only text")
         check_cloud(model, f"models[{index}] in {where}")

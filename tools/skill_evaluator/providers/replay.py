@@ -95,7 +95,7 @@ def check(model: Model) -> None:
     """Raise ConfigError unless `file` is the only param of the model."""
     extra = model.params.extra
     if set(extra) != {"file"} or not isinstance(extra["file"], str):
-        raise ConfigError(f"replay model '{model.id}' in models.yaml requires exactly one param: file: PATH")
+        raise ConfigError(f"replay model '{model.id}' in models.yaml requires params: {{file: PATH}} and no other")
 
 
 class ReplayProvider:

@@ -242,8 +242,8 @@ class CorrectedShare(FrozenModel):
 class JudgedChecks(FrozenModel):
     """The judge of `expect` checks: the digests of its settings and prompt, its calls and their cost.
 
-    `labels` counts human labels used to estimate its errors. If there are enough, `shares` has, by sentence, the share of
-    outputs for which it holds, corrected for these errors; `""` is for all sentences together.
+    `labels` counts human labels used to estimate its errors. If there are enough, `shares` has, by sentence, the share
+    of outputs for which it holds, corrected for these errors; `""` is for all sentences together.
     """
 
     model_id: ModelId

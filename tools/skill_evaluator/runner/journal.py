@@ -503,7 +503,7 @@ def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], m
     """Read a run from its folder. Raise RunError with the changed inputs if any changed since it began."""
     run = saved_run(folder, component, models)
     if changes := changes_since(run, component, cases):
-        raise RunError(f"cannot resume {folder}: changed since it began: {', '.join(changes)}; start a new run")
+        raise RunError(f"cannot resume {folder}; changed since it began: {', '.join(changes)}; start a new run")
     return run
 
 

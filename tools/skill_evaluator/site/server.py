@@ -57,7 +57,7 @@ class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
 class ServedSite(ComponentsOption, FixturesOption, ConfigOption):
     """Options of `site serve`."""
 
-    port: int = option("Port of the page; 0: any free one.", 0, min=0, max=65535)
+    port: int = option("Port of the page; by default any free one.", 0, min=0, max=65535)
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
 

@@ -42,7 +42,7 @@ class SiteFolder:
         if marker.exists():
             return
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise StorageError(f"{folder} is not empty and holds no site; name an empty folder with --out DIR")
+            raise StorageError(f"{folder} is neither an empty folder nor a site; name another folder with --out DIR")
         replace_text(marker, "")
 
     def note(self, name: str, problem: Exception) -> None:

@@ -191,7 +191,9 @@ def _api() -> Iterator[Any]:
             yield client.get_repo(name)
     except github.GithubException as problem:
         reason = problem.data.get("message", "") if isinstance(problem.data, dict) else ""
-        raise PlanError(f"GitHub refused: {problem.status} {reason}") from None
+        raise PlanError(
+            f"GitHub's API answered {problem.status} {reason}; check the permissions of GITHUB_TOKEN"
+        ) from None
     except OSError as problem:  # PyGithub's HTTP library raises OSError, too
         raise PlanError(f"cannot reach GitHub at {address}: {problem}") from None
 

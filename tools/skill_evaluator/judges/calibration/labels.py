@@ -141,7 +141,7 @@ def read_verdicts(path: Path, labels: Labels) -> list[StoredLine]:
             unlabelled.setdefault(line.id, number)
     for name, number in unlabelled.items():
         if not verdicts:
-            raise JudgeError(f"{path}:{number}: id '{name}' has no label in {labels.path}")
+            raise JudgeError(f"{path}:{number}: id '{name}' has no label of its kind in {labels.path}")
     if unlabelled:
         print(f"{counted(len(unlabelled), 'item')} of {path} without a label in {labels.path} skipped", file=sys.stderr)
     return verdicts

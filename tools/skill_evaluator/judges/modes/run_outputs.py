@@ -184,7 +184,7 @@ def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> Pi
                 raise JudgeError(f"case '{case.id}' changed since {folder} was run; pin a newer run")
             pinned[case.id] = run.outputs[case.id]
     if not pinned:
-        raise JudgeError(f"{folder} has none of these cases")
+        raise JudgeError(f"{folder} has none of the selected cases of '{component.name}'; pin a newer run")
     path = pinned_folder(component.folder) / f"{slug(run.model_id)}.json"
     write_pinned(path, run.model_copy(update={"outputs": pinned}))
     return PinReport(**run.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(pinned))

@@ -245,7 +245,7 @@ def refuse_misfit(label: ReviewLabel, items: Mapping[str, ReviewItem], where: st
     allowed = {question.name: [answer for _, answer in choices(item, question)] for question in item.questions}
     name = f"{where}the label of {item.id} by {label.reviewer}"
     if sorted(answer.question for answer in label.answers) != sorted(allowed):
-        raise JudgeError(f"{name} must have one answer to each of {listed(list(allowed), 10)}")
+        raise JudgeError(f"{name} must have one answer to each question: {listed(list(allowed), 10)}")
     for answer in label.answers:
         if answer not in allowed[answer.question]:
             choices_text = listed(list(map(str, allowed[answer.question])), 10)

@@ -163,7 +163,7 @@ def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[Corrupte
     ]
     corrupted = corrupt(good, request.corrupt, request.seed)
     if request.corrupt and not corrupted:
-        raise JudgeError(f"no output of {labels.path} can be corrupted; --corrupt requires pairs with an input")
+        raise JudgeError(f"no output of {labels.path} can be corrupted; --corrupt requires pairs with human and input")
     return corrupted
 
 
@@ -252,7 +252,7 @@ def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
         new = SentencesItem(input=label.input or "", output=label.output, sentences={label.sentence: label.sentence})
         item = items.get(label.id, new)
         if (item.input, item.output) != (new.input, new.output):
-            raise JudgeError(f"two labels of '{label.id}' in {labels.path} have different texts; rename one")
+            raise JudgeError(f"two labels with id '{label.id}' in {labels.path} have different texts; rename one id")
         items[label.id] = replace(item, sentences={**item.sentences, **new.sentences})
     return items
 

@@ -35,7 +35,7 @@ class JudgeRequest(ConfigOption, FormatOption):
         "Model that judges, an id of models.yaml; repeatable.", (), "--judge", "-j", metavar="ID"
     )
     replicates: int = option("Calls per question; the majority decides.", 1, "-n")
-    seed: int = rare("Seed of the calls and of the marks around judged texts.", 0)
+    seed: int = rare("Seed of the calls and of the delimiters around judged texts.", 0)
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
@@ -90,7 +90,7 @@ class RegressionRequest(BatchJudgeRequest, ComponentsOption, FixturesOption):
 
     items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
     candidate: str | None = option("A run of a component (folder or id), instead of --items.", metavar="RUN")
-    baseline: str | None = option("The run to compare with; default: the pinned outputs.", metavar="RUN")
+    baseline: str | None = option("With --candidate: the run before; default: pinned outputs.", metavar="RUN")
     dimensions: tuple[str, ...] = option(
         "Dimensions, separated by commas; default: those of --preset.", (), metavar="NAMES"
     )
@@ -106,11 +106,11 @@ JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
 class CalibrateRequest(JudgeRequest):
     """The options of `judge calibrate`."""
 
-    labels: Path | None = option("JSON Lines of human labels: id, human or scores.", metavar="FILE")
+    labels: Path | None = option("JSON Lines of labels: id with human, criteria or scores.", metavar="FILE")
     rubric: Path | None = option("With --judge: the rubric for the labelled items.", metavar="FILE")
     corrupt: int = option("With --judge: test whether it detects N corrupted outputs.", 0, metavar="N", min=0)
     probes: tuple[str, ...] = option(
-        "Measure a bias: verbosity or authority; repeatable.", (), "--probe", metavar="NAME"
+        "With --judge: measure a bias (verbosity, authority).", (), "--probe", metavar="NAME"
     )
     bar: float = rare("Minimum κ with human labels for a trusted judge.", BAR, min=0.0, max=0.99)
     verdicts: Path | None = option("JSON Lines of stored verdicts.", metavar="FILE")
@@ -137,7 +137,7 @@ class RubricDraftRequest(DraftRequest, FormatOption):
 
     draft: str = option("Description of what should be judged.", ..., metavar="TEXT")
     judge: str = option("The model that drafts; an id of models.yaml.", ..., "-j", metavar="ID")
-    out: Path = option("The new .yaml file, named after the rubric's id.", ..., metavar="FILE")
+    out: Path = option("The new .yaml file; its name becomes the rubric's id.", ..., metavar="FILE")
 
 
 @options

@@ -251,7 +251,7 @@ class _Configuration:
         for value in test["vars"].values():
             if isinstance(value, str) and value.startswith("file://"):
                 if _NO_TEXT.fullmatch(value):
-                    raise ValueError(f"a variable is a file without text: {value}")
+                    raise ValueError(f"a variable names a file that is not a text: {value}")
                 choices.append([as_text(self._content(path)) for path in self._files_named(value)])
             else:
                 several = splits and isinstance(value, list) and value and isinstance(value[0], str)

@@ -335,7 +335,9 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
             name = front.get("name")
             name = name if isinstance(name, str) and name.isprintable() and 0 < len(name) <= _MAX_NAME else folder
             if not description or not name.isprintable():
-                raise ComponentError(f"{path!a} has no {'name of one line' if description else 'description'}")
+                raise ComponentError(
+                    f"{path!a} has no {'printable name of at most 100 characters' if description else 'description'}"
+                )
             described[folder] = name, description
         except ComponentError as problem:
             cases.skipped["skill", f"it cannot be chosen: {problem}"].append(ascii(folder))

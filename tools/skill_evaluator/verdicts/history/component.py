@@ -241,7 +241,7 @@ class Chosen:
     def on_different_days(self) -> "Chosen":
         """Treat the results of another tool as measured on different days. Raise LeaderboardError for own records."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
-            raise LeaderboardError("--different-days requires another tool's results; records have their own dates")
+            raise LeaderboardError("--different-days is only for results of another tool; records have dates: omit it")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
 
     def compare(self, settings: Settings) -> ComparisonResult:

@@ -140,14 +140,19 @@ def test_results_deleted_by_the_vendor_are_lost_calls(
 PAGE = b"<html>\n<body>Sign in to the network</body>\n</html>\n"
 
 
-def test_page_of_a_proxy_in_place_of_results_loses_none(library: Library, server: BatchServer) -> None:
+def test_unreadable_results_are_kept_and_read_again_on_resume(library: Library, server: BatchServer) -> None:
     set_up(library, server, "openai")
-    server.page = lambda lines: PAGE
-    waiting = evaluate(library, "--batch")
-    assert (waiting.code, "malformed_body" in waiting.err + waiting.out, journal(library)) == (4, True, []), waiting
-    server.page = lambda lines: lines.replace(b"{", b"", 1)
-    assert evaluate(library, "--resume").code == 4
-    assert reasons(library) == Counter(lost_by_provider=1, answered=CALLS - 1)
+    library.settings(batch={"poll_s": 0.01, "delete_results": True})
+    pages: list[Callable[[bytes], bytes]] = [lambda lines: PAGE, lambda lines: lines.replace(b"{", b"", 1)]
+    for page, option in zip(pages, ("--batch", "--resume"), strict=True):
+        server.page = page
+        waiting = evaluate(library, option)
+        assert (waiting.code, "malformed_body" in waiting.err + waiting.out, journal(library)) == (4, True, []), waiting
+        assert ([line["event"] for line in events(library)], server.deleted) == (["intended", "submitted"], [])
+    server.page = lambda lines: lines
+    assert evaluate(library, "--resume").code == 0
+    assert reasons(library) == {"answered": CALLS}
+    assert len(server.batches) == 1
 
 
 @pytest.mark.parametrize("vendor", ["anthropic", "openai"])

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from skill_evaluator.exchange.imported import read_results
 
 from tests.support.library import ROOT, SKILL, Ended, Library
 from tests.support.records import a_run
@@ -52,7 +53,9 @@ WRONG = {f"case-{at:02d}": [0, 1 if at % 4 == 0 else 0, 0] for at in range(20)}
 
 def test_different_days_is_rejected_for_own_records(library: Library) -> None:
     files = [str(library.write(f"{day}.json", a_run("1.0.0", day, RIGHT).model_dump(mode="json"))) for day in (1, 2)]
-    assert library.call("compare", *files, "--different-days").refuses("--different-days requires another tool")
+    assert library.call("compare", *files, "--different-days").refuses(
+        "--different-days is only for results of another tool"
+    )
 
 
 def test_two_tables_are_compared_without_a_configuration(library: Library) -> None:
@@ -134,6 +137,16 @@ def test_error_in_a_table_is_no_wrong_output(library: Library) -> None:
     record = imported(library, "A.jsonl")
     assert record["failures"] == {"provider_error": 1}
     assert [case["replicates"]["exact_match"] for case in record["per_case"]] == [[1.0], [1.0], [0.0], [None]]
+
+
+def test_latency_of_promptfoo_is_read_in_milliseconds(tmp_path: Path) -> None:
+    content = json.loads(PAIRS["promptfoo"].read_text())
+    for latency_ms, result in zip([1500, "1500"], content["results"]["results"], strict=False):
+        result["latencyMs"] = latency_ms
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(content))
+    outputs = [output for run in read_results(path) for output in run.outputs]
+    assert [output.latency_s for output in outputs[:2]] == [1.5, 1.5]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,10 @@ def front(*lines: str) -> str:
         (front("version: 2024-01-01"), 'a text is expected, got "2024-01-01" at version in'),
         (front("name: receipts", "version: 1.0.0", "output: xml"), "unknown value 'xml' at output in"),
         (front("name: other", "version: 1.0.0"), "name 'other' in <component>/prompt.md is not the folder's name"),
+        (
+            front("name: receipts", "version: 1.0.0", "formerly: [receipts]"),
+            "formerly in <component>/prompt.md has the component's current name; give the name of its earlier folder",
+        ),
         # the line is the file's, the --- above counted
         (front("name: receipts", "version: 'x"), "<component>/prompt.md:3:12: broken YAML: "),
         (front("version: 1.0.0", "day: 2024-02-30"), "<component>/prompt.md: broken YAML: day"),

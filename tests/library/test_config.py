@@ -1,10 +1,20 @@
 """models.yaml and settings.yaml: what is enough, what is refused, and where the mistake is said to be."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.config import Model, Models, Settings, load_models, load_settings, select_models
+from skill_evaluator.library.config import (
+    Model,
+    Models,
+    Settings,
+    UnstableCase,
+    load_models,
+    load_settings,
+    select_models,
+)
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -129,6 +139,12 @@ def test_setting_leaves_the_others_at_their_defaults(tmp_path: Path) -> None:
     assert (settings.replicates, settings.retry.attempts) == (3, 2)
     assert settings.retry.max_wait_s == Settings().retry.max_wait_s
     assert settings.timeout_s == Settings().timeout_s
+
+
+def test_last_day_of_an_unstable_case_is_a_day_rather_than_a_number() -> None:
+    assert UnstableCase(reason="a", until="2027-01-31").until == date(2027, 1, 31)  # type: ignore[arg-type]
+    with pytest.raises(ValidationError, match="a day such as 2027-01-31 is expected, not '1798675200'"):
+        UnstableCase(reason="a", until="1798675200")  # type: ignore[arg-type]
 
 
 def test_documents_are_private_by_default(tmp_path: Path) -> None:

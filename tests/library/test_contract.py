@@ -24,7 +24,7 @@ def doubling(keyword: str, times: int, rounds: int) -> dict[str, Any]:
                 "$ref": "#/$defs/d0",
                 "$defs": {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(3000)} | {"d3000": {}},
             },
-            "a chain of more than 100 references",
+            "more than 100 references and subschemas inside each other",
         ),
     ],
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import ConfigError, FixtureError
+from skill_evaluator.library import reading
 from skill_evaluator.library.reading import ConfinedFolder, parse_front_matter, parse_yaml, yaml_lines
 
 from tests.support.hostile_files import deep_yaml, laughing_yaml, merging_yaml
@@ -104,6 +105,11 @@ def test_maximum_depth_can_be_set() -> None:
 @pytest.mark.parametrize("text", [laughing_yaml(), merging_yaml(), "[" + "1, " * 100_001 + "]"])
 def test_yaml_of_too_many_values_is_refused(text: str) -> None:
     assert refused(text).endswith("more than 100,000 values, with aliases expanded")
+
+
+def test_values_are_counted_before_nodes_are_composed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading._Loader, "get_single_node", lambda loader: pytest.fail("composed"))
+    assert "more than 100,000 values" in refused("[" + "1," * 100_001 + "]")
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,15 @@ def test_any_error_can_be_saved_and_retried(
     assert 0 <= wait_before_retry(Retry(), 1, error.retry_after_s) <= Retry().max_retry_after_s
 
 
+def test_recorded_line_has_no_need_of_usage_or_kind() -> None:
+    answered = read_back({"text": "fine", "usage": None}).completion
+    assert answered is not None
+    assert answered.usage == Usage()
+    failure = read_back({"error": {"reason": "overloaded"}}).failure
+    assert failure is not None
+    assert (failure.kind, failure.reason) == ("provider_error", "overloaded")
+
+
 def test_keys_are_removed_before_an_identifier_is_cut() -> None:
     key = "key-0123456789"
     completion = Completion(text=key, served_model="x" * 290 + key, request_id="y" * 5_000)

@@ -70,8 +70,8 @@ def test_label_that_misfits_its_item_is_refused_with_its_line(tmp_path: Path) ->
     right = (queue.folder / LABELS).read_text()
     for answers, problem in (
         ([("overall", "3", None)], "'3' is not an answer to 'overall'"),
-        ([("other", "1", None)], "must have one answer to each of overall"),
-        ([("overall", "1", None), ("overall", "2", None)], "must have one answer to each of overall"),
+        ([("other", "1", None)], "must have one answer to each question: overall"),
+        ([("overall", "1", None), ("overall", "2", None)], "must have one answer to each question: overall"),
         ([("overall", "1", "high")], r"'1 \(high\)' is not an answer to 'overall' \(one of 1, 2, tie\)"),
     ):
         wrong = [{"question": name, "answer": answer, "impact": impact} for name, answer, impact in answers]

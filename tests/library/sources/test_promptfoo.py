@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.config import DEFAULT_LIMITS
-from skill_evaluator.library.sources import formats
+from skill_evaluator.library.sources import formats, promptfoo
 from skill_evaluator.library.sources.tree import FileTree, SourceComponent
 
 from tests.support.hostile_files import deep_yaml, laughing_yaml
 
 SOURCE = formats()["promptfoo"]
 CONFIG = "promptfooconfig.yaml"
+KEY = "sk-proj-Zq8vN3xT7mK2pL5w"
 
 
 def tree_of(files: Mapping[str, str]) -> FileTree:
@@ -250,7 +251,7 @@ def test_configuration_that_is_a_program_is_refused() -> None:
     [
         ({"options": {"transform": "output.x"}}, "transform"),
         ({"provider": "openai:gpt-5"}, "provider"),
-        ({"vars": {"word": "file://scan.png"}}, "without text"),
+        ({"vars": {"word": "file://scan.png"}}, "a variable names a file that is not a text"),
         ({"vars": {}}, "word"),
         (
             {"vars": {"word": [str(number) for number in range(200)], "x": [str(number) for number in range(200)]}},
@@ -282,6 +283,36 @@ def test_other_keys_are_named() -> None:
         "tools of providers[1]",
     }
     assert written.hints == {"model": "openai/gpt-5", "temperature": 0}
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        ({"providers": [{"id": "openai:gpt-5", "config": {"apiKey": KEY}}]}, "providers[0].config.apiKey"),
+        ({"providers": [{"openai:gpt-5": {"config": {"headers": {"Authorization": KEY}}}}]}, "Authorization"),
+        ({"env": {"OPENAI_API_KEY": KEY}}, "env.OPENAI_API_KEY"),
+        ({"defaultTest": {"options": {"provider": {"config": {"api_key": KEY}}}}}, "provider.config.api_key"),
+    ],
+)
+def test_key_in_plain_text_gets_a_warning_and_is_not_copied(keys: dict[str, Any], place: str) -> None:
+    written = read(config(**keys))
+    [(what, reason)] = [(left.what, left.reason) for left in written.left_out if "plain text" in left.what]
+    assert what.startswith("key in plain text at ")
+    assert what.endswith(place)
+    assert "remove it" in reason
+    assert KEY[:6] not in repr(written)
+
+
+def test_name_of_an_environment_variable_is_no_key() -> None:
+    provider = {"id": "openai:gpt-5", "config": {"apiKey": "{{env.KEY}}", "apiKeyEnvar": "KEY", "max_tokens": 5}}
+    assert not read(config(providers=[provider], env={"A_TOKEN": "$TOKEN"})).left_out
+
+
+def test_skipped_tests_count_towards_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promptfoo, "_MAX_TESTS", 3)
+    skipped = {"vars": {"word": "x"}, "provider": "openai:gpt-5"}
+    with pytest.raises(ComponentError, match="more than 3 cases"):
+        read(config(tests=[{"vars": {"word": "hi"}}, *[skipped] * 3]))
 
 
 def test_circular_test_files_are_refused() -> None:

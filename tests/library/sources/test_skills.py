@@ -163,7 +163,7 @@ def test_eval_that_needs_more_than_a_text_is_skipped() -> None:
             {"id": 3, "prompt": "Ask the cluster.", "live_only": True},
             {"id": 4, "prompt": ["Go."]},
             {"id": 5, "query": "Go.", "should_trigger": True},
-            {"id": 6, "prompt": "Go.", "expectations": ["It went."]},
+            {"id": 6, "prompt": "Go.", "expectations": ["It went."], "tags": ["x"], "category": "y"},
             {"id": 6, "prompt": "Go."},
             "Go.",
         ]
@@ -174,6 +174,7 @@ def test_eval_that_needs_more_than_a_text_is_skipped() -> None:
         "eval: it needs a live system (#3)": 1,
         "eval: it has no text as prompt (#4)": 1,
         "eval: it tests which skill is triggered; use a file such as trigger-eval.json (#5)": 1,
+        "key: 'tags' has no effect (#6)": 1,
         "eval: an earlier eval has its id (#6)": 1,
         "eval: it is not an object (#8)": 1,
     }

@@ -167,10 +167,18 @@ def _description(result: Mapping[str, Any]) -> str:
     return _as_text(value_at(result, "testCase.description")) or ""
 
 
+def _in_seconds(milliseconds: Any) -> Any:
+    number = _as_number(milliseconds)
+    try:
+        return number / 1000
+    except (OverflowError, TypeError):  # None, or a value that ImportedOutput refuses
+        return number
+
+
 def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str, Any]:
     """Return the fields of an ImportedOutput. The case id is the test's description if unique, else its variables."""
     failed = result.get("failureReason") == _FAILURE_WITHOUT_OUTPUT
-    variables, latency_ms = _object(result, "vars"), result.get("latencyMs")
+    variables = _object(result, "vars")
     name = (is_unique and _description(result)) or ", ".join(
         f"{key}={_as_text(each)}" for key, each in variables.items()
     )
@@ -187,7 +195,7 @@ def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str
         "input_tokens": value_at(result, "response.tokenUsage.prompt"),
         "output_tokens": value_at(result, "response.tokenUsage.completion"),
         "cost_usd": result.get("cost") or None,  # promptfoo writes 0 for an unknown price
-        "latency_s": latency_ms / 1000 if isinstance(latency_ms, int | float) else latency_ms,
+        "latency_s": _in_seconds(result.get("latencyMs")),
     }
 
 

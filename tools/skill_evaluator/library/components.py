@@ -450,6 +450,10 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceCo
     if front.name != name:
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
     for former in front.formerly:
+        if former == name:
+            raise ComponentError(
+                f"formerly in {path} has the component's current name; give the name of its earlier folder"
+            )
         if (components_dir / former / "prompt.md").exists():
             raise ComponentError(
                 f"formerly in {path} names '{former}', which exists in {components_dir}; delete formerly, or that "

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -340,11 +341,19 @@ MetricPolicies = Annotated[dict[str, MetricPolicy], AfterValidator(_refuse_repro
 """The policy of accuracy metrics by name."""
 
 
+def _require_day(value: Any) -> Any:
+    if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d\d-\d\d", value):
+        raise ValueError(f"a day such as 2027-01-31 is expected, not '{value}'")
+    return value
+
+
 class UnstableCase(StrictModel):
     """A case whose outputs are known to vary: called and shown, but without a say in verdicts up to a day."""
 
     reason: Annotated[str, Field(min_length=1)]
-    until: datetime.date = Field(description="the last day (UTC) on which the case decides nothing")
+    until: Annotated[datetime.date, BeforeValidator(_require_day)] = Field(
+        description="the last day (UTC) on which the case decides nothing"
+    )
 
     @property
     def is_over(self) -> bool:

@@ -77,6 +77,7 @@ class FixturesElsewhere(StrictModel):
 YAML_DEPTH = 50
 _MAX_DEPTH = 200  # the JSON limit
 _MAX_VALUES, _CHARACTERS_PER_VALUE = 100_000, 200
+_TOO_MANY = f"more than {_MAX_VALUES:,} values, with aliases expanded"
 _TOO_DEEP = "nested more than {} levels deep (limits.yaml_depth in settings.yaml)"
 CONFIGURATION = SizeLimit(max_bytes=4_000_000)
 _MAX_UNCHECKED = 400
@@ -132,13 +133,16 @@ def parse_yaml(
 
 def _composed(text: str, loader: Any, depth: int) -> Any:
     """Parse a text to the node of its document; raise a MarkedYAMLError if values are too many or too deep."""
-    levels = 0
+    levels = values = 0
     # every level begins with one of these characters
     is_deep = len(text) > _MAX_UNCHECKED or sum(map(text.count, "[{-?:")) > depth
     for event in yaml.parse(text, Loader=_Loader) if is_deep else ():
         levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if levels > depth:
             _refuse(_TOO_DEEP.format(depth), event)
+        values += isinstance(event, yaml.NodeEvent)
+        if values > _MAX_VALUES:  # before nodes are composed, which take much memory
+            _refuse(_TOO_MANY, event)
     node = loader.get_single_node()
     if node is not None and (is_deep or "*" in text):
         _expanded_size(node, depth, {})
@@ -173,7 +177,7 @@ def _expanded_size(node: Any, depth: int, sizes: dict[int, tuple[int, int]]) -> 
             values, levels = values + child_values, max(levels, child_levels)
         levels += 1
     if values > _MAX_VALUES:
-        _refuse(f"more than {_MAX_VALUES:,} values, with aliases expanded", node)
+        _refuse(_TOO_MANY, node)
     if levels > depth:
         _refuse(_TOO_DEEP.format(depth), node)
     sizes[id(node)] = (values, levels)

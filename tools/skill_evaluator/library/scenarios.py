@@ -83,7 +83,8 @@ def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_L
     inside = ConfinedFolder(config_dir, ConfigError, follow_links=limits.follow_links).inside(path)
     text = read_text(inside, ConfigError, limits.size_of("prompt_bytes"))
     values, body = parse_front_matter(text, inside, depth=limits.yaml_depth)
-    scenario = validated(Scenario, {**values, "template": body.strip()}, inside)
+    front = validated(ScenarioFrontMatter, values, inside)
+    scenario = Scenario(**front.model_dump(), template=body.strip())
     if scenario.name != path.stem:
         raise ConfigError(f"name '{scenario.name}' in {inside} is not the file's name '{path.stem}'")
     if body.count(SLOT) != 1:

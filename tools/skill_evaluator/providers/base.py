@@ -196,7 +196,7 @@ def sum_of_counts(*counts: Any) -> int | None:
 class Failure:
     """The reason why a call has no output. `reason` is a stable code, `message` a text for people."""
 
-    kind: Annotated[FailureKind, _or_default("provider_error")]
+    kind: Annotated[FailureKind, _or_default("provider_error")] = "provider_error"
     reason: Annotated[Reason, _or_default("unknown")]
     message: Annotated[StrictStr, _or_default("")] = ""
     status: Annotated[HttpStatus | None, _or_default(None)] = None

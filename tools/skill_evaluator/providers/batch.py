@@ -6,7 +6,7 @@ requests and reads the responses.
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -120,7 +120,8 @@ class Batches:
                 status = _read(self._api.status, body)
                 if not status.ended:
                     undecided = batch_id
-                elif not set(custom_ids).isdisjoint(await self.results(status)):
+                # a result of one of the requests is enough, so the number of results does not matter
+                elif not set(custom_ids).isdisjoint(await self.results(replace(status, done=None))):
                     return batch_id
         if undecided is not None:
             raise AmbiguousBatchError(undecided)
@@ -147,30 +148,34 @@ class Batches:
     async def results(self, status: BatchStatus) -> Results:
         """Return the results of an ended batch by custom id; the first result of an id counts.
 
-        Files that the vendor has deleted and lines that are not JSON are skipped. Raise ProviderError if nothing is
-        left.
+        Files that the vendor has deleted are skipped. Raise ProviderError if nothing is left, or if a line is not JSON
+        and there are fewer results than the vendor counts: another read can have the rest.
         """
         answers: list[RequestResult] = [*_read(self._api.inline, status)]
-        skipped: ProviderError | None = None
+        deleted: ProviderError | None = None
+        unreadable: ProviderError | None = None
         for path in self._api.files(status):
             try:
                 lines = (await self._content("GET", path)).splitlines()
             except ProviderError as problem:
                 if problem.status not in DELETED_STATUSES:
                     raise
-                skipped = problem
+                deleted = problem
                 continue
             for line in filter(bytes.strip, lines):
                 try:
                     answers.append(_read(self._api.answer, _json_object(line)))
                 except ProviderError as problem:
-                    skipped = problem
+                    unreadable = problem
+        skipped = unreadable or deleted
         if skipped is not None and not answers:
             raise skipped
         results: dict[str, Completion | ProviderError] = {}
         for custom_id, answer in answers:
             if isinstance(custom_id, str) and custom_id not in results:
                 results[custom_id] = answer if isinstance(answer, ProviderError) else self._completion(answer)
+        if unreadable is not None and len(results) < (status.done or 0):
+            raise unreadable
         return results
 
     def _completion(self, answer: HttpResponse) -> Completion | ProviderError:

@@ -41,7 +41,7 @@ class AnswerLine(FrozenModel):
     replicate: NonNegativeInt
     text: str | None = None
     stop_reason: StopReason | Literal[""] | None = None
-    usage: Usage = Usage()
+    usage: Usage | None = None
     served_model: Identifier = None
     request_id: Identifier = None
     fingerprint: Identifier = None
@@ -62,7 +62,7 @@ class AnswerLine(FrozenModel):
         """The error, or None if the line has a text."""
         if self.error is None or (self.text or "").strip():
             return None
-        return Failure(kind="provider_error", reason=self.error) if isinstance(self.error, str) else self.error
+        return Failure(reason=self.error) if isinstance(self.error, str) else self.error
 
     @property
     def completion(self) -> Completion | None:
@@ -72,7 +72,7 @@ class AnswerLine(FrozenModel):
         return Completion(
             text=self.text or "",
             stop_reason=self.stop_reason or "stop",
-            usage=self.usage,
+            usage=self.usage or Usage(),
             served_model=self.served_model,
             request_id=self.request_id,
             fingerprint=self.fingerprint,

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.files import LinesWriter, StrictModel, read_lines, validated
@@ -70,6 +70,14 @@ class BatchLine(StrictModel):
     answered: NonNegativeInt = 0
     failed: NonNegativeInt = 0
     again: NonNegativeInt = 0
+
+    @model_validator(mode="after")
+    def _require_values_of_event(self) -> Self:
+        if self.event == "intended" and not (self.name and self.calls):
+            raise ValueError("an intended batch has a name and calls")
+        if self.event == "submitted" and not self.id:
+            raise ValueError("a submitted batch has an id")
+        return self
 
 
 @dataclass(slots=True, kw_only=True)

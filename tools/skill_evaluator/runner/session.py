@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Limits, Model
@@ -35,9 +35,6 @@ from skill_evaluator.runner.engine import (
 from skill_evaluator.runner.journal import Run, create_run, read_manifest
 from skill_evaluator.runner.limits import Budget, Gate, limits_of
 from skill_evaluator.runner.schedule import Shard, calls_in_flight, interleaved
-
-if TYPE_CHECKING:
-    pass
 from skill_evaluator.stats import by_key
 
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]

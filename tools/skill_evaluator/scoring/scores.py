@@ -158,12 +158,14 @@ class OutputScorer:
         return self._score(truth, parsed.value, parsed.form)
 
     def _score(self, truth: Any, output: Any, form: OutputForm | None) -> OutputScores:
-        labelled = truth is not NO_TRUTH
+        labelled, name = truth is not NO_TRUTH, "output"
         try:
             if form is None:
                 _refuse_non_json(output, "output")
             errors = [] if self._contract is None else self._contract.errors(output)
+            name = "truth"
             content, side = self._prepared(truth if labelled else None)
+            name = "truth or output"
             comparison = Comparison(side.value, output, self._plan, lambda value: not errors, side)
             scores = OutputScores(
                 scores=apply_metrics(self._metrics, comparison, labelled=labelled),
@@ -173,7 +175,7 @@ class OutputScorer:
                 found=form,
             )
         except RecursionError:
-            raise NotJsonError("truth or output is nested too deeply to be compared") from None
+            raise NotJsonError(f"{name} is nested too deeply to be compared") from None
         if content is not None:
             if len(self._truths) >= _MAX_CACHED:
                 self._truths.clear()

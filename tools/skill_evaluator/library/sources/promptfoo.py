@@ -47,6 +47,7 @@ _MAX_TESTS, _MAX_TEXT = 20_000, 200_000_000
 _TEXTS, _STRUCTURES = (".txt", ".md", ".j2"), (".json", ".yaml", ".yml")
 _SERVICE = re.compile(r"(?!file:)[\w-]+://")
 _NO_TEXT = re.compile(r"(?i).*\.(pdf|png|jpe?g|webp|gif|mp3|wav|mp4)")
+_SECRET = re.compile(r"(?i).*(api[-_]?key|secret|token|password|authorization|credentials?)")
 _MODEL = re.compile(
     r"(ai21|alibaba|anthropic|aimlapi|azure|azureopenai|bedrock|cerebras|cohere|databricks|deepseek|fireworks|github|"
     r"google|groq|huggingface|hyperbolic|litellm|llamafile|localai|mistral|nvidia|ollama|openai|openrouter|perplexity|"
@@ -160,7 +161,9 @@ class _Configuration:
         rows: list[_CaseRow] = []
         schemas: list[Any] = []
         missing: set[str] = set()
-        for path, line, test in self._tests():
+        for number, (path, line, test) in enumerate(self._tests()):
+            if number == _MAX_TESTS:
+                raise too_many
             try:
                 merged = _merged(default, test)
                 self._refuse_other(merged, _mapping(test.get("options")), _mapping(default.get("options")))
@@ -277,7 +280,7 @@ class _Configuration:
                 continue
             config = _mapping(provider.get("config"))
             for key in [*config.keys() - _PARAMETERS.keys(), *provider.keys() - {"id", "label", "config"}]:
-                if not re.match("(?i)api|env|header", key):
+                if not re.match("(?i)api|env", key) and not _SECRET.fullmatch(key):
                     self.leave(f"{key} of providers[{number}]", "the settings of models are in models.yaml")
             numbers = {key: config[name] for name, key in _PARAMETERS.items() if type(config.get(name)) in (int, float)}
             hints = hints or {"model": f"{match[1]}/{match['model']}", **numbers}
@@ -338,6 +341,8 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
     for name in configuration.content:
         if not _SILENT.fullmatch(name):
             configuration.leave(f"key {name}", _NOTHING)
+    for secret in _secrets(configuration.content):
+        configuration.leave(f"key in plain text at {secret}", "remove it; it was not copied")
     files = {row.path for row in rows}
     return SourceComponent(
         path=written.path,
@@ -426,6 +431,18 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _line(value: Any) -> str:
     return "".join(mark if mark.isprintable() else " " for mark in str(value)[:200])
+
+
+def _secrets(value: Any, path: str = "") -> Iterator[str]:
+    """Yield the paths of credentials in plain text; references to variables or files are none."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in items:
+        child_path = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip(".")
+        is_reference = isinstance(child, str) and re.match(r"\s*(\{\{|\$|file:|$)", child)
+        if isinstance(child, str) and isinstance(key, str) and _SECRET.fullmatch(key) and not is_reference:
+            yield child_path
+        elif key != "vars":
+            yield from _secrets(child, child_path)
 
 
 PROMPTFOO = Source(looks_for="promptfooconfig.yaml, .yml or .json", find=_find, read=_read)

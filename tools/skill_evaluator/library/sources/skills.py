@@ -206,6 +206,9 @@ class _Cases:
         checks = list(self._checks(row, case_id))
         if not checks and isinstance(row.get("expected_output"), str) and row["expected_output"].strip():
             checks = [{"expect": f"The answer is as expected: {' '.join(row['expected_output'].split())}"}]
+        for name in sorted(map(str, row.keys() - {*_PROMPTS, *_SENTENCES, "files"})):
+            if isinstance(row.get(name), dict | list) and row[name]:
+                self.skipped["key", f"{name[:_MAX_NAME]!a} has no effect"].append(case_id)
         self.add(case_id, number, {"document": prompt, "expected_output": row.get("expected_output"), "checks": checks})
 
     def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:

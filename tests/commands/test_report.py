@@ -86,9 +86,7 @@ def test_refusal_of_github_ends_with_2_after_the_page(folder: Path, api: GitHubA
     api.refusing = 403
     done = report(folder, "--platform", "github", "--commit", COMMIT, api=api)
     assert (done.code, done.out.startswith("## Evaluation\n")) == (2, True)
-    assert done.err.endswith(
-        "error: GitHub's API answered 403 Resource not accessible by integration; check the permissions of GITHUB_TOKEN\n"
-    )
+    assert "error: GitHub's API answered 403 Resource not accessible by integration; check" in done.err
     assert (folder / "summary").exists()
 
 

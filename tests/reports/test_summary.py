@@ -196,6 +196,12 @@ def test_few_cases_have_no_interval() -> None:
     assert "on 1 case (too few cases for a confidence interval" in conclude(result, HERE).sure
 
 
+def test_drop_on_one_case_is_not_called_excluded() -> None:
+    one_case = compared({"c00": [0.9]}, {"c00": [0.2]})
+    assert one_case.verdict == "inconclusive"
+    assert "-0.700 on 1 case (too few cases for a confidence interval, tolerance 0.05)" in conclude(one_case, HERE).sure
+
+
 def test_version_to_ship_is_named_before_the_next_step() -> None:
     result = compared(GOOD, GOOD).model_copy(update={"ship": "to ship: 1.1.0 with m"})
     assert lines_of(conclude(result, HERE))[-2] == "to ship: 1.1.0 with m"

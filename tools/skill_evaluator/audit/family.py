@@ -19,7 +19,7 @@ from skill_evaluator.audit.manifest import AUDIT, MIN_SCENARIOS, read_audit_mani
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.audit.statistics import neutrality_of
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import AuditError, ConfigError
+from skill_evaluator.errors import AuditError, ConfigError, SkillEvaluatorError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths, read_scenario
 from skill_evaluator.text import words
@@ -136,7 +136,7 @@ def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Tri
             names = _audited_scenarios(folder, scenarios)
             if len(names) > 1:
                 return _read_trial(request, folder, names)
-        except AuditError as problem:
+        except SkillEvaluatorError as problem:
             print(f"warning: no trial: {visible(str(problem))}", file=sys.stderr)
     return None
 

@@ -227,10 +227,11 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
         within = f"95 % confidence interval {low} to {high}"
         return evidence_words(rose.amount + named, rose.n_cases, within, f"adjusted p-value {probability(rose.q)}")
     name = f"field {measure.metric or WHOLE}" if measure.kind == "field" else measure.metric
-    evidence = f"adjusted p-value {probability(measure.q)}"
-    if model.verdict == "unchanged" or measure.q is None:
+    tolerance = f"tolerance {plain(measure.tolerance)}"
+    evidence = tolerance if measure.q is None else f"adjusted p-value {probability(measure.q)}"
+    if model.verdict == "unchanged":
         rise = "; the rise is not significant" if (measure.difference or 0.0) > measure.tolerance else ""
-        evidence = f"no drop beyond the tolerance {plain(measure.tolerance)}{rise}"
+        evidence = f"no drop beyond the {tolerance}{rise}"
     change = f"{name} {signed(measure.difference)}{named}"
     return evidence_words(change, measure.n_cases, interval_words(measure.ci95, measure.n_cases), evidence)
 

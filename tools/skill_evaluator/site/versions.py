@@ -282,7 +282,9 @@ def _step_figures(compared: ComparedComponent, point: Point) -> str:
     if step is None or step.difference is None:
         return ""
     change = f"{compared.status.history.metric} {signed(step.difference)}"
-    evidence = interval_words(step.ci95, point.n_cases), f"adjusted p-value {probability(step.q)}"
+    evidence = [interval_words(step.ci95, point.n_cases)]
+    if step.q is not None:
+        evidence.append(f"adjusted p-value {probability(step.q)}")
     return evidence_words(change, point.n_cases, *evidence)
 
 

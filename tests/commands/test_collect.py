@@ -49,6 +49,13 @@ def test_collect_repeated_writes_equal_records(pipeline: Pipeline) -> None:
     assert {path: path.read_bytes() for path in pipeline.collected.rglob("*.json")} == first
 
 
+def test_collect_names_artifacts_of_another_plan(pipeline: Pipeline) -> None:
+    before = read(pipeline.plan_file)["invocation"]
+    pipeline.plan("--base", "0")
+    assert pipeline.collect().code == 4
+    assert pipeline.outcome()[RECORDED]["reason"].endswith(f"; the folder has runs of other plans: {before}")
+
+
 def test_missing_shard_makes_an_incomplete_record(pipeline: Pipeline) -> None:
     shutil.rmtree(pipeline.artifacts / SHARDS[1])
     assert pipeline.collect().code == 4

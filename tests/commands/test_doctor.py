@@ -23,6 +23,7 @@ export -p > "$here/environment"
 [ -f "$here/answers" ] || exit 4
 while read -r path answer; do
     [ "$path" = "${2%%\\?*}" ] || continue
+    [ "$answer" = 4 ] && exit 4
     [ "${answer:0:1}" = "{" ] && printf '%s\\n' "$answer" && exit
     break
 done < "$here/answers"
@@ -130,6 +131,15 @@ def test_doctor_without_a_login_names_what_it_could_not_check(doctor: Doctor) ->
         "1 problem",
     ]
     assert doctor(None, OPENAI_API_KEY="one", ANTHROPIC_API_KEY="another").code == 0
+
+
+def test_doctor_reports_the_rest_if_gh_fails_midway(doctor: Doctor) -> None:
+    ended = doctor({**GOOD, f"{ROOT}/actions/secrets": 4}, "--format", "json", OPENAI_API_KEY="one")
+    assert ended.json["unseen"] == ["GitHub: gh is not logged in; run `gh auth login`, or set GH_TOKEN"]
+    assert ended.json["problems"] == [
+        "claude has no key here, and the secrets of CI cannot be read: set ANTHROPIC_API_KEY"
+    ]
+    assert ended.code == 4
 
 
 def test_forbidden_settings_are_no_problem(doctor: Doctor) -> None:

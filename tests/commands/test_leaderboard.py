@@ -92,7 +92,7 @@ def test_evaluate_of_several_models_ends_with_their_ranking(library: Library) ->
     assert f"to ship: {advice['version']} with {advice['model_id']} ({advice['reason']})" == says
     assert says in library.call("leaderboard").out
     draft = library.call("try", SKILL, "-n", "2")
-    assert "to ship: right (significantly better than wrong" in " ".join(draft.out.split())
+    assert "best model: right (significantly better than wrong" in " ".join(draft.out.split())
 
 
 def test_unmeasured_version_on_disk_is_named_first(two_models: Library) -> None:

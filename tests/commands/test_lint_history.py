@@ -116,6 +116,13 @@ def edit_a_replicate() -> None:
     path.write_text(json.dumps(record))
 
 
+def edit_types() -> None:
+    """In Python, true, 1 and 1.0 are equal."""
+    for path, old, new in ((Path(BOARD), "true", "1"), (record_files()[0], "false", "0")):
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+
 def add_a_record_without_row() -> None:
     record = {**read(record_files()[-1]), "run_id": MADE_UP}
     Path(FOLDER, "evals", "records", f"{MADE_UP}.json").write_text(json.dumps(record))
@@ -144,6 +151,11 @@ TAMPERING: dict[str, tuple[Change, tuple[str, ...]]] = {  # and what it says
         lambda: record_files()[0].rename(Path(FOLDER, "evals", "records", "other.json")),
         ("this record was removed", "other.json holds run", "has no record"),
     ),
+    "another type": (edit_types, (EDITED, "this record was edited")),
+    "a key twice": (
+        replace_in(lambda: Path(BOARD), '"scored":', '"scored": 0, "scored":'),
+        (f"{BOARD}: not JSON: one object has the key 'scored' twice",),
+    ),
     "no JSON": (replace_in(lambda: Path(BOARD), "{", ""), (f"{BOARD}:2:10: not JSON",)),
 }
 
@@ -159,7 +171,8 @@ def test_edited_records_are_refused(root: Path, capsys: pytest.CaptureFixture[st
         assert code == 2, name
         for words in said:
             assert any(words in problem for problem in problems), (name, words, problems)
-        assert linted(capsys, base=None)[0] == (0 if name == "both, agreeing" else 2), name  # for which it takes a base
+        requires_base = name in ("both, agreeing", "another type")
+        assert linted(capsys, base=None)[0] == (0 if requires_base else 2), name
 
 
 def test_records_without_digests_are_accepted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -308,3 +321,14 @@ def test_fix_restores_rows_from_the_records(root: Path) -> None:
     Path(BOARD).write_text("<<<<<<< HEAD\n{\n=======\n[]\n>>>>>>> other\n")
     assert call(root, "lint", "--fix", "--no-cases").code == 0
     assert board() == whole
+
+
+def test_fix_hides_no_tampering(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows(lambda runs: runs.insert(0, {**runs[0], "run_id": MADE_UP}))()
+    edit_a_replicate()
+    lines = Path(BOARD).read_text()
+    Path(BOARD).write_text(f"<<<<<<< HEAD\n{lines}\n=======\n[]\n>>>>>>> other\n")
+    code, problems, err = linted(capsys, base=None, fix=True)
+    assert (code, f"fixed: {BOARD}" in err) == (2, True)
+    assert any(f"row '{MADE_UP}' has no record" in problem for problem in problems), problems
+    assert any("this record was edited: its digest is not the one in row" in problem for problem in problems), problems

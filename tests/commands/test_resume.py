@@ -118,7 +118,11 @@ def test_resume_is_refused_when_an_input_changed(change: str, library: Library) 
 def test_resume_is_refused_with_another_plan(library: Library) -> None:
     library.evaluate_here("--max-calls", "4")
     run = library.run_folder().name
-    for flag, value, planned in (("--replicates", "3", "with 2"), ("--shard", "1/2", "without it")):
+    for flag, value, planned in (
+        ("--replicates", "3", "with 2"),
+        ("--seed", "3", "with 0"),
+        ("--shard", "1/2", "without it"),
+    ):
         refused = library.evaluate_here("--run", run, flag, value)
         assert refused.refuses(f"{flag} {value}: it was planned {planned}"), flag
 

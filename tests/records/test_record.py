@@ -123,6 +123,7 @@ def test_record_is_read_as_written(kept: Record, tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"schema_version": 2}, "has schema_version 2, but this evaluator knows 1; upgrade skill-evaluator"),
+        ({"schema_version": 0}, "Input should be greater than 0, got 0 at schema_version in"),
         ({"schema_version": "2"}, "is '2'; a whole number is expected"),
         ({"coverage": None}, "Input should be a valid number at coverage in"),
         ({"per_case": [{}]}, "a required key is missing at per_case[0].case_id in"),

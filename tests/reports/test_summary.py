@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.display.pages import page_of, terminal_pieces
-from skill_evaluator.reports.summary import ComparisonSummary, Reader, conclude, conclude_first
+from skill_evaluator.reports.summary import ComparisonSummary, Reader, amount_words, conclude, conclude_first
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult, SinceAccepted
@@ -14,6 +14,7 @@ from skill_evaluator.verdicts.planning.sizing import can_show
 from tests.reports.test_comparison import HOSTILE, hostile_result
 from tests.support.records import Score, a_record
 from tests.verdicts.rules import some_rules
+from tests.verdicts.test_amounts import a_run
 
 NAMES = [f"c{at:02d}" for at in range(12)]
 GOOD: dict[str, list[Score]] = {name: [0.9, 0.92, 0.94] for name in NAMES}
@@ -237,6 +238,20 @@ def test_conclusion_of_several_models_is_about_the_worst() -> None:
     assert "look at case c00" in conclusion.next
     alike = worse.model_copy(update={"models": [*worse.models, *worse.models]})
     assert conclude(alike, HERE).verdict.endswith("(each of 2 models)")
+
+
+def test_amounts_are_in_the_order_of_the_models_of_the_table() -> None:
+    slow, quick = [1.0] * 6, [0.5] * 6
+    pairs = [
+        Pair(
+            baseline=a_run({"latency_s": quick}, run_id=f"old-{name}", model_id=name),
+            candidate=a_run({"latency_s": slow}, run_id=f"new-{name}", model_id=name, beside=f"old-{name}"),
+        )
+        for name in ("weak", "good")
+    ]
+    result = compare_records("s", pairs, some_rules())
+    words = "latency 0.50 s → 1.00 s a call (× 2)"
+    assert amount_words(result) == f"good: {words}, weak: {words}"
 
 
 def test_external_names_add_no_line() -> None:

@@ -107,6 +107,12 @@ def settings_of(place: str, **changed: Any) -> dict[str, Any]:
     return {"settings": {**SETTINGS, "base_url": place, **changed}, "digests": {**DIGESTS, "settings": place[-4:]}}
 
 
+def fields_as(**comparators: str) -> dict[str, Any]:
+    """Return the key `per_field` of a record with a comparator for each path."""
+    counts = {"n": 1, "right": 1, "wrong": 0, "missing": 0, "extra": 0, "accuracy": 1.0, "stability": 1.0}
+    return {"per_field": {path: {"compare": name, **counts} for path, name in comparators.items()}}
+
+
 def tokens_of(hit_rate: float) -> dict[str, Any]:
     return {"tokens": {"input": 10, "output": 10, "hit_rate": hit_rate}}
 
@@ -162,6 +168,11 @@ ASK_ANEW = "`evaluate` runs both versions with the model served now; `policy.ser
         ({}, {"digests": {**DIGESTS, "contract": "c"}}, "what the schema refers to changed"),
         ({}, {"digests": {**DIGESTS, "scenario": "c"}}, "their scenarios differ"),
         ({}, {"digests": {**DIGESTS, "datasets": "e"}}, "fields are compared by other rules"),
+        (
+            fields_as(total="number", date="date", place="text"),
+            fields_as(total="exact", date="text", place="text") | {"digests": {**DIGESTS, "datasets": "e"}},
+            "fields are compared by other rules ('total' as number, then exact, 'date' as date, then text)",
+        ),
         ({}, {"digests": OTHER_SETTINGS}, "the model's settings changed"),
         (settings_of("a"), settings_of("a", max_output_tokens=9) | {"digests": OTHER_SETTINGS}, "tokens 100 → 9"),
         (settings_of("a"), settings_of("b", max_output_tokens=9), "the model's settings changed: base_url"),

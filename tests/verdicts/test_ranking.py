@@ -56,6 +56,8 @@ def test_pair_names_the_field_in_which_the_lower_model_is_worst() -> None:
     high = model("high", drawn(0.7, 2), per_field=better)
     (pair,) = rank(model("low", drawn(0.6, 1), per_field=worse), high).pairs
     assert pair.fell_most == "total 0.900 → 0.500"
+    more_cases = model("low", drawn(0.6, 1, cases=41), per_field=worse)
+    assert rank(more_cases, high).pairs[0].fell_most == "", "the accuracies are also those of the case that one lacks"
     (pair,) = rank(model("low", drawn(0.6, 1), per_field=better), high).pairs
     assert pair.fell_most == ""
 
@@ -141,8 +143,9 @@ def test_no_model_is_advised_if_score_cost_and_latency_are_equal() -> None:
     advice = rank(model("x", LEVEL[0], cost_usd=None), model("y", LEVEL[1], cost_usd=None)).advice
     assert advice.model_id is None
     assert advice.reason == "x, y do not differ significantly in score, cost or latency"
-    assert advice.words.startswith("to ship: x or y (")
-    assert rank(model("x", LEVEL[0])).advice.model_id is None
+    assert advice.words.startswith("best model: x or y (")
+    alone = rank(model("x", LEVEL[0])).advice
+    assert alone.words == "best model: none (there is no other model to compare it with)"
 
 
 def test_best_model_is_named_if_it_differs_from_all_others() -> None:

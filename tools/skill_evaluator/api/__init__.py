@@ -440,7 +440,7 @@ class Library:
             names: Components, by name or folder; default: all.
             base: Check what changed since this commit: versions are raised, and records only added.
             no_cases: Check versions and records only: read no case and no schema.
-            fix: Write each leaderboard.json with conflict markers anew from the records.
+            fix: Resolve conflict markers in each leaderboard.json: keep the rows of both sides.
 
         Returns:
             The problems of each component; none is raised.

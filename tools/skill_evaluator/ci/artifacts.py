@@ -14,7 +14,7 @@ from pathlib import Path
 from skill_evaluator.ci.plan import Plan, PlannedRun
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import LeaderboardError, RunError
-from skill_evaluator.identifiers import BASELINE, moment
+from skill_evaluator.identifiers import BASELINE, invocation_of, moment
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import (
     ANSWERS,
@@ -166,7 +166,7 @@ def gather(plan: Plan, parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun
         if not claimants:
             job = plan.job_of(run)
             absent_jobs.append(job)
-            remarks.append(arrivals.notes.get(job) or f"nothing arrived of {job}")
+            remarks.append(arrivals.notes.get(job) or _nothing_arrived(job, plan, arrivals))
     return GatheredRun(
         manifest=_whole_manifest(plan, [manifest for _, manifest in parts], manifests),
         judge=None if judge is None else judge.model_id,
@@ -175,6 +175,13 @@ def gather(plan: Plan, parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun
         skipped=len(absent_jobs) == len(parts) and all(job in arrivals.notes for job in absent_jobs),
         remarks=tuple(dict.fromkeys(remarks)),
     )
+
+
+def _nothing_arrived(job: str, plan: Plan, arrivals: Arrivals) -> str:
+    """Say that nothing arrived of a job, and which other plans' runs the folder has."""
+    invocations = {invocation_of(arrived.manifest.run_id) for arrived in arrivals.runs if arrived.manifest is not None}
+    others = listed(sorted(invocations - {plan.invocation}), _MAX_LISTED)
+    return f"nothing arrived of {job}" + (f"; the folder has runs of other plans: {others}" if others else "")
 
 
 def _differences(manifest: Manifest, planned: Manifest) -> str:
@@ -203,7 +210,10 @@ def _shown(value: object) -> str:
 
 
 def _read_answers(arrived: ArrivedRun, planned: Manifest) -> tuple[list[Replicate], list[str]]:
-    """Return the readable outputs of an artifact, and messages about its other outputs and an early end of its job."""
+    """Return the readable outputs of an artifact, and messages about unreadable outputs and an early end of its job.
+
+    Outputs of calls that the plan does not name are returned, too, with a message that counts them.
+    """
     replicates, problems = list[Replicate](), list[str]()
     try:
         for replicate in read_answers(arrived.folder, problems.append):

@@ -244,16 +244,16 @@ def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _Se
             unseen.append(f"GitHub: cannot read {unseen.pop()}")
             return unknown
         listing = _read_api(f"{root}/environments?per_page=100", unseen)
+        environments = None
+        if listing is not None:
+            existing = sorted({each["name"] for each in listing.get("environments", ())}.intersection(wanted))
+            environments = {each: _secret_names(f"{root}/environments/{each}/secrets", unseen) for each in existing}
+        secrets = _secret_names(f"{root}/actions/secrets", unseen)
+        if secrets is not None:  # a personal repository has no organisation
+            secrets |= _secret_names(f"{root}/actions/organization-secrets", []) or frozenset()
     except ConfigError as problem:
         unseen.append(f"GitHub: {problem}")
         return unknown
-    environments = None
-    if listing is not None:
-        existing = sorted({each["name"] for each in listing.get("environments", ())}.intersection(wanted))
-        environments = {each: _secret_names(f"{root}/environments/{each}/secrets", unseen) for each in existing}
-    secrets = _secret_names(f"{root}/actions/secrets", unseen)
-    if secrets is not None:  # a personal repository has no organisation
-        secrets |= _secret_names(f"{root}/actions/organization-secrets", []) or frozenset()
     return _SecretNames(repository=name, environments=environments, secrets=secrets)
 
 

@@ -313,7 +313,7 @@ def _check_planned_options(runs: Sequence[Run], request: EvaluationRequest) -> N
         ):
             if value is not None and value != planned:
                 option = flag if value is True else f"{flag} {_option_text(value)}"
-                original = "without it" if planned in (None, False) else f"with {_option_text(planned)}"
+                original = "without it" if planned is None or planned is False else f"with {_option_text(planned)}"
                 raise RunError(f"cannot resume {run.folder} with {option}: it was planned {original}")
 
 

@@ -8,6 +8,7 @@ import datetime
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +27,6 @@ from skill_evaluator.files import (
     locked,
     parse_json,
     read_bytes,
-    read_json,
     read_versioned,
     refuse_newer,
     replace_blocks,
@@ -48,7 +48,6 @@ from skill_evaluator.records.record import (
     write_record,
 )
 from skill_evaluator.repository import Repository
-from skill_evaluator.text import canonical_json, digest
 
 # scores are comparable only if these digests are equal
 _COMPARED_DIGESTS = ("schema", "contract", "datasets", "settings", "scenario")
@@ -368,12 +367,17 @@ def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Le
     Raise LeaderboardError if it is invalid, newer, or of a component that is neither `skill` nor in `formerly`.
     """
     content = read_board(path)
-    return Leaderboard(skill=skill) if content is None else parse_leaderboard(content, path, skill, formerly)
-
-
-def parse_leaderboard(content: bytes, path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
-    """Parse the content of a leaderboard; raise LeaderboardError if it is invalid or of another component."""
+    if content is None:
+        return Leaderboard(skill=skill)
     board = parse_board(content, path, Leaderboard)
+    _check_name(board.skill, path, skill, formerly)
+    return board
+
+
+def parse_leaderboard(value: Any, path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
+    """Parse the JSON value of a leaderboard; raise LeaderboardError if it is invalid or of another component."""
+    refuse_newer(value, path, "schema_version", BOARD_VERSION, LeaderboardError)
+    board = validated(Leaderboard, value, path, LeaderboardError)
     _check_name(board.skill, path, skill, formerly)
     return board
 
@@ -491,22 +495,44 @@ def _insert_rows(text: bytes, path: Path, board: LeaderboardKeys, added: Sequenc
 
 
 def resolve_conflicts(path: Path, skill: str) -> bool:
-    """Write a leaderboard with conflict markers anew from the records of the component.
+    """Write a leaderboard with conflict markers anew: the rows of both sides, and rows of records that no side has.
 
-    Return whether the file had conflict markers; without them it is unchanged. Raise LeaderboardError if a record
-    cannot be read.
+    Return whether the file had conflict markers; without them it is unchanged. Raise LeaderboardError if a row or a
+    record is invalid.
     """
-    if b"\n<<<<<<< " not in b"\n" + (read_board(path) or b""):
+    text = read_board(path) or b""
+    if b"\n<<<<<<< " not in b"\n" + text:
         return False
-    rows = []
-    for record_path in path.parent.glob("evals/records/*.json"):
-        value = read_json(record_path, LeaderboardError)
-        record = parse_record(value, record_path)
-        if record.has_row:
-            rows.append(record.row().model_copy(update={"digest": digest(canonical_json(value))}))
-    rows.sort(key=order, reverse=True)
-    replace_blocks(path, [format_leaderboard({"skill": skill}, (row.as_json() for row in rows))])
+    rows: dict[str, dict[str, Any]] = {}
+    for side in _sides(text):
+        with suppress(ValueError, KeyError, TypeError):  # the rows of an unreadable side are written from the records
+            rows |= {row["run_id"]: row for row in json.loads(side)["runs"]}
+    for record in map(read_record, sorted(path.parent.glob("evals/records/*.json"))):
+        if record.has_row and record.run_id not in rows:
+            rows[record.run_id] = record.row().as_json()
+    oldest_first = sorted(rows.values(), key=lambda row: order(validated(Row, row, path, LeaderboardError)))
+    replace_blocks(path, [format_leaderboard({"skill": skill}, reversed(oldest_first))])
     return True
+
+
+def _sides(text: bytes) -> tuple[bytes, bytes]:
+    """Return both sides of a text with git's conflict markers."""
+    ours: list[bytes] = []
+    theirs: list[bytes] = []
+    sides = [ours, theirs]
+    for line in text.splitlines(keepends=True):
+        if line.startswith(b"<<<<<<< "):
+            sides = [ours]
+        elif line.startswith(b"||||||| "):  # the common ancestor follows
+            sides = []
+        elif line.startswith(b"=======") and len(sides) < 2:
+            sides = [theirs]
+        elif line.startswith(b">>>>>>> "):
+            sides = [ours, theirs]
+        else:
+            for side in sides:
+                side.append(line)
+    return b"".join(ours), b"".join(theirs)
 
 
 def format_leaderboard(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:

@@ -246,7 +246,7 @@ def edits_of(before: CommittedRecords, after: CommittedRecords) -> Iterator[Prob
         for run_id, rows in old_rows.items():
             if run_id not in new_rows:
                 yield after.board_problem(f"row '{run_id}' was removed; rows are only added")
-            elif new_rows[run_id] != rows:
+            elif _canonical(new_rows[run_id]) != _canonical(rows):
                 yield after.board_problem(f"row '{run_id}' was edited; rows are only added", run_id)
     for run_id, raw in before.records.items():
         if run_id not in after.records:
@@ -260,16 +260,21 @@ def edits_of(before: CommittedRecords, after: CommittedRecords) -> Iterator[Prob
 def _read_rows(files: CommittedRecords) -> list[Row]:
     if files.leaderboard is None:
         return []
-    return parse_leaderboard(files.leaderboard, Path(files.board_path), files.skill, files.formerly).runs
+    path = Path(files.board_path)
+    return parse_leaderboard(_parse(files.leaderboard, path), path, files.skill, files.formerly).runs
 
 
 def _read_record(raw: bytes, files: CommittedRecords, run_id: str) -> tuple[Any, Record]:
     path = Path(files.record_path(run_id))
-    value = parse_json(decoded(raw, path, LeaderboardError), path, LeaderboardError)
+    value = _parse(raw, path)
     record = parse_record(value, path)
     if record.run_id != run_id or record.skill not in (files.skill, *files.formerly):
         raise LeaderboardError(f"{path} holds run '{record.run_id}' of '{record.skill}'; expected the run of its name")
     return value, record
+
+
+def _parse(raw: bytes, path: Path) -> Any:
+    return parse_json(decoded(raw, path, LeaderboardError), path, LeaderboardError)
 
 
 @lru_cache(maxsize=2)
@@ -289,7 +294,11 @@ def _raw_rows(files: CommittedRecords) -> dict[str, list[Any]] | None:
 def _is_equal_json(first: bytes, second: bytes) -> bool:
     """Return whether two files contain the same JSON value in another layout."""
     value = _json_or_none(first)
-    return value is not None and value == _json_or_none(second)
+    return value is not None and _canonical(value) == _canonical(_json_or_none(second))
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)  # 1, 1.0 and true are equal in Python, and their texts differ
 
 
 def _json_or_none(raw: bytes) -> Any:

@@ -410,7 +410,7 @@ class Record(_Run):
     digests: dict[str, Digest]
     evaluator_version: Label
     scorer_version: NonNegativeInt = 1
-    schema_version: NonNegativeInt = RECORD_VERSION
+    schema_version: PositiveInt = RECORD_VERSION
     draft: bool = False
     calls: CallSpreads | None = LATER
     drift: Drift | None = LATER

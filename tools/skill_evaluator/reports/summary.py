@@ -259,7 +259,7 @@ def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
 
 def amount_words(result: ComparisonResult) -> str:
     """Format the output tokens, cost and latency that moved, by model if there are several; "" if none did."""
-    moved = {model.model_id: model.amount_words for model in result.models if model.amount_words}
+    moved = {model.model_id: model.amount_words for model in worst_first(result) if model.amount_words}
     several = len(result.models) > 1
     return listed([f"{name}: {words}" if several else words for name, words in moved.items()], _MAX_FELL)
 

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from skill_evaluator.display import number
+from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import value_pair
 from skill_evaluator.identifiers import Tier, invocation_of
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
@@ -173,13 +173,22 @@ def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Itera
     for name, barrier in (
         ("schema", "the schema changed"),
         ("contract", "what the schema refers to changed"),
-        ("datasets", "fields are compared by other rules (evals/datasets.json, or the default comparators)"),
+        ("datasets", ""),  # `_comparator_changes` says which, which requires a walk over all fields
         ("scenario", "their scenarios differ"),
     ):
         if baseline.digests.get(name) != candidate.digests.get(name) and not (name == "scenario" and without_prompt):
-            yield barrier
+            yield barrier or _comparator_changes(baseline, candidate)
     if changes := _setting_changes(baseline, candidate)[0]:
         yield changes
+
+
+def _comparator_changes(baseline: Record, candidate: Record) -> str:
+    """Name the fields with another comparator as the reason why the runs are not comparable."""
+    before, after = ({path: field.compare for path, field in run.per_field.items()} for run in (baseline, candidate))
+    changed = [path for path in before if after.get(path, before[path]) != before[path]]
+    fields = listed([f"'{path or WHOLE}' as {before[path]}, then {after[path]}" for path in changed])
+    reason = fields or "evals/datasets.json, or the default comparators"
+    return f"fields are compared by other rules ({reason})"
 
 
 def _setting_changes(baseline: Record, candidate: Record) -> tuple[str, str]:

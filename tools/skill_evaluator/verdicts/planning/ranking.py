@@ -98,7 +98,7 @@ class RankedModel(FrozenModel):
 
 
 class Advice(FrozenModel):
-    """The version and the model to ship, and the reason. The version is None for drafts.
+    """The version and the model to ship, and the reason. The version is None for drafts, which are not shipped.
 
     `model_id` is None if no model is best; `alike` then has the models between which the outputs do not decide.
     """
@@ -112,8 +112,9 @@ class Advice(FrozenModel):
     def words(self) -> str:
         """The advice as text, as reports, comments and pages print it."""
         model = self.model_id or " or ".join(self.alike)
-        shipped = " with ".join(filter(None, [version_words(self.version or ""), model]))
-        return f"to ship: {shipped or 'no model'} ({self.reason})"
+        if self.version is None:
+            return f"best model: {model or 'none'} ({self.reason})"
+        return f"to ship: {' with '.join(filter(None, [version_words(self.version), model]))} ({self.reason})"
 
 
 class ModelRanking(FrozenModel):
@@ -400,7 +401,12 @@ def _contrasts(
 
 
 def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
-    """Name the field that is lower by most and by more than the tolerance, with both accuracies; "" if none is."""
+    """Name the field that is lower by most and by more than the tolerance, with both accuracies; "" if none is.
+
+    Return "" also if one of the runs has cases that are not compared, since its accuracies are those of all its cases.
+    """
+    if any(len(record.per_case) < record.n_cases for record in (higher, lower)):
+        return ""
     falls = []
     for path, field in higher.per_field.items():
         lower_field = lower.per_field.get(path)

@@ -44,11 +44,17 @@ def canonical_json(value: Any) -> str:
 
 
 def _canonical(value: Any) -> Any:
+    # loops, because a comprehension adds a stack frame per level
     if isinstance(value, dict):
-        members = _members(value)
-        return {key: _canonical(members[key]) for key in sorted(members)}
+        members, object_members = {}, _members(value)
+        for key in sorted(object_members):
+            members[key] = _canonical(object_members[key])
+        return members
     if isinstance(value, list):
-        return [_canonical(child) for child in value]
+        items = []
+        for child in value:
+            items.append(_canonical(child))
+        return items
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -73,7 +73,7 @@ def _codes_of(command: str) -> set[str]:
     """The exit codes of a command: 3 where it judges, 4 where it asks, waits for what is asked, or misses it."""
     judged = {"evaluate", "try", "compare", "switch", "history", "ci report", "judge regression"}
     asks = {"doctor", "mutate", "audit run", "audit report", "scenarios draft", "scenarios check", "site build"}
-    asks |= {"ci collect", "judge score", "judge pairwise", "judge rubric", "judge calibrate", "cases draft"}
+    asks |= {"ci collect", "judge score", "judge pairwise", "judge rubric", "judge calibrate", "cases draft", "score"}
     return {*"012", *("34" if command in judged else "4" if command in asks else "")}
 
 

@@ -126,7 +126,11 @@ BARE = {"id": "p", "human": 1}
         (HALLS[0], ("--rubric", RUBRIC, "--probe", "injection"), "no probe 'injection' (known: authority, verbosity)"),
         (BARE, ("--rubric", RUBRIC, "--probe", "authority"), "the label of 'p' has no texts, which --judge requires"),
         (SCORED, ("--rubric", RUBRIC), "rubric.yaml has no criterion for the scores in items.jsonl (tone)"),
-        (SCORED, ("--corrupt", "2"), "no output of items.jsonl can be corrupted; --corrupt requires pairs with human and"),
+        (
+            SCORED,
+            ("--corrupt", "2"),
+            "no output of items.jsonl can be corrupted; --corrupt requires pairs with human and",
+        ),
     ],
 )
 def test_invalid_options_are_refused_before_a_call(

@@ -114,8 +114,14 @@ def test_accept_adds_no_second_acceptance_for_the_same_reason(creeping: Library)
 
 def test_accept_refuses_an_unrecorded_version_or_no_reason(creeping: Library) -> None:
     for arguments, words in (
-        (("1.9.0", "--reason", "x"), "no complete record of '1.9.0' to accept; recorded: 1.2.0, 1.1.0, 1.0.0"),
-        (("1.2.0", "--reason", "x", "--model", "n"), "no complete record of n of '1.2.0' to accept; recorded: 1.1.0"),
+        (
+            ("1.9.0", "--reason", "x"),
+            "no complete record of '1.9.0' to accept; complete on a model: 1.2.0, 1.1.0, 1.0.0",
+        ),
+        (
+            ("1.2.0", "--reason", "x", "--model", "n"),
+            "no complete record of n of '1.2.0' to accept; complete on a model: 1.1.0",
+        ),
         (("1.2.0", "--reason", "x", "-m", "n", "-m", "m"), "no complete record of n of '1.2.0' to accept"),
         (("--reason", "x", "--model", "o"), "no run of model 'o'"),
         (("1.2.0",), "a reason is required"),

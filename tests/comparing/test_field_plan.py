@@ -222,7 +222,7 @@ def test_array_or_object_with_a_comparator_is_one_leaf(compare_as: Any) -> None:
         ),
         (
             {"lines": FieldRule(align="key", key=("skuu",))},
-            "key 'skuu' at fields.lines.key in datasets.json is not in the items (did you mean 'sku'?)",
+            "fields.lines.key in datasets.json names 'skuu', which the items of 'lines' lack (did you mean 'sku'?)",
         ),
         ({"price": FieldRule()}, "field 'price' in datasets.json is not in the schema (known: lines[].price)"),
         ({"lines": FieldRule(align="key")}, "align: key requires key: [...] at fields.lines in datasets.json"),

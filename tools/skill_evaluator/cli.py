@@ -67,7 +67,7 @@ COMMANDS = {
         ("review cases", "review:review_cases", "Show or accept cases that a model drafted", "judge"),
         ("review serve", "review:review_serve", "Label queued outputs on a local web page", "judge"),
         ("review add", "review:review_add", "Queue pairs of a file for people to label", "judge"),
-        ("review export", "review:review_export", "Add agreed labels to a file of labels", "judge"),
+        ("review export", "review:review_export", "Add reviewers' labels to a file of labels", "judge"),
         ("audit run", "audit:audit_run", "Run every model on every question in every scenario", "audit"),
         ("audit report", "audit:audit_report", "Grade the models of an audit by their stability", "audit"),
         ("scenarios draft", "audit:scenarios_draft", "Draft scenarios for a domain with a model", "audit"),

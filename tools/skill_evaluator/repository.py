@@ -289,7 +289,7 @@ def _text(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -
 def _run(folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
     """Run one git command in a folder and return its output; raise GitError if it fails."""
     if any("\0" in argument for argument in arguments):
-        raise GitError(f"an argument of git {arguments[0]} has a NUL character")
+        raise GitError(f"a name passed to git {arguments[0]} has a NUL character")
     if shutil.which("git") is None:
         raise GitError("git is not installed, or not in PATH")
     from git import Git  # imported late: it takes 0.1 s and fails if git is not installed

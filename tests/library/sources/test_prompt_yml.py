@@ -143,7 +143,7 @@ HOSTILE = {
                "c: &c [*b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c]\n"
                "testData: [{x: [" + "*d, " * 24 + "]}]\n", "more than 100,000 values"),
     "a variable of a variable": (f"{MESSAGES}testData: [{{input: {'x' * 60_000}}}]\n"
-                                 "evaluators: [{string: {equals: '{{input}}{{input}}'}}]\n", "once filled"),
+                                 "evaluators: [{string: {equals: '{{input}}{{input}}'}}]\n", "values for evaluator"),
     "too many checks": (f"{MESSAGES}testData: [{'{input: x}, ' * 1_000}]\n"
                         f"evaluators: [{'{string: {equals: x}}, ' * 1_000}]\n", "1,000 tests of 1,000 evaluators"),
 }  # fmt: skip

@@ -239,7 +239,7 @@ def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], lis
     has_header = len(columns) >= 3 and columns[0] == "model" and columns[1] in _SCENARIO_COLUMNS
     if not has_header or not all(columns) or len(set(columns)) != len(columns):
         raise AuditError(
-            f"{path}:1 must name its columns: model,template,<benchmark>,… (each name once); "
+            f"{path}:1 must name its columns: model,template (or scenario),<benchmark>,… (each name once); "
             f"it has: {','.join(columns) or 'nothing'}"
         )
     cells: dict[tuple[str, str], list[float]] = {}

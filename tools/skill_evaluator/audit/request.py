@@ -76,9 +76,9 @@ class AuditReportRequest(AuditFolders):
     centered: bool = flag("Subtract the mean of each scenario before computing σ.")
     without: tuple[str, ...] = option("Skip a scenario; repeatable.", (), metavar="SCENARIO")
     weights: tuple[str, ...] = rare("Weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
-    missing: Missing = rare("Refuse missing scores, or exclude them for all models.", "refuse")
+    missing: Missing = rare("If scores are missing: refuse, or exclude what lacks them.", "refuse")
     grades: int = rare("8: finer grades, for 20 models or more.", 4, metavar="4|8")
-    out: Path | None = option("Folder for the page and charts; default: the audit's.", metavar="DIR")
+    out: Path | None = option("Folder for page and charts; default: the audit's folder.", metavar="DIR")
     audits: Audits = AUDITS
 
 

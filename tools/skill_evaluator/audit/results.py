@@ -145,7 +145,7 @@ class AuditResult(FrozenModel):
         return sorted(self.models, key=lambda model: (ranks[model.model], -model.ability, model.model))
 
     def ablest_first(self) -> list[ModelAudit]:
-        """Return the models by ability."""
+        """Return the models by ability, the highest first."""
         return sorted(self.models, key=lambda model: (-model.ability, model.model))
 
 

@@ -125,7 +125,11 @@ def read_checks(
 
 
 def check_of(declared: Mapping[str, Any]) -> Check:
-    """Return the check that a mapping declares. Raise ValueError with a one-line message if it is invalid."""
+    """Return the check that a mapping declares.
+
+    Raise ValueError with a one-line message if the declaration is invalid, and SkillEvaluatorError if the file of a
+    Python check is.
+    """
     try:
         [check] = read_checks([DeclaredCheck.model_validate(declared)], Path(), Path(), SkillEvaluatorError, Path)
     except ValidationError as problem:

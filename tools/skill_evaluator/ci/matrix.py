@@ -43,7 +43,7 @@ _SLOW_CALL_S = 10.0
 class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
     """The options of CI commands on a work tree: its folders, its configuration, and branches with more records."""
 
-    recorded: tuple[str, ...] = rare("A branch with more records; repeatable.", (), metavar="REF")
+    recorded: tuple[str, ...] = rare("Also read the records on this branch; repeatable.", (), metavar="REF")
 
     @cached_property
     def configuration(self) -> Configuration:

@@ -78,7 +78,7 @@ def plan(options: PlanOptions) -> int:
 
 
 def collect(options: CollectRequest) -> int:
-    """Score the outputs of a plan's jobs; write one record per component and model, and outcome.json."""
+    """Score the outputs of a plan's jobs; write one record per run, and outcome.json."""
     outcome = ContinuousIntegration.collect(options)
     site = options.configuration.settings.site.address
     print_outcome(outcome, options.format, site)
@@ -113,9 +113,9 @@ class ReportOptions(ConfigOption, PlatformOption):
     plan: Path | None = rare("The file that `ci plan` wrote; read if no outcome exists.", metavar="FILE")
     commits: tuple[str, ...] = rare("Comment on the pull request of this commit; repeatable.", (), "--commit")
     pull_request: int | None = rare("Comment on this pull request.", metavar="NUMBER")
-    open_from: str | None = rare("Open a pull request of the records on this branch.", None, "--open", metavar="BRANCH")
+    open_from: str | None = rare("Open a pull request from this branch of records.", None, "--open", metavar="BRANCH")
     to: str = rare("With --open: the branch to merge into.", "main", metavar="BRANCH")
-    published: bool = rare("Whether the records were pushed to their branch.", True, negative="--unpublished")
+    published: bool = rare("Whether all records were pushed; the page says so if not.", True, negative="--unpublished")
     format: Format = option("How to print the result.", "markdown", metavar="text|json|markdown", group=COMMON)
 
 

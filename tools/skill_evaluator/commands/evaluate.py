@@ -84,7 +84,7 @@ EXITS = {
 class EvaluateOptions(ManyRequest):
     full: Full = False
     plan: Path = rare("With --planned: the file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
-    planned: str | None = rare("Make or resume the run of the plan that has this id.", metavar="RUN")
+    planned: str | None = rare("Make or resume the run with this id of the plan.", metavar="RUN")
 
 
 def evaluate(options: EvaluateOptions) -> int:
@@ -106,7 +106,7 @@ class TryOptions(LimitsOption, LibraryOptions):
     replicates: int = option("Calls per case and model.", 3, "-n")
     models: OnlyModels = ()
     full: Full = False
-    watch: bool = flag("Evaluate after every save; at most 200 calls in all.")
+    watch: bool = flag("Evaluate after every save; without a limit, 200 calls.")
     results: Path | None = rare("Folder for runs; default: in the component.", metavar="DIR")
 
 
@@ -127,7 +127,7 @@ def try_(options: TryOptions) -> int:
 
 
 def switch(options: SwitchRequest) -> int:
-    """Compare two models on every component, called at the same time.
+    """Compare two models, called at the same time, on all or the named components.
 
     The results are recorded. If the old model does not answer, the command uses its newest record.
     """

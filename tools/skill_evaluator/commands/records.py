@@ -92,7 +92,7 @@ class CompareOptions(RecordOptions):
         "Compare model B with model A on one version.", None, "--models", metavar="A B"
     )
     full: Full = False
-    different_days: bool = flag("The two files were measured on different days.")
+    different_days: bool = flag("Allow for noise between days: the files are of two days.")
     fail_on: tuple[str, ...] = option(
         "Verdicts with exit code 3 or 4; default: policy.fail_on.", (), metavar="VERDICT,..."
     )

@@ -99,7 +99,7 @@ class ReviewExportOptions(ConfigOption):
 
 
 def review_export(options: ReviewExportOptions) -> int:
-    """Add agreed labels to a file of labels.
+    """Add reviewers' labels to a file of labels.
 
     Only items that were drawn at random are exported: doubtful items are harder than the rest.
     """

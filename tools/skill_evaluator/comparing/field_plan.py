@@ -222,7 +222,7 @@ def _stars(path: str) -> list[str]:
 
 
 def _paths_inside(closed: Sequence[str], path_schemas: Mapping[str, SchemaPath], declared: Iterable[str]) -> set[str]:
-    """Return the paths below the `closed` ones, which are compared or ignored as a whole."""
+    """Return the paths below the `closed` paths. A closed path is compared or ignored as a whole."""
     if path_schemas:
         return path_schemas.keys() - paths_outside(path_schemas, closed)
     below_it = {parent: (f"{parent}.", f"{parent}[]") if parent else "" for parent in closed}
@@ -252,6 +252,5 @@ def _check_paths(declared: Mapping[str, FieldRule], kinds: Mapping[str, str], wh
         items = [name.removeprefix(f"{path}[].") for name in kinds if name.startswith(f"{path}[].")]
         for key in rule.key:
             if key not in items:
-                raise ComponentError(
-                    f"key '{key}' at fields.{path}.key in {where} is not in the items {nearest_path(key, items)}"
-                )
+                message = f"fields.{path}.key in {where} names '{key}', which the items of '{path}' lack"
+                raise ComponentError(f"{message} {nearest_path(key, items)}")

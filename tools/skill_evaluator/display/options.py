@@ -101,7 +101,7 @@ class ConfigOption:
 class PlatformOption:
     """The option of a command that CI also runs."""
 
-    platform: PlatformName | None = rare("In a CI job: also write outputs, summary and annotations.")
+    platform: PlatformName | None = rare("In a CI job: write step outputs, job summary, annotations.")
 
 
 @options

@@ -103,7 +103,10 @@ def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _kinds_of(lines: Sequence[str]) -> list[str]:
-    """Return the kind of part of each line: section, bullet, sentence, or "none" for code and lines without text."""
+    """Return the kind of part that each line begins or continues.
+
+    The kind is "none" for code, tables, quotations, tags, rules and blank lines.
+    """
     kinds, fence = [], ""
     for line in lines:
         mark = _FENCE.match(line)

@@ -320,7 +320,8 @@ def evaluate_at_each_save(
 ) -> Iterator[EvaluationResult]:
     """Yield the evaluation of a component now and after each save, until the limit of calls or cost is reached.
 
-    Print an error to stderr and wait for the next save. Raise it if neither the component nor its cases have a folder.
+    If an evaluation fails, print its error to stderr and wait for the next save. Raise the error if neither the
+    component nor its cases have a folder. Without a limit, `MAX_CALLS` applies.
     """
     from watchfiles import watch as watch_files
 

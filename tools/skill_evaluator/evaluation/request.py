@@ -82,7 +82,7 @@ class MutationRequest(LimitsOption, LibraryOptions):
     skill: str = argument(SKILL, metavar="COMPONENT")
     model: str | None = option("The model to call; required if models.yaml has several.", None, "-m", metavar="ID")
     replicates: int = option("Outputs per case and mutant.", 4, "-n")
-    mutants: int = option("Test at most N parts, the longest.", 40)
+    mutants: int = option("Remove only the N longest parts.", 40)
     dry_run: bool = flag("List the mutants and their maximum cost; make no call.")
     results: Path | None = rare("Folder for runs; default: in the component.", metavar="DIR")
 

@@ -48,8 +48,10 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 
     file: Path = argument("A table: .csv, .tsv, .jsonl or .json.")
     document: tuple[str, ...] = option("Column of an input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
-    truth: tuple[str, ...] = option("Column of the ground truth; default: ground_truth.", (), metavar="[FIELD=]COLUMN")
-    id: str | None = option("Column of the case ids; default: numbers.", metavar="COLUMN")
+    truth: tuple[str, ...] = option(
+        "Column of the truth; default: ground_truth or expected.", (), metavar="[FIELD=]COLUMN"
+    )
+    id: str | None = option("Column of the case ids; by default they are numbered.", metavar="COLUMN")
     skill: str | None = option("The component, if there are several.", metavar="NAME")
     new: bool = flag("Skip rows that are cases already.")
     yes: bool = flag("Write the cases without confirmation.")

@@ -399,7 +399,7 @@ class Policy(StrictModel):
     judge: JudgePolicy = JudgePolicy()
 
     def judge_of(self, skill: str) -> ComponentJudge | None:
-        """Return the judge of a component's new outputs in CI, or None if it declares no judge."""
+        """Return the judge that the policy of a component names, or None if it names none."""
         component_policy = self.components.get(skill)
         return None if component_policy is None else component_policy.judge
 

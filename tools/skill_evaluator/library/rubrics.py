@@ -63,7 +63,7 @@ class EdgeCase(StrictModel):
 
 
 class Method(StrictModel):
-    """How a criterion is judged. Results below the confidence threshold go to a stronger judge or a person."""
+    """How a criterion is judged. Below the confidence threshold, a cascade asks a stronger judge or a person."""
 
     primary: MethodName
     bias_mitigations: tuple[Mitigation, ...] = ()
@@ -250,8 +250,8 @@ def find_rubrics(config_dir: Path) -> list[Path]:
 def read_rubric_text(path: Path, *, follow_links: bool = False) -> RubricText:
     """Read a rubric file without validating its content; raise ConfigError if it is neither YAML nor JSON.
 
-    Unless `follow_links`, links may not lead out of the first folder of the path, or out of the file's folder if the
-    path is absolute or contains `..`.
+    Unless `follow_links`, no link may lead out of the first folder of a relative path, or out of the file's own
+    folder if the path is absolute or contains `..`.
     """
     folder = path.parent if path.is_absolute() or ".." in path.parts else Path(*path.parts[:1])
     inside = ConfinedFolder(folder, ConfigError, follow_links=follow_links).inside(path)

@@ -208,7 +208,7 @@ class CaseRows:
         others = row[_INPUTS]
         if not isinstance(others, dict) or None in others.values():
             example = '{"kind": "invoice"}'
-            raise FixtureError(f"{location}: inputs is not an object such as {example}; null is not a value")
+            raise FixtureError(f"{location}: inputs must be an object without null values, such as {example}")
         if DOCUMENT in inputs and DOCUMENT in others:
             raise FixtureError(f"{location}: the document is a column and also in inputs; keep one")
         return {**inputs, **others}

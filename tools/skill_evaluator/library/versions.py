@@ -321,12 +321,12 @@ def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
         match = match or committed
     if match:
         return match
-    reason, advice = "it may never have been committed", "commit the prompt of each version"
+    reason, advice = "it may never have been committed", "from now on commit the prompt of each version"
     if commit_id and repository.commit(commit_id) is None:
         reason = f"its record names commit {commit_id[:12]}, which is not here"
         advice = "fetch the branch that holds it"
     advice = "run `git fetch --unshallow`" if repository.is_shallow else advice
-    raise ComponentError(f"the prompt of {name} is in no commit of {paths[0]} here ({reason}); {advice}")
+    raise ComponentError(f"no commit of {paths[0]} in this clone has the prompt of {name} ({reason}); {advice}")
 
 
 def component_at(component: Component, ref: str) -> tuple[Component, str]:

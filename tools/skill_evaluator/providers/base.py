@@ -407,7 +407,7 @@ async def call_once(provider: Provider, request: Request, settings: Settings) ->
     except TimeoutError:
         raise timed_out(f"no response within {settings.timeout_s:g} s") from None
     except ValidationError as problem:
-        raise malformed(f"unexpected answer: {first_problem(problem)}") from None
+        raise malformed(f"the provider's result is not valid: {first_problem(problem)}") from None
     except asyncio.CancelledError as problem:
         task = asyncio.current_task()
         if task is None or task.cancelling():

@@ -229,14 +229,14 @@ def _read(read: Callable[[Part], Value], part: Part) -> Value:
     try:
         return read(part)
     except UNREADABLE as problem:
-        raise malformed(f"unexpected body: {problem!r}") from None
+        raise malformed(f"a part of the batch response lacks the documented form: {problem!r}") from None
 
 
 def _json_object(content: bytes) -> Json:
     try:
         return fields_of(parsed_body(content))
     except (ValueError, RecursionError) as problem:
-        raise malformed(f"unexpected body: {problem!r}") from None
+        raise malformed(f"the batch response is not a JSON object: {problem!r}") from None
 
 
 def response_from(status: int, body: Any, request_id: Any = None) -> HttpResponse:

@@ -62,7 +62,7 @@ class LocalParams(StrictModel):
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the usual settings, and the settings that make outputs repeatable."""
+    """Return the usual sampling settings, with the threads and the kind of prompt cache, on which outputs depend."""
     sent = {**usual_sampling(model).sent, "threads": params_of(model).threads, "prompt_cache": "prefixes"}
     return Sampling(sent=sent)
 
@@ -83,7 +83,10 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
 
 
 def find_weights(path: Path | None, sha256: str | None) -> Path:
-    """Return the path of the weights, fetched if necessary. Raise ConfigError for a missing or different file."""
+    """Return the path of the weights; if `path` is None those of SmolLM2, fetched if necessary.
+
+    Raise ConfigError if the file is missing, is not GGUF or does not match `sha256`.
+    """
     path = path or smollm2_weights()
     if not path.is_file():
         raise ConfigError(f"weights of the local model not found: {path}")

@@ -154,9 +154,9 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
 
 
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the newest comparable run of the highest accepted lower version that has a comparable run.
+    """Return the newest comparable run of an accepted lower version, the highest such version first.
 
-    Return None if there is none, or if the policy does not use accepted versions.
+    Return None if there is none, if the candidate has a scenario, or if the policy does not use accepted versions.
     """
     if policy.anchor == "previous" or candidate.scenario is not None:
         return None
@@ -318,6 +318,6 @@ def _to_accept(
         of_model = f" of {', '.join(missing)}" if missing else ""
         versions_text = listed(list(dict.fromkeys(run.version for run in reversed(complete))), max_names=10)
         raise LeaderboardError(
-            f"no complete record{of_model} of '{version}' to accept; recorded: {versions_text}{hint}"
+            f"no complete record{of_model} of '{version}' to accept; complete on a model: {versions_text}{hint}"
         )
     return version, accepted

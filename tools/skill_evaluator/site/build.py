@@ -104,7 +104,7 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
     """Options of `site build`."""
 
     out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
-    recorded: tuple[str, ...] = rare("A branch with more records; repeatable.", (), metavar="REF")
+    recorded: tuple[str, ...] = rare("Also read the records on this branch; repeatable.", (), metavar="REF")
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
     outputs: bool = flag("Include documents, ground truths and outputs.")

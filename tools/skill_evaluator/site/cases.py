@@ -384,7 +384,10 @@ class ShownRun:
         return remarks
 
     def part(self, case_id: str, case: Case | None, limit: int = MAX_OUTPUTS) -> dict[str, Any]:
-        """Return the scores of a case in this run for its page, and up to `limit` distinct outputs if they are here."""
+        """Return what pages show of a case in this run: its scores and, if they are stored here, distinct outputs.
+
+        At most `limit` outputs are returned, and none if the case no longer exists.
+        """
         record, case_record = self.record, self._case_records[case_id]
         part = _case_scores(record, case_record)
         if case is None:

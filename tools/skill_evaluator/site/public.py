@@ -26,7 +26,10 @@ ValueT = TypeVar("ValueT")
 
 
 class PublicNames:
-    """The paths and labels that the files of a component declare. Other names are removed from records and verdicts."""
+    """The field paths and category values that a component's files declare.
+
+    Other names are removed from records and verdicts, or replaced by a general text.
+    """
 
     def __init__(self, component: Component) -> None:
         schema_paths = {} if component.schema is None else schema_places(component.schema)

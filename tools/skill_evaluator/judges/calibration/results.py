@@ -36,7 +36,7 @@ class MeanConfidence(FrozenModel):
 class LabelAgreement(FrozenModel):
     """Agreement of a judge with human labels on one criterion, over all items and by `strata`.
 
-    `labels` counts human labels, `n` the labels with a verdict of the judge, `unusable` its unreadable outputs. On
+    `labels` counts labelled items, `n` those with a verdict of the judge, `unusable` its unreadable outputs. On
     pairs an unreadable output counts in `n` as disagreement, on other items not. `agreement`: share of verdicts equal
     to the human label; a pair whose orders differ is a tie. `correlation`: Spearman's ρ with the mean human score.
     `sensitivity` and `specificity`: true positive and true negative rates. Positive is: output 1 preferred (negative:

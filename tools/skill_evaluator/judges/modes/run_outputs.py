@@ -70,7 +70,10 @@ def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
 def read_outputs(
     request: ScoreRequest, rubric: NamedRubric, limits: SafetyLimits
 ) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
-    """Return the outputs by id, the reasons for skipped cases, and the component, None for a file. Raise JudgeError."""
+    """Return the outputs by id, the reasons for skipped cases by id, and the component's name (None with --items).
+
+    Raise JudgeError, or the error of the run, component or cases that cannot be read.
+    """
     if (request.items is None) == (request.run is None):
         raise JudgeError("use either --items FILE, or --run RUN for the outputs of a component's run")
     if request.items is not None:

@@ -29,7 +29,7 @@ Stakes = Literal["normal", "high"]
 
 @options
 class JudgeRequest(ConfigOption, FormatOption):
-    """The options of every command that calls judges."""
+    """The options that `judge score`, `pairwise`, `regression` and `calibrate` share."""
 
     judges: tuple[str, ...] = option(
         "Model that judges, an id of models.yaml; repeatable.", (), "--judge", "-j", metavar="ID"

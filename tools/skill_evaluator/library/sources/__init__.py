@@ -111,8 +111,8 @@ def numbered(
 ) -> str:
     """Return the recorded version of a prompt and schema, or the next MINOR version with the prompt's digest.
 
-    `digests` has those of `prompt` and `schema`. With `below`, an unrecorded prompt gets a PATCH above the recorded
-    versions lower than `below`.
+    `digests` has those of `prompt` and `schema`. With `below`, an unrecorded prompt and schema
+    get the next PATCH after the highest recorded version that is lower than `below`.
 
     >>> numbered({"prompt": "sha256:0123abcd99"}, [("0.2.0+4567abcd", {"prompt": "4567abcd11"})])
     '0.3.0+0123abcd'

@@ -94,7 +94,9 @@ class _Rule(NamedTuple):
         """
         size = sum(len(values.get(name, "")) for name in _VARIABLE.findall(self.text))
         if size > _MAX_TEXT:
-            raise ComponentError(f"evaluator {self.id} in {path} has more than {_MAX_TEXT:,} characters, once filled")
+            raise ComponentError(
+                f"the values for evaluator {self.id} in {path} have more than {_MAX_TEXT:,} characters; shorten them"
+            )
         text = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), self.text).strip()
         if self.kind == "equals":
             return {"id": self.id, "regex": rf"(?s)\A{_BLANKS}{re.escape(text)}{_BLANKS}\z", "ignore_case": False}

@@ -62,7 +62,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 
 
 def _unused_evals(tree: FileTree) -> Iterator[SkippedItem]:
-    """Yield one item for all evals.json files that belong to no skill."""
+    """Yield a single item that lists all evals.json files of no skill, or nothing if there are none."""
     name_of = cache(partial(_skill_name, tree))
     used = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill, name_of)}
     unused = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in used]

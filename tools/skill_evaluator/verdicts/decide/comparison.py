@@ -72,7 +72,11 @@ _MIN_FIELDS = 3
 
 
 def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: VerdictRules) -> Cases:
-    """Return the cases whose primary metric moved significantly and beyond the tolerance, the largest change first."""
+    """Return the cases whose primary metric moved beyond the tolerance, the largest change first.
+
+    They have q at or below `FALSE_NAMES`, or went from nearly all right to nearly all wrong or back. The result also
+    has the number of other moves, the cases whose pass status changed, and those that were flaky before.
+    """
     turned, unreliable = _turns(common, rules.primary_metric)
     if primary is None:
         return Cases(left_out=common.left_out, turned=turned, unreliable=unreliable)

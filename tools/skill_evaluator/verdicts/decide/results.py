@@ -466,7 +466,7 @@ class ComparisonResult(FrozenModel):
 
 
 class Comparisons(FrozenModel):
-    """The comparisons of the newest versions, by version from the highest, and of pairs of models."""
+    """The comparisons of the five highest versions with their baselines, by version, and those of pairs of models."""
 
     versions: dict[str, ComparisonResult]
     models: list[ComparisonResult]

@@ -168,7 +168,10 @@ class History(FrozenModel):
 
     @property
     def to_ship(self) -> str:
-        """The highest version that is shown to be no worse than the versions before, else the lowest version."""
+        """The highest version that improved on the one before it, or is unchanged since such a version or the first.
+
+        For the highest version, unchanged is enough. Without such a version it is the lowest version.
+        """
         verdicts: dict[str, list[VerdictName]] = {}
         for point in chain.from_iterable(model.points for model in self.models):
             verdicts.setdefault(point.version, []).extend([point.step.verdict] if point.step else [])

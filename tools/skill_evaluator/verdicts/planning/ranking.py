@@ -401,9 +401,10 @@ def _contrasts(
 
 
 def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
-    """Name the field that is lower by most and by more than the tolerance, with both accuracies; "" if none is.
+    """Return the field whose accuracy is lower by most in `lower`, with both accuracies.
 
-    Return "" also if one of the runs has cases that are not compared, since its accuracies are those of all its cases.
+    Return "" if no difference exceeds the tolerance, or if a run has cases outside the comparison, because its field
+    accuracies include them.
     """
     if any(len(record.per_case) < record.n_cases for record in (higher, lower)):
         return ""

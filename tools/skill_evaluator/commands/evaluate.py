@@ -127,7 +127,7 @@ def try_(options: TryOptions) -> int:
 
 
 def switch(options: SwitchRequest) -> int:
-    """Compare two models, called at the same time, on all or the named components.
+    """Compare two models on every component, or on those named, called at the same time.
 
     The results are recorded. If the old model does not answer, the command uses its newest record.
     """

@@ -384,7 +384,7 @@ class ShownRun:
         return remarks
 
     def part(self, case_id: str, case: Case | None, limit: int = MAX_OUTPUTS) -> dict[str, Any]:
-        """Return what pages show of a case in this run: its scores and, if they are stored here, distinct outputs.
+        """Return the scores of a case in this run, and its distinct outputs if they are stored here.
 
         At most `limit` outputs are returned, and none if the case no longer exists.
         """

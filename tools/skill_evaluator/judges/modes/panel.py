@@ -37,7 +37,10 @@ def vote(votes: Mapping[str, VerdictT], weights: Weights, default: VerdictT) -> 
 
 
 def weighted_mean(votes: Mapping[str, float], weights: Weights) -> float | None:
-    """Return the mean of one score per judge, weighted by judge (1 if `weights` has none), or None without votes."""
+    """Return the mean of one score per judge, weighted by judge (1 if `weights` has none).
+
+    Return None if there are no votes.
+    """
     total = sum(weights.get(judge, 1.0) for judge in votes)
     return rounded(sum(score * weights.get(judge, 1.0) for judge, score in votes.items()) / total) if votes else None
 

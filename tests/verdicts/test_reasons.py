@@ -169,3 +169,20 @@ def test_single_case_names_its_remedy() -> None:
     )
     said = reasons(two_runs(alone, alone, settings=None))[0]
     assert said == "one case cannot show the effect of chance: more cases would decide it"
+
+
+def test_regression_is_not_explained_as_a_verdict_that_was_withheld() -> None:
+    before: dict[str, list[Score]] = {f"c{at:02d}": [0.9, 0.92, 0.94] for at in range(12)}
+    after: dict[str, list[Score]] = {name: [0.2, 0.22, 0.24] for name in before}
+    pair = Pair(baseline=a_record(before, run_id="old"), candidate=a_record(after, run_id="new"))
+    (model,) = compare_records("s", [pair], some_rules()).models
+    assert model.verdict == "regressed"
+    assert not any("not called" in reason for reason in model.reasons)
+
+
+def test_field_without_a_difference_is_not_the_one_that_fell_most() -> None:
+    before: dict[str, list[Score]] = {f"c{at}": [0.9, 0.92] for at in range(6)}
+    fields = {"total": dict.fromkeys(before, (2, 2))}
+    pair = Pair(baseline=a_record(before, run_id="old", fields=fields), candidate=a_record(before, run_id="new"))
+    (model,) = compare_records("s", [pair], some_rules()).models
+    assert model.fell_most is None

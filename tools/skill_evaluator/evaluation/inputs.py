@@ -37,7 +37,7 @@ class Inputs(Configuration):
 def read_inputs(request: EvaluationRequest, configuration: Configuration | None = None) -> Inputs:
     """Read settings, component, cases and models, and check the leaderboard. Raise SkillEvaluatorError if invalid.
 
-    Pass `configuration` when evaluating repeatedly: reading it removes the keys from the environment.
+    Pass `configuration` to evaluate repeatedly without reading models and keys again.
     """
     request = _with_scenario(request)
     amounts = {"--replicates": request.replicates, "--concurrency": request.concurrency}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from skill_evaluator.display import amount, cost_words, count, interval, number, plain, probability, seconds, signed
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Page, Section
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
-from skill_evaluator.reports.summary import MARKS, STYLES, Reader, evidence_words, interval_words
+from skill_evaluator.reports.summary import MARKS, STYLES, Reader, difference_words
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.planning.ranking import ModelRanking, RankedModel
@@ -67,9 +67,8 @@ def _lead(ranking: ModelRanking) -> Iterator[str]:
     for pair in ranking.pairs:
         if [pair.higher, pair.lower] == names and pair.difference is not None:
             change = f"{pair.lower} {signed(pair.difference)} against {pair.higher}"
-            evidence = interval_words(pair.ci95, pair.n_cases), f"adjusted p-value {probability(pair.q)}"
             field = f"; most in field {pair.fell_most}" if pair.fell_most else ""
-            yield f"how sure: {evidence_words(change, pair.n_cases, *evidence)}{field}"
+            yield f"how sure: {difference_words(change, pair.n_cases, pair.ci95, pair.q)}{field}"
 
 
 def _ranking_sheet(ranking: ModelRanking) -> Sheet:

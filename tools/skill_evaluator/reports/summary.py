@@ -228,12 +228,21 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
         return evidence_words(rose.amount + named, rose.n_cases, within, f"adjusted p-value {probability(rose.q)}")
     name = f"field {measure.metric or WHOLE}" if measure.kind == "field" else measure.metric
     tolerance = f"tolerance {plain(measure.tolerance)}"
-    evidence = tolerance if measure.q is None else f"adjusted p-value {probability(measure.q)}"
+    evidence = tolerance if measure.q is None else ""
     if model.verdict == "unchanged":
         rise = "; the rise is not significant" if (measure.difference or 0.0) > measure.tolerance else ""
         evidence = f"no drop beyond the {tolerance}{rise}"
     change = f"{name} {signed(measure.difference)}{named}"
-    return evidence_words(change, measure.n_cases, interval_words(measure.ci95, measure.n_cases), evidence)
+    return difference_words(change, measure.n_cases, measure.ci95, measure.q, evidence)
+
+
+def difference_words(
+    change: str, cases: int, ci95: tuple[float, float] | None, q: float | None, evidence: str = ""
+) -> str:
+    """Format a change with its confidence interval and, unless there is other `evidence`, its adjusted p-value."""
+    if not evidence and q is not None:
+        evidence = f"adjusted p-value {probability(q)}"
+    return evidence_words(change, cases, *filter(None, (interval_words(ci95, cases), evidence)))
 
 
 def evidence_words(change: str, cases: int, *evidence: str) -> str:

@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display import WHOLE, arrow, ends, probability, signed
+from skill_evaluator.display import WHOLE, arrow, ends, signed
 from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
 from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line
 from skill_evaluator.display.sheets import Cell, Sheet
@@ -16,7 +16,7 @@ from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.comparison import all_sheets, model_words, reading_words
 from skill_evaluator.reports.explanation import changes_of
-from skill_evaluator.reports.summary import evidence_words, fell_most_words, interval_words, verdict_words, worst_first
+from skill_evaluator.reports.summary import difference_words, fell_most_words, verdict_words, worst_first
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
@@ -282,10 +282,7 @@ def _step_figures(compared: ComparedComponent, point: Point) -> str:
     if step is None or step.difference is None:
         return ""
     change = f"{compared.status.history.metric} {signed(step.difference)}"
-    evidence = [interval_words(step.ci95, point.n_cases)]
-    if step.q is not None:
-        evidence.append(f"adjusted p-value {probability(step.q)}")
-    return evidence_words(change, point.n_cases, *evidence)
+    return difference_words(change, point.n_cases, step.ci95, step.q)
 
 
 def _lost_lines(component: str, model: ModelVerdict, fields: Mapping[str, str]) -> Iterator[Line]:

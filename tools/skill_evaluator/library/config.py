@@ -49,9 +49,9 @@ class BatchSettings(StrictModel):
 
 
 class Jobs(StrictModel):
-    """The CI jobs of a plan. If there are more runs than `max_jobs`, runs share a job, up to `max_calls` calls.
+    """The limits of a CI plan: the calls of a job, the number of jobs, and the total cost in USD.
 
-    A run of more than `max_calls` calls is split into shards. `max_cost` limits the total cost of a plan in USD.
+    Runs share a job if there are more runs than `max_jobs`, and a run of more than `max_calls` calls is split.
     """
 
     max_calls: PositiveInt = 1000
@@ -60,21 +60,16 @@ class Jobs(StrictModel):
 
 
 class JudgePanel(StrictModel):
-    """How several judges are combined: the mean of scores, the majority of verdicts.
+    """How several judges are combined: the mean of their scores, or the majority of their verdicts."""
 
-    The default weight is 1. `same_family` decides whether a judge of the model family that wrote an output is refused
-    if a criterion requires another family, or if outputs are checked for regressions.
-    """
-
-    weights: dict[ModelId, PositiveFloat] = {}
-    same_family: Literal["refuse", "allow"] = "refuse"
+    weights: dict[ModelId, PositiveFloat] = Field(default={}, description="weight of each judge; default: 1")
+    same_family: Literal["refuse", "allow"] = Field(
+        default="refuse", description="whether a judge may judge outputs of its own model family"
+    )
 
 
 class ComponentJudge(StrictModel):
-    """The judge that compares new outputs of a component with pinned outputs in CI, and its dimensions.
-
-    A plain model id selects the default dimensions.
-    """
+    """The judge that compares new outputs of a component with pinned outputs in CI."""
 
     model: ModelId
     preset: Literal["default", "chat", "code", "checklist"] = "default"
@@ -82,17 +77,19 @@ class ComponentJudge(StrictModel):
 
 
 FileKind = Literal["pdf", "image"]
+
+
+def _with_defaults(judge: Any) -> Any:
+    return {"model": judge} if isinstance(judge, str) else judge
+
+
 DeclaredJudge = Annotated[
-    ComponentJudge,
-    BeforeValidator(
-        lambda judge: {"model": judge} if isinstance(judge, str) else judge,
-        json_schema_input_type=ModelId | ComponentJudge,
-    ),
+    ComponentJudge, BeforeValidator(_with_defaults, json_schema_input_type=ModelId | ComponentJudge)
 ]
 
 
 class JudgePolicy(StrictModel):
-    """The judges, the ship rules that a team can set, and how several judges are combined."""
+    """The judges, and the rules by which their results decide what ships."""
 
     model: ModelId | None = Field(default=None, description="default judge of `expect` checks")
     trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
@@ -112,20 +109,20 @@ class JudgePolicy(StrictModel):
     )
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return the share of regressions above which a batch alerts, by dimension; empty without `alert_above`."""
+        """Return the share of regressions above which a batch alerts, by dimension."""
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}
 
 
 class ComponentSite(StrictModel):
-    """The settings of one component on the site that `site build` writes."""
+    """The site settings of one component."""
 
     documents: bool = Field(default=False, description="also publish documents, ground truths and raw outputs")
 
 
 class SiteSettings(StrictModel):
-    """The settings of the site built from records; `address` is its published URL."""
+    """The settings of the site that `site build` writes."""
 
     address: str | None = Field(
         default=None,
@@ -149,7 +146,7 @@ IGNORABLE: tuple[str, ...] = get_args(Ignorable)
 class Params(BaseModel):
     """Parameters of each call; unknown keys are passed to the provider's API unchanged.
 
-    `max_tokens` and `max_completion_tokens` are other names of `max_output_tokens`, and are sent as written.
+    `max_tokens` and `max_completion_tokens` are other names of `max_output_tokens`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
@@ -182,7 +179,7 @@ class Params(BaseModel):
 
 
 class Limits(StrictModel):
-    """Rate limits for a model's API; the program lowers them itself when the API returns rate-limit errors."""
+    """Rate limits for a model's API, lowered automatically after rate-limit errors."""
 
     max_concurrency: PositiveInt | None = None
     requests_per_minute: PositiveInt | None = None
@@ -195,10 +192,7 @@ UsdPerMillion = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class Price(StrictModel):
-    """Prices in USD per million tokens: input, output, and reads and writes of a cache.
-
-    `cache_write_1h` is for entries that are kept for an hour.
-    """
+    """Prices in USD per million tokens; `cache_write_1h` is for cache entries that are kept for an hour."""
 
     input: UsdPerMillion
     output: UsdPerMillion
@@ -321,7 +315,7 @@ VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "inc
 
 
 class MetricPolicy(StrictModel):
-    """The tier and the tolerated drop of a metric or field. If the tolerance is None, the general tolerance applies.
+    """The tier and the tolerated drop of a metric or field; by default the general tolerance applies.
 
     `critical` decides the verdict. `supporting` affects it only if it regresses. `advisory` is only shown.
     """
@@ -348,7 +342,7 @@ def _require_day(value: Any) -> Any:
 
 
 class UnstableCase(StrictModel):
-    """A case whose outputs are known to vary: called and shown, but without a say in verdicts up to a day."""
+    """A case whose outputs are known to vary: it is called and shown, but decides no verdict."""
 
     reason: Annotated[str, Field(min_length=1)]
     until: Annotated[datetime.date, BeforeValidator(_require_day)] = Field(
@@ -357,12 +351,12 @@ class UnstableCase(StrictModel):
 
     @property
     def is_over(self) -> bool:
-        """Whether the day `until` has passed (UTC), so that the case decides again."""
+        """Whether the day `until` has passed (UTC)."""
         return self.until < datetime.datetime.now(datetime.UTC).date()
 
 
 class ComponentPolicy(StrictModel):
-    """The policy of one component; an omitted key falls back to the policy for all components."""
+    """The policy of one component; the policy for all components applies for a missing key."""
 
     tolerance: Share | None = None
     alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -380,26 +374,25 @@ class ComponentPolicy(StrictModel):
 class Policy(StrictModel):
     """The rules by which a version counts as regressed.
 
-    `harm` is the loss of a single field or case that is a regression regardless of the mean. `anchor` selects the
-    version up to which losses are also summed: the last accepted one or the previous one. `design` selects an
-    interleaved or a recorded baseline. `served` decides whether a verdict requires that the same model produced both
-    versions' outputs. Without a tier, the component's primary metric is critical, its other accuracy metrics are
-    supporting, and fields, reproducibility metrics, output tokens, cost and latency are advisory.
+    Without a tier, the primary metric is critical, the other accuracy metrics are supporting, and everything else is
+    advisory.
     """
 
     tolerance: Share = Field(default=0.05, description="tolerated drop")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)
     harm: Share = Field(default=0.25, description="the loss of a field or case that alone is a regression")
-    anchor: Literal["accepted", "previous"] = "accepted"
-    design: Design = "beside"
-    served: Literal["same", "any"] = "same"
+    anchor: Literal["accepted", "previous"] = Field(
+        default="accepted", description="the version since which small losses are summed"
+    )
+    design: Design = Field(default="beside", description="beside: interleaved baseline; recorded: an earlier run")
+    served: Literal["same", "any"] = Field(default="same", description="same: a verdict requires the same served model")
     metrics: MetricPolicies = {}
     components: dict[str, ComponentPolicy] = {}
     judge: JudgePolicy = JudgePolicy()
 
     def judge_of(self, skill: str) -> ComponentJudge | None:
-        """Return the judge that the policy of a component names, or None if it names none."""
+        """Return the judge of a component, or None if its policy names none."""
         component_policy = self.components.get(skill)
         return None if component_policy is None else component_policy.judge
 
@@ -422,9 +415,9 @@ Benchmarks = Annotated[
 
 
 class Audit(StrictModel):
-    """The settings of a stability audit; `questions` is the number of cases sampled per benchmark, None for all.
+    """The settings of an audit; by default all components with `output: choice` and all scenarios.
 
-    The defaults are all components with `output: choice` as benchmarks, and all scenarios.
+    `questions` is the number of cases sampled per benchmark, or None for all.
     """
 
     benchmarks: Benchmarks = {}
@@ -434,11 +427,7 @@ class Audit(StrictModel):
 
 
 class SafetyLimits(StrictModel):
-    """Safety limits for input from outside, the same for all models.
-
-    A file above a limit is an error that names the file. An output above a limit scores 0, with the reason
-    `answer_too_large` or `too_costly_to_score`.
-    """
+    """Safety limits for input from outside: a larger file is an error, and a larger output scores 0."""
 
     response_bytes: PositiveInt = Field(default=32_000_000, description="a server's response, decompressed")
     answer_bytes: PositiveInt = Field(default=2_000_000, description="the text of one output")
@@ -498,7 +487,7 @@ class Settings(StrictModel):
 
 
 def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tuple[Model, ...]:
-    """Read `<config_dir>/models.yaml`; raise ConfigError with file and key if it is missing or invalid."""
+    """Read `<config_dir>/models.yaml`."""
     path = config_dir / "models.yaml"
     if not path.exists():
         raise ConfigError(f"{path} does not exist; write it with `skill-evaluator init` or `init --adopt`")
@@ -507,7 +496,7 @@ def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tupl
 
 
 def load_settings(config_dir: Path) -> Settings:
-    """Read `<config_dir>/settings.yaml`, or return the defaults if it does not exist; raise ConfigError if invalid."""
+    """Read `<config_dir>/settings.yaml`, or return the defaults if it does not exist."""
     path = config_dir / "settings.yaml"
     values = read_yaml(ConfinedFolder(config_dir, ConfigError).inside(path)) if path.exists() else None
     return validated(Settings, {} if values is None else values, path)
@@ -525,11 +514,8 @@ def retiring(models: Iterable[Model]) -> list[str]:
 
 
 def select_models(models: tuple[Model, ...], ids: tuple[str, ...]) -> tuple[Model, ...]:
-    """Return the models with these ids in their order, or all models without ids; raise ConfigError if unknown."""
-    if not ids:
-        return models
+    """Return the models with these ids in order, or all models without ids; raise ConfigError for an unknown id."""
     by_id = {model.id: model for model in models}
-    for model_id in ids:
-        if model_id not in by_id:
-            raise ConfigError(f"unknown model '{model_id}' {nearest(model_id, by_id)}")
-    return tuple(by_id[model_id] for model_id in dict.fromkeys(ids))
+    if unknown := [model_id for model_id in ids if model_id not in by_id]:
+        raise ConfigError(f"unknown model '{unknown[0]}' {nearest(unknown[0], by_id)}")
+    return tuple(by_id[model_id] for model_id in dict.fromkeys(ids)) or models

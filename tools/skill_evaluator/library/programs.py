@@ -1,7 +1,4 @@
-"""`program:` in the front matter of prompt.md: a program or an endpoint that is called instead of a model.
-
-The digest of the declaration and the watched files replaces that of a prompt. `providers.program` runs the program.
-"""
+"""`program:` in the front matter of prompt.md: a program or an endpoint that is called instead of a model."""
 
 import hashlib
 import os
@@ -99,7 +96,7 @@ class ProgramUnderTest(StrictModel):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of the environment variables in env and headers, without duplicates."""
+        """The environment variables in env and headers."""
         return tuple(dict.fromkeys((*self.env, *(self.http.headers.values() if self.http else ()))))
 
     def digest(self, watched: Mapping[str, str]) -> str:
@@ -108,25 +105,24 @@ class ProgramUnderTest(StrictModel):
         return digest(canonical_json([declared, dict(watched)]))
 
     def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
-        """Return the files of a repository (git blob id by path) that the component in `folder` watches.
+        """Return the `files` (git blob id by path) that the component in `folder` watches, except prompt and records.
 
-        Paths in the result are relative to that folder. Its prompt.md and its records are excluded.
+        Paths in the result are relative to that folder.
         """
         globs = _any_of(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
         paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
         return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}
 
     def unmatched(self, watched: Iterable[str]) -> list[str]:
-        """Return the globs that match none of the `watched` paths, which are relative to the component's folder."""
+        """Return the globs that match none of the watched paths."""
         names = list(watched)
         globs = {glob: _any_of([posixpath.normpath(glob)]) for glob in self.watch}
         return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
 
     def watched_here(self, folder: Path) -> dict[str, str]:
-        """Return the git blob id of each watched file of the component in `folder`, by path, as it is in the work tree.
+        """Return the git blob id of each watched file in the work tree, except files that git ignores, by path.
 
-        Files that git ignores are excluded. Outside a git repository only files below `folder` that are not hidden are
-        found.
+        Outside a git repository only files below `folder` that are not hidden are found.
         """
         repository = None
         with tolerating_git():
@@ -158,7 +154,7 @@ def _name(part: str) -> str:
 
 
 def _blob_of(path: Path) -> str | None:
-    """Return the git blob id of a file or link in the work tree, or None if there is neither."""
+    """Return the git blob id of a file or link, or None if it is neither."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):

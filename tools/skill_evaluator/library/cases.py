@@ -354,9 +354,7 @@ def _without_cases(component: Component, reason: str) -> FixtureError | NotEvalu
 
 def _read_questions(path: Path, component: Component, on_problem: ProblemHandler) -> list[Case]:
     if others := [name for name in component.prompt.inputs if name != DOCUMENT]:
-        raise FixtureError(
-            f"{path}: a question is only the document of a case, but the prompt also requires {listed(others)}"
-        )
+        raise FixtureError(f"{path}: a question is only a document, but the prompt also requires {listed(others)}")
     cases: dict[str, Case] = {}
     lines: dict[str, int] = {}
     problems: list[str] = []
@@ -554,10 +552,8 @@ def _first_file(folder: Path, names: Sequence[str], root: ConfinedFolder) -> Pat
 def _checked(truth: Any, source: str, component: Component) -> Any:
     leaves, max_leaves = count_leaves(truth), component.limits.answer_leaves
     if leaves > max_leaves:
-        raise FixtureError(
-            f"{source} holds {leaves:,} values, more than the limit of {max_leaves:,}; "
-            "shorten it, or raise limits.answer_leaves in settings.yaml"
-        )
+        advice = "shorten it, or raise limits.answer_leaves in settings.yaml"
+        raise FixtureError(f"{source} holds {leaves:,} values, more than the limit of {max_leaves:,}; {advice}")
     if component.output == "text":
         if not isinstance(truth, str):
             raise FixtureError(f"{source} must be a JSON string, because the output of '{component.name}' is text")

@@ -201,10 +201,8 @@ class Dataset(StrictModel, defer_build=False):
     @classmethod
     def _stays_inside(cls, fixtures: str | None) -> str | None:
         if fixtures is not None and not (len(fixtures) <= 200 and _INNER_FOLDER.fullmatch(fixtures)):
-            raise ValueError(
-                f"{fixtures[:100]!a} is not a folder inside the fixtures folder (names of letters, digits, ' ', '.', "
-                "'_' and '-', with '/' between them); use --fixtures DIR for another folder"
-            )
+            advice = "use letters, digits, ' ', '.', '_', '-' and '/', or --fixtures DIR for another folder"
+            raise ValueError(f"{fixtures[:100]!a} is not a folder inside the fixtures folder; {advice}")
         return fixtures
 
 
@@ -457,10 +455,9 @@ def _read_contract(
         raise ComponentError(f'output: tool_call in {written.path} requires "type": "object" in {schema_path}')
     if schema is not None and not constrains(schema, schema):
         names = sorted(schema.get("$defs", {}), key="output".__ne__)
-        advice = f' as in "schema": "schema.json#/$defs/{names[0]}"' if names else ""
+        advice = f'write "schema": "schema.json#/$defs/{(names or ["output"])[0]}" into evals/datasets.json'
         raise ComponentError(
-            f"{schema_path} has no constraints, so any JSON is valid; describe the output, or name the part of it "
-            f"that does in evals/datasets.json{advice}"
+            f"{schema_path} has no constraints, so any JSON is valid; describe the output, or {advice}"
         )
     return _Contracted(
         output=output or "json", schema=schema, contract=contract, digests=digests, inferred=tuple(inferred)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import (
@@ -43,9 +43,7 @@ class BatchSettings(StrictModel):
     """Batch API settings: the polling interval, and whether to delete requests and results at the vendor afterwards."""
 
     poll_s: PositiveFloat = Field(default=60.0, description="seconds between two status requests for a batch")
-    delete_results: bool = Field(
-        default=False, description="delete collected batches at the vendor, which keeps them for a month"
-    )
+    delete_results: bool = Field(default=False, description="delete collected batches at the vendor")
 
 
 class Jobs(StrictModel):
@@ -63,9 +61,7 @@ class JudgePanel(StrictModel):
     """How several judges are combined: the mean of their scores, or the majority of their verdicts."""
 
     weights: dict[ModelId, PositiveFloat] = Field(default={}, description="weight of each judge; default: 1")
-    same_family: Literal["refuse", "allow"] = Field(
-        default="refuse", description="whether a judge may judge outputs of its own model family"
-    )
+    same_family: Literal["refuse", "allow"] = Field(default="refuse", description="judges of the output's model family")
 
 
 class ComponentJudge(StrictModel):
@@ -93,20 +89,13 @@ class JudgePolicy(StrictModel):
 
     model: ModelId | None = Field(default=None, description="default judge of `expect` checks")
     trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
-    one_low: Literal["review_required", "ship"] = Field(
-        default="review_required", description="decision on a single regression of low impact"
-    )
+    one_low: Literal["review_required", "ship"] = "review_required"
+    """The decision on a single regression of low impact."""
     blocking: tuple[str, ...] = Field(default=(), description="additional dimensions in which any regression blocks")
     panel: JudgePanel = JudgePanel()
-    cascade: tuple[ModelId, ModelId] | None = Field(
-        default=None, description="cheap judge, and the strong judge for what it leaves undecided"
-    )
-    alert_above: Share | dict[str, Share] | None = Field(
-        default=None, description="share of regressions above which a batch alerts"
-    )
-    calibration: str | None = Field(
-        default=None, description="results of `judge calibrate` in this folder, which correct shares"
-    )
+    cascade: tuple[ModelId, ModelId] | None = Field(default=None, description="cheap judge; judge of undecided outputs")
+    alert_above: Share | dict[str, Share] | None = Field(default=None, description="share of regressions that alerts")
+    calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
         """Return the share of regressions above which a batch alerts, by dimension."""
@@ -124,11 +113,7 @@ class ComponentSite(StrictModel):
 class SiteSettings(StrictModel):
     """The settings of the site that `site build` writes."""
 
-    address: str | None = Field(
-        default=None,
-        pattern=r"^https?://[^\s<>()\[\]\"']+$",
-        description="URL of the published site, for links in Markdown pages",
-    )
+    address: str | None = Field(default=None, pattern=r"^https?://[^\s<>()\[\]\"']+$", description="URL of the site")
     components: dict[str, ComponentSite] = {}
 
     def publishes_documents(self, skill: str) -> bool:
@@ -199,13 +184,12 @@ class Price(StrictModel):
     cache_read: UsdPerMillion | None = None
     cache_write: UsdPerMillion | None = None
     cache_write_1h: UsdPerMillion | None = None
-    batch_cache_read: UsdPerMillion | None = Field(
-        default=None, description="cache reads in a batch; other prices are halved"
-    )
+    batch_cache_read: UsdPerMillion | None = Field(default=None, description="in a batch; other prices are halved")
 
 
-def _is_none(value: object) -> bool:
-    return value is None
+_T = TypeVar("_T")
+_Omitted = Annotated[_T | None, Field(exclude_if=lambda value: value is None)]
+"""A setting that is left out of records unless it is set."""
 
 
 class Model(StrictModel):
@@ -218,35 +202,21 @@ class Model(StrictModel):
     profile: Literal["deterministic", "sampled"] = "deterministic"
     structured_output: Literal["json_schema", "json_schema_strict", "json_object", "none"] = "json_schema"
     base_url: str | None = Field(default=None, pattern=r"^https?://")
-    server: Literal["vllm", "sglang", "llama.cpp"] | None = Field(
-        default=None,
-        exclude_if=_is_none,
-        description="software of the server at base_url; all sampling settings are then sent explicitly",
-    )
-    place: Literal["azure", "bedrock", "vertex", "foundry"] | None = Field(
-        default=None, exclude_if=_is_none, description="the cloud that serves the vendor's model"
-    )
-    region: Label | None = Field(default=None, exclude_if=_is_none, description="region, for place bedrock or vertex")
-    project: Label | None = Field(default=None, exclude_if=_is_none, description="project, for place vertex")
-    api_version: Label | None = Field(default=None, exclude_if=_is_none, description="API version, for place azure")
+    server: _Omitted[Literal["vllm", "sglang", "llama.cpp"]] = Field(default=None, description="software at base_url")
+    place: _Omitted[Literal["azure", "bedrock", "vertex", "foundry"]] = Field(default=None, description="cloud service")
+    region: _Omitted[Label] = Field(default=None, description="region, for place bedrock or vertex")
+    project: _Omitted[Label] = Field(default=None, description="project, for place vertex")
+    api_version: _Omitted[Label] = Field(default=None, description="API version, for place azure")
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     auth: Literal["key", "oidc"] = Field(default="key", description="oidc: the identity of the GitHub Actions job")
     limits: Limits = Limits()
     price: Price | None = None
     cache: bool = Field(default=True, description="whether to request prompt caching")
-    ignores: tuple[Ignorable, ...] | None = Field(
-        default=None, exclude_if=_is_none, description="parameters that are never sent"
-    )
+    ignores: _Omitted[tuple[Ignorable, ...]] = Field(default=None, description="parameters that are never sent")
     family: Label | None = Field(default=None, description="model family; default: derived from the name")
-    accepts: tuple[FileKind, ...] | None = Field(
-        default=None,
-        exclude_if=_is_none,
-        description="file kinds that the model reads; default: pdf and image at the three vendors' own APIs",
-    )
+    accepts: _Omitted[tuple[FileKind, ...]] = Field(default=None, description="file kinds; default: those of the API")
     retires: datetime.date | None = Field(default=None, description="the day on which the vendor retires the model")
-    judge: Literal["strong"] | None = Field(
-        default=None, description="strong: may judge regressions; not a setting of calls"
-    )
+    judge: Literal["strong"] | None = Field(default=None, description="strong: may judge regressions")
 
     @field_validator("base_url")
     @classmethod
@@ -345,9 +315,7 @@ class UnstableCase(StrictModel):
     """A case whose outputs are known to vary: it is called and shown, but decides no verdict."""
 
     reason: Annotated[str, Field(min_length=1)]
-    until: Annotated[datetime.date, BeforeValidator(_require_day)] = Field(
-        description="the last day (UTC) on which the case decides nothing"
-    )
+    until: Annotated[datetime.date, BeforeValidator(_require_day)] = Field(description="the last day of this, in UTC")
 
     @property
     def is_over(self) -> bool:
@@ -365,9 +333,7 @@ class ComponentPolicy(StrictModel):
     fields: dict[str, MetricPolicy] = {}
     critical_cases: tuple[str, ...] = Field(default=(), description="cases whose loss of `harm` is a regression")
     unstable_cases: dict[str, UnstableCase] = Field(default={}, description="cases that decide nothing, by id")
-    stakes: Literal["normal", "high"] = Field(
-        default="normal", description="high: a person must agree before a version ships"
-    )
+    stakes: Literal["normal", "high"] = Field(default="normal", description="high: a person decides what ships")
     judge: DeclaredJudge | None = Field(default=None, description="judge of `expect` checks and of new outputs in CI")
 
 
@@ -382,9 +348,8 @@ class Policy(StrictModel):
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)
     harm: Share = Field(default=0.25, description="the loss of a field or case that alone is a regression")
-    anchor: Literal["accepted", "previous"] = Field(
-        default="accepted", description="the version since which small losses are summed"
-    )
+    anchor: Literal["accepted", "previous"] = "accepted"
+    """The version since which small losses are summed."""
     design: Design = Field(default="beside", description="beside: interleaved baseline; recorded: an earlier run")
     served: Literal["same", "any"] = Field(default="same", description="same: a verdict requires the same served model")
     metrics: MetricPolicies = {}
@@ -441,9 +406,7 @@ class SafetyLimits(StrictModel):
     file_pages: PositiveInt = Field(default=1_000, description="pages of a PDF of a case")
     prompt_bytes: PositiveInt = Field(default=1_000_000, description="a prompt.md or scenario")
     schema_bytes: PositiveInt = Field(default=1_000_000, description="a schema.json or datasets.json")
-    yaml_depth: Annotated[int, Field(ge=1, le=200)] = Field(
-        default=YAML_DEPTH, description="levels of nesting in a YAML text"
-    )
+    yaml_depth: int = Field(default=YAML_DEPTH, ge=1, le=200, description="levels of nesting in a YAML text")
     follow_links: bool = Field(default=False, description="whether files may be links that lead out of their folder")
 
     def size_of(self, setting: Literal["document_bytes", "file_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
@@ -467,9 +430,7 @@ class Settings(StrictModel):
 
     replicates: ReplicateCount = 10
     seed: int = 0
-    concurrency: PositiveInt | None = Field(
-        default=None, description="calls at a time per model; default: 8, or up to 256 on a private network"
-    )
+    concurrency: PositiveInt | None = Field(default=None, description="calls at a time per model; default: 8 or more")
     timeout_s: PositiveFloat = 180.0
     retry: Retry = Retry()
     required_coverage: Share = 0.9
@@ -480,9 +441,7 @@ class Settings(StrictModel):
     limits: SafetyLimits = DEFAULT_LIMITS
     fixtures: FixturesElsewhere | None = None
     sources: tuple[DeclaredSource, ...] = Field(default=(), description="folders of components in other formats")
-    ceilings: dict[str, Limits] = Field(
-        default={}, description="rate limits by provider, shared by all its models and jobs"
-    )
+    ceilings: dict[str, Limits] = Field(default={}, description="rate limits by provider, for all its models and jobs")
     site: SiteSettings = SiteSettings()
 
 

@@ -63,9 +63,7 @@ class ProgramUnderTest(StrictModel):
     env: tuple[Variable, ...] = Field(default=(), description="environment variables of the program, beside PATH")
     setup: Commands = Field(default=(), description="installation commands, run once before the first call")
     watch: tuple[str, ...] = Field(default=(), description="globs of the files whose change is a new version")
-    price: Price | None = Field(
-        default=None, description="price of the tokens that the program reports, in USD per million"
-    )
+    price: Price | None = Field(default=None, description="price of the tokens that the program reports")
     timeout_s: PositiveFloat | None = Field(default=None, description="timeout of a call; default: settings.yaml")
 
     @field_validator("env")

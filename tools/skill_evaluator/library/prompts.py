@@ -324,28 +324,17 @@ class FrontMatter(BaseModel):
             raise ValueError(f"'{invalid[0]}' is a duplicate, or the reserved name of earlier turns")
         return inputs
 
-    output: Output | Literal["tool_call"] | None = Field(
-        default=None,
-        description="json unless schema.json is missing and truths are texts; tool_call: the arguments of a function",
-    )
-    inputs: tuple[InputName, ...] = Field(
-        default=(DOCUMENT,), description="names of the inputs that placeholders insert"
-    )
+    output: Output | Literal["tool_call"] | None = Field(default=None, description="tool_call: arguments of a function")
+    inputs: tuple[InputName, ...] = Field(default=(DOCUMENT,), description="the inputs that placeholders insert")
     placeholders: Placeholders | None = Field(
         default=None, description="braces: {{input}}, the default; single: {input}; literal: no placeholders"
     )
-    text_of: Literal["pdf"] | None = Field(
-        default=None, description="pdf: send the text of each PDF instead of the PDF"
-    )
+    text_of: Literal["pdf"] | None = Field(default=None, description="pdf: send the text of each PDF")
     messages: tuple[PromptMessage, ...] | Literal["sections"] | None = Field(
         default=None, description="sections: ## System, ## User and ## Assistant begin messages; or a list of messages"
     )
-    program: ProgramUnderTest | None = Field(
-        default=None, description="a program or endpoint called instead of a model"
-    )
-    formerly: tuple[ComponentName, ...] = Field(
-        default=(), description="former names of the component, whose records belong to it"
-    )
+    program: ProgramUnderTest | None = Field(default=None, description="a program called instead of a model")
+    formerly: tuple[ComponentName, ...] = Field(default=(), description="former names of the component")
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:

@@ -56,9 +56,7 @@ class FixturesElsewhere(StrictModel):
         pattern=r"^([A-Za-z0-9][\w.-]*/[\w.-]+|\w[\w.-]*@[\w.-]+:[^\s]+|[a-z]+://[^\s]+|[./].*)$",
         description="owner/name on GitHub, the address of a repository, or a folder (beginning with . or /)",
     )
-    ref: str = Field(
-        default="main", pattern=r"^[A-Za-z0-9][\w./+-]*$", description="a branch, a tag or a full commit id"
-    )
+    ref: str = Field(default="main", pattern=r"^[A-Za-z0-9][\w./+-]*$", description="branch, tag or full commit id")
     path: str = Field(default=".", description="the folder in that repository that corresponds to `fixtures/`")
 
     @field_validator("path")

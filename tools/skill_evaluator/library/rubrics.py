@@ -132,9 +132,7 @@ class Rubric(StrictModel):
     """The file rubrics/<name>.yaml: criteria that are judged together."""
 
     criteria: tuple[Criterion, ...] = Field(min_length=1)
-    scoring_guidelines: tuple[Text, ...] = Field(
-        default=(), description="instructions to the judge for every criterion"
-    )
+    scoring_guidelines: tuple[Text, ...] = Field(default=(), description="instructions for every criterion")
     unreviewed: bool = Field(default=False, description="drafted by a model and not reviewed yet")
 
     @model_validator(mode="after")

@@ -67,10 +67,8 @@ def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LI
         raise ConfigError(f"unknown scenario '{name}' in {folder} {nearest(name, [*paths, *families])}")
     scenario = read_scenario(config_dir, paths[name], limits)
     if scenario.unreviewed:
-        raise ConfigError(
-            f"{paths[name]} was drafted by a model and is unreviewed; review it, then delete `unreviewed` from its "
-            "front matter"
-        )
+        advice = "review it, then delete `unreviewed` from its front matter"
+        raise ConfigError(f"{paths[name]} was drafted by a model and is unreviewed; {advice}")
     return scenario
 
 

@@ -119,12 +119,8 @@ class Columns(StrictModel):
     """The columns that cases are made from; all other columns become metadata."""
 
     id: str | None = Field(default=_ID, description="column of the ids; without it cases are numbered")
-    inputs: dict[str, str] = Field(
-        default_factory=dict, description="column of each input; default: document, and an object of inputs"
-    )
-    truth: str | dict[str, str] | None = Field(
-        default=None, description="column of the ground truth, or of each of its fields; default: ground_truth"
-    )
+    inputs: dict[str, str] = Field(default={}, description="column of each input; default: document and inputs")
+    truth: str | dict[str, str] | None = Field(default=None, description="column of the ground truth or of each field")
 
     @field_validator("truth")
     @classmethod

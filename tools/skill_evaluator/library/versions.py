@@ -1,4 +1,4 @@
-"""Versions of components: their order, the versioning rules, and the prompts of earlier versions in git."""
+"""Versions of components: their order, the versioning rules, and earlier prompts in git."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -189,7 +189,7 @@ def _version_of(
 
 
 def _schema_digest(raw: bytes | None, written: SourceComponent) -> str:
-    """Return the digest of the values in a schema.json, or without one that of the schema in the source."""
+    """Return the digest of the values in a schema.json, or of the source's schema if there is no such file."""
     if raw is None:
         return digest(canonical_json(written.schema))
     text = raw.decode("utf-8-sig", "replace")
@@ -335,9 +335,9 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
         check_semver(prompt.version, Path(f"{commit[:12]}:{file}"))
     committed = next((prompt for prompt in prompts if bump(component.version, prompt.version) is Bump.LOWERED), None)
     if committed is None:
+        name = f"'{component.name}' {prompts[0].version} at commit {commit[:12]}"
         raise ComponentError(
-            f"'{component.name}' is {prompts[0].version} at commit {commit[:12]}, which is not below "
-            f"{component.version}; name a commit from before the version was raised"
+            f"{name} is not below {component.version}; name a commit from before the version was raised"
         )
     blob = repository.files(commit, committed.folder).get(within(committed.folder, _SCHEMA))
     raw = None if blob is None else repository.contents([blob])[blob]
@@ -350,26 +350,21 @@ def _put_into(component: Component, committed: CommittedPrompt) -> Component:
     output, prompt = committed.written.output, committed.written.prompt
     current_output = component.origin.here(component.limits).output if component.origin else None
     if output not in (None, component.output, current_output):  # evals/datasets.json may override the output
-        raise ComponentError(
-            f"'{component.name}' {committed.version} had output: {output}, and now it is {component.output}"
-        )
+        name = f"'{component.name}' {committed.version}"
+        raise ComponentError(f"{name} had output: {output}, and now it is {component.output}")
     digests = {**component.digests, "prompt": prompt.digest}
     return replace(component, version=committed.version, prompt=prompt, digests=digests)
 
 
 def _refuse_program(component: Component, version: str) -> None:
     if component.program is not None:
-        raise ComponentError(
-            f"the files and the installation of '{component.name}' {version}, a program, are not here; "
-            "it is compared as recorded"
-        )
+        name = f"'{component.name}' {version}"
+        raise ComponentError(f"{name} is a program whose earlier files are not here; it is compared as recorded")
 
 
 def _schema_error(component: Component, version: str) -> ComponentError:
-    return ComponentError(
-        f"'{component.name}' {version} had a different schema from {component.folder / 'schema.json'}, "
-        "so the two cannot be compared"
-    )
+    name, path = f"'{component.name}' {version}", component.folder / _SCHEMA
+    return ComponentError(f"{name} had a different schema from {path}, so the two cannot be compared")
 
 
 def _locations_of(component: Component) -> list[SourceLocation]:
@@ -386,9 +381,8 @@ def _prompts_at(
     recorded = recorded_in(component.leaderboard_path)
     for commit, location in product(dict.fromkeys(commits), _locations_of(component)):
         try:
-            written = location.read(
-                commit_tree(repository, commit, repository.relative_path(location.root), component.limits)
-            )
+            root = repository.relative_path(location.root)
+            written = location.read(commit_tree(repository, commit, root, component.limits))
             if digest in (None, written.prompt.digest):
                 digests = {**component.digests, "prompt": written.prompt.digest}
                 version = written.version or numbered(digests, recorded, below=component.version)

@@ -102,7 +102,7 @@ class _Rule(NamedTuple):
         size = sum(len(values.get(name, "")) for name in _VARIABLE.findall(self.text))
         if size > _MAX_TEXT:
             raise ComponentError(
-                f"the values for evaluator {self.id} in {path} have more than {_MAX_TEXT:,} characters; shorten them"
+                f"the values for evaluator {self.id} in {path} have more than {_MAX_TEXT:,} characters"
             )
         text = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), self.text).strip()
         if self.kind == "equals":

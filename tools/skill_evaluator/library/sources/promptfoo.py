@@ -176,9 +176,8 @@ class _Configuration:
             except ValueError as problem:
                 self.leave("test", str(problem))
         if missing and not rows and self.content.get("tests"):
-            raise ComponentError(
-                f"no test in {location} has a value for {listed(sorted(missing))}, which the prompt uses"
-            )
+            names = listed(sorted(missing))
+            raise ComponentError(f"no test in {location} has a value for {names}, which the prompt uses")
         if not inputs and sum(bool(row.values["inputs"]) for row in rows) > 1:
             names = listed([f"{{{{{name}}}}}" for name in rows[0].values["inputs"]])
             raise ComponentError(f"the prompt uses no variable of the tests, such as {names}: all calls would be equal")
@@ -277,10 +276,8 @@ class _Configuration:
             numbers = {key: config[name] for name, key in _PARAMETERS.items() if type(config.get(name)) in (int, float)}
             hints = hints or {"model": f"{match[1]}/{match['model']}", **numbers}
         if refused and not hints:
-            raise ComponentError(
-                f"{self.tree.where / self.path} calls {listed(refused)}, which is not a plain model; "
-                "to test a program, write program: in a prompt.md"
-            )
+            text = f"{self.tree.where / self.path} calls {listed(refused)}, which is not a plain model"
+            raise ComponentError(f"{text}; to test a program, write program: in a prompt.md")
         for name in refused:
             self.leave(f"provider {name}", "it is not a plain model")
         return hints
@@ -362,9 +359,7 @@ def _configuration(tree: FileTree, path: str) -> _Configuration:
 
 def _prompt(text: str, path: Path) -> Prompt:
     if template := odd_template(text):
-        raise ComponentError(
-            f"{path} has {_line(template)}: {{{{name}}}} is the only supported template; the environment is not read"
-        )
+        raise ComponentError(f"{path} has {_line(template)}: {{{{name}}}} is the only supported template")
     content: Any = [{"role": "user", "content": text}]
     if text.lstrip().startswith("- role:"):
         content = _parsed(".yaml", text, path)

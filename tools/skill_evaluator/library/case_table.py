@@ -63,11 +63,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedCases:
-    """The cases made from a table, and the folder to write them to.
-
-    `labelled` counts the cases with a ground truth. `schema` is the text of an inferred schema.json. `left_out` counts
-    the skipped rows by (kind, reason).
-    """
+    """The cases made from a table, their `folder`, and the number of skipped rows by (kind, reason) in `left_out`."""
 
     component: Component
     folder: Path
@@ -78,10 +74,7 @@ class ImportedCases:
 
 
 def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> ImportedCases:
-    """Make cases from the rows of a table, and write them if `yes` is set, but never over existing cases.
-
-    `on_problem` receives the problem of each invalid row.
-    """
+    """Make cases from the rows of a table, and write them if `table.yes` is set and none of them exists."""
     names = component_names(table.components)
     if table.skill is None and len(names) != 1:
         raise ComponentError(f"there are {len(names)} components in {table.components}; name one with --skill NAME")
@@ -179,10 +172,7 @@ def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, 
 
 
 def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence[str]) -> list[str]:
-    """Remove the mark `unreviewed` of the cases whose ids match a pattern, and return their ids.
-
-    Raise FixtureError if a case is a row of a table.
-    """
+    """Remove the mark `unreviewed` of the cases whose ids match a pattern, and return their ids."""
     accepted = []
     for folder, case in unreviewed_cases(component, fixtures).items():
         if not any(fnmatchcase(case.id, pattern) for pattern in patterns):

@@ -320,10 +320,7 @@ def cases_without_document(sources: Iterable[Path]) -> list[str]:
 
 
 def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
-    """Return the paths of a component's case folder and table, or of its questions file.
-
-    Raise NotEvaluatedError if there are none, or FixtureError if records exist or a fixtures folder is declared.
-    """
+    """Return the paths of a component's case folder and table, or of its questions file; raise if there are none."""
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
         raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
@@ -486,10 +483,7 @@ def _digested(case: Case) -> Case:
 
 
 def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
-    """Return the cases with the page count of each PDF, or with its text if the prompt has `text_of: pdf`.
-
-    A case with an unreadable PDF is left out.
-    """
+    """Return the readable cases with the number of pages of each PDF, or its text with `text_of: pdf`."""
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
     if not pdfs:
         return tuple(cases)

@@ -41,10 +41,7 @@ _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFiles:
-    """The files of a component's cases in `fixtures_dir`/`fixtures`.
-
-    If `fixtures_dir` is None, they are in `fixtures/`, or in `evals/` of the component's `home`.
-    """
+    """A component's cases in `fixtures_dir`/`fixtures`, or by default in `fixtures/` or `evals/` of its `home`."""
 
     home: Path
     fixtures: str

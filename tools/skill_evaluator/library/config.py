@@ -47,10 +47,7 @@ class BatchSettings(StrictModel):
 
 
 class Jobs(StrictModel):
-    """The limits of a CI plan: the calls of a job, the number of jobs, and the total cost in USD.
-
-    Runs share a job if there are more runs than `max_jobs`, and a run of more than `max_calls` calls is split.
-    """
+    """The limits of a CI plan; a run of more than `max_calls` calls is split, and runs beyond `max_jobs` share jobs."""
 
     max_calls: PositiveInt = 1000
     max_jobs: Annotated[int, Field(ge=1, le=256)] = 60
@@ -338,11 +335,7 @@ class ComponentPolicy(StrictModel):
 
 
 class Policy(StrictModel):
-    """The rules by which a version counts as regressed.
-
-    Without a tier, the primary metric is critical, the other accuracy metrics are supporting, and everything else is
-    advisory.
-    """
+    """The rules by which a version counts as regressed."""
 
     tolerance: Share = Field(default=0.05, description="tolerated drop")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
@@ -380,10 +373,7 @@ Benchmarks = Annotated[
 
 
 class Audit(StrictModel):
-    """The settings of an audit; by default all components with `output: choice` and all scenarios.
-
-    `questions` is the number of cases sampled per benchmark, or None for all.
-    """
+    """The settings of an audit; by default it runs all components with `output: choice` and all scenarios."""
 
     benchmarks: Benchmarks = {}
     scenarios: tuple[str, ...] = ()

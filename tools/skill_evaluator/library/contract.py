@@ -89,10 +89,7 @@ class Contract:
         return bool(_validate(self._validator.is_valid, value))
 
     def violations(self, value: Any, max_errors: int | None = None) -> list[jsonschema_rs.ValidationError]:
-        """Return the validator's first `max_errors` errors, or all if it is None.
-
-        Raise RecursionError if the value is nested too deeply.
-        """
+        """Return the first `max_errors` errors, or all; raise RecursionError if the value is nested too deeply."""
         return list(islice(_validate(self._validator.iter_errors, value), max_errors))
 
     def errors(self, value: Any) -> list[str]:
@@ -165,10 +162,7 @@ def _has_rule(node: Mapping[str, Any] | bool) -> bool:
 
 
 def _effort(node: Any, root: Mapping[str, Any], efforts: dict[int, int], depth: int = 0) -> int:
-    """Return the number of schemas that a validator tries on one value; `efforts` caches them by `id` of the schema.
-
-    Raise ValueError if there are too many or the schema refers to itself for the same value.
-    """
+    """Return the number of schemas that a validator tries on one value; `efforts` caches it by `id` of the schema."""
     if not isinstance(node, dict):  # true, false or missing
         return 0
     if depth > _MAX_REFERENCES:

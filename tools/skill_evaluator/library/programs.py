@@ -103,10 +103,7 @@ class ProgramUnderTest(StrictModel):
         return digest(canonical_json([declared, dict(watched)]))
 
     def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
-        """Return the `files` (git blob id by path) that the component in `folder` watches, except prompt and records.
-
-        Paths in the result are relative to that folder.
-        """
+        """Return the `files` (git blob id by path) that a component in `folder` watches, by path relative to it."""
         globs = _any_of(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
         paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
         return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}
@@ -118,10 +115,7 @@ class ProgramUnderTest(StrictModel):
         return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
 
     def watched_here(self, folder: Path) -> dict[str, str]:
-        """Return the git blob id of each watched file in the work tree, except files that git ignores, by path.
-
-        Outside a git repository only files below `folder` that are not hidden are found.
-        """
+        """Return the git blob id of each watched file in the work tree by path; git-ignored files are excluded."""
         repository = None
         with tolerating_git():
             repository = Repository(folder)

@@ -93,10 +93,7 @@ def section_headings(body: str) -> list[re.Match[str]]:
 
 
 def messages_in(body: str) -> tuple[Message, ...]:
-    """Return the messages in the sections `## System`, `## User` and `## Assistant`.
-
-    Raise ValueError if the text does not begin with such a section.
-    """
+    """Return the messages in the sections of a text; raise ValueError if it does not begin with a section."""
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
         raise ValueError("messages: sections requires ## System or ## User as the first line of the body")
@@ -214,10 +211,7 @@ class Prompt:
             yield "inputs: there is no user message; write messages: sections, and the message under ## User"
 
     def filled(self, values: Mapping[str, Any], turns: Sequence[Message] = ()) -> tuple[Message, ...]:
-        """Return the messages to send: system, examples, earlier turns, last user message.
-
-        Without `{{document}}` in a user message, the document is appended to the last one.
-        """
+        """Return the messages to send; without a placeholder the document is appended to the last user message."""
         messages = [Message(message.role, tuple(self._parts(message.text, values))) for message in self.messages]
         last = [messages.pop()] if messages and messages[-1].role == "user" else []
         if DOCUMENT in self.inputs and DOCUMENT not in self.names_in("user"):
@@ -226,10 +220,7 @@ class Prompt:
         return (*messages, *turns, *last)
 
     def constant_characters(self, *, turns: bool) -> int:
-        """Return the number of characters before the first placeholder of the messages.
-
-        With `turns`, the last user message is not counted, because a case's earlier turns precede it.
-        """
+        """Return the number of characters before the first placeholder, or before the first of the case's `turns`."""
         last = bool(turns and self.messages and self.messages[-1].role == "user")
         messages = self.messages[: len(self.messages) - last]
         pieces = chain.from_iterable(self._pieces(message.text) for message in messages)
@@ -387,10 +378,7 @@ def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -
 
 
 def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, Prompt]:
-    """Return the front matter and the prompt of a prompt.md with this text.
-
-    The version is not checked, and a program's digest does not include its watched files.
-    """
+    """Return the front matter and the prompt of a prompt.md; the digest of a program excludes its watched files."""
     values, body = parse_front_matter(text, path, ComponentError, depth=depth)
     if "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")

@@ -15,10 +15,7 @@ from skill_evaluator.files import SizeLimit, StrictModel, read_text
 
 
 class ConfinedFolder:
-    """A folder whose files may not lie outside of it, even through symbolic links, unless `follow_links`.
-
-    A relative path must itself be inside the current folder. `follow_links` is None before settings.yaml is read.
-    """
+    """A folder whose files may not lie outside of it, even through links, unless `follow_links` is set."""
 
     def __init__(self, folder: Path, error: type[SkillEvaluatorError], *, follow_links: bool | None = None) -> None:
         self._folder = folder
@@ -147,11 +144,7 @@ def _refuse(problem: str, part: Any) -> NoReturn:
 
 
 def _expanded_size(node: Any, depth: int, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of values in a node and the number of their levels, with aliases expanded.
-
-    `sizes` caches both by `id` of the node. Raise a MarkedYAMLError if there are too many. A long text counts as
-    several values.
-    """
+    """Return the numbers of values and levels of a node with aliases expanded; `sizes` caches them by `id`."""
     if id(node) in sizes:
         if not sizes[id(node)][0]:
             _refuse("a value contains itself through an alias", node)
@@ -192,10 +185,7 @@ def json_value(value: Any) -> Any:
 
 
 def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
-    """Map the path of every key and item of a YAML or JSON text to its line number, from 1; array indexes are strings.
-
-    The mapping is empty if YAML cannot parse the text, such as JSON indented with tabs.
-    """
+    """Map the path of every key and item of a YAML or JSON text to its line, from 1; empty if it is invalid."""
     try:
         return _lines_of(_composed(text, _Loader(text), _MAX_DEPTH))
     except yaml.YAMLError:

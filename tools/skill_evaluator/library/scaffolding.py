@@ -145,10 +145,7 @@ _LIKELY = ("output", "answer", "response", "result")
 
 
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
-    """Return the parts of a component's schema.json that all ground truths fit, likeliest first.
-
-    The list is empty if the whole schema is an output schema or cannot be read.
-    """
+    """Return the parts of a component's schema.json that all ground truths fit; empty if the whole schema does."""
     path = folder / "schema.json"
     try:
         schema = read_json(path, limit=limits.size_of("schema_bytes"))

@@ -87,10 +87,7 @@ def with_decimal_point(cell: str) -> str:
 
 
 def read_cells(text: str, path: Path, max_chars: int, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
-    """Yield the line number and the cells by column name of each row of a CSV text.
-
-    Raise FixtureError if a cell has more than `max_chars` characters.
-    """
+    """Yield the line number and the cells by column name of each row of a CSV text."""
     csv.field_size_limit(max_chars)
     separator = separator_of(text, _SEPARATORS.get(path.suffix, ","))
     reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
@@ -146,11 +143,7 @@ class Columns(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRows:
-    """A table of cases: the (id, line, values) of each row; empty if there is no table.
-
-    Without a schema, the cells of the columns in `codes`, such as those with leading zeros, stay text. `name` is the
-    format's name for the rows, such as evals.
-    """
+    """A table of cases, or none: the (id, line, values) of each row; without a schema, columns in `codes` stay text."""
 
     path: Path = Path()
     columns: Columns = field(default_factory=Columns)
@@ -259,10 +252,7 @@ def with_others(location: str, inputs: Mapping[str, Any], others: Any) -> dict[s
 def read_table(
     path: Path, columns: Columns, limit: SizeLimit, on_problem: ProblemHandler = refuse, advice: str = ""
 ) -> CaseRows:
-    """Read a table of cases; number the cases if there is no id column.
-
-    A column name may be a dotted path into the objects of a row. `advice` is added to the error for a missing column.
-    """
+    """Read a table of cases; a column may be a dotted path, and without an id column the cases are numbered."""
     rows: Rows = []
     for line, row in read_rows(path, limit, on_problem):
         nested = {name: value_at(row, name) for name in columns.named if name not in row}

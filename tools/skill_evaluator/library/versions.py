@@ -55,10 +55,7 @@ class Problem(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentVersion:
-    """A component at one commit, with the digests of its prompt and schema; its `version` is at `line` of `file`.
-
-    `problem` says why there is no version. `template` is the prompt without the digest of a program's watched files.
-    """
+    """A component at one commit, with the digests of its prompt and schema, or the problem that it has."""
 
     name: str
     folder: str
@@ -165,11 +162,7 @@ def _read_own(folder: str, raw_prompt: bytes, raw_schema: bytes | None) -> Compo
 def _version_of(
     folder: str, file: str, load: Callable[[], SourceComponent], raw_schema: bytes | None, board: Path
 ) -> ComponentVersion:
-    """Return the version of the component that `load` reads from `file`.
-
-    `raw_schema` is the content of its schema.json. A version that is not declared is counted on the leaderboard
-    `board`.
-    """
+    """Return the version that `load` reads from `file`, by default counted on the leaderboard `board`."""
     version = ComponentVersion(name=folder.rpartition("/")[2], folder=folder, file=file)
     try:
         written = load()
@@ -219,10 +212,7 @@ def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> Component
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
-    """Yield violations of the version rules: a changed prompt needs a higher version, a changed schema a MAJOR one.
-
-    `before` is None for a new component.
-    """
+    """Yield a problem if a changed prompt has no higher version, or a changed schema no new MAJOR version."""
     if after.version is None:
         yield _prompt_problem(after, after.problem or "no version")
         return
@@ -273,10 +263,7 @@ class CommittedPrompt:
 
 
 def component_with(component: Component, earlier: PromptRun) -> tuple[Component, str | None]:
-    """Return a component (without its scenario) with the prompt of an `earlier` run, and that prompt's commit.
-
-    The commit is None if the prompt is unchanged and the run has none. Raise ComponentError if the schema changed.
-    """
+    """Return a component with the prompt of an `earlier` run, and the commit of that prompt or None."""
     if earlier.digests.get("schema") != component.digests["schema"]:
         raise _schema_error(component, earlier.skill_version)
     if earlier.digests["prompt"] == component.digests["prompt"]:
@@ -286,10 +273,7 @@ def component_with(component: Component, earlier: PromptRun) -> tuple[Component,
 
 
 def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
-    """Return the prompt with the digest of an `earlier` run from git, if possible of a commit with the run's version.
-
-    Raise ComponentError if no local commit has it.
-    """
+    """Return the prompt with the digest of an `earlier` run from git, preferably with the run's version."""
     _refuse_program(component, earlier.skill_version)
     name = f"'{component.name}' {earlier.skill_version}"
     try:
@@ -317,10 +301,7 @@ def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
 
 
 def component_at(component: Component, ref: str) -> tuple[Component, str]:
-    """Return a component (without its scenario) with the prompt and version at the commit `ref`, and the commit id.
-
-    Raise ComponentError if the schema differs or the version is not lower.
-    """
+    """Return a component with the prompt and version at the commit `ref`, and the commit id."""
     repository = Repository(component.files[0])
     commit = repository.commit(ref)
     if commit is None:

@@ -28,15 +28,8 @@ from skill_evaluator.library.sources.tree import (
 from skill_evaluator.repository import within
 from skill_evaluator.text import digest, nearest
 
-_AS_PROGRAM = "name the program that renders it: `program:` in the front matter of a component"
-NOT_READ: Mapping[str, str] = {
-    "*.prompt": f"Dotprompt, Handlebars with custom helpers; {_AS_PROGRAM}",
-    "*.prompty": f"Prompty, Jinja with loops and conditions; {_AS_PROGRAM}",
-    "*.poml": f"POML, a separate template language; {_AS_PROGRAM}",
-    "*.baml": f"BAML, a separate template language; {_AS_PROGRAM}",
-    "*.waza.yaml": "waza, which tests agents; name the agent: `program:` in the front matter of a component",
-}
-"""The description of each unsupported format, with advice, by file name pattern."""
+NOT_READ = ("*.prompt", "*.prompty", "*.poml", "*.baml", "*.waza.yaml")
+"""The files of formats that only their own programs can render or run."""
 HOME = ".evaluator"
 BOARD_SIZE = SizeLimit(max_bytes=500_000_000)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
@@ -141,10 +134,7 @@ def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
 
 
 def components_of(components: Path, config: Path, default: Path) -> Path:
-    """Return the components folder, or `.evaluator/components` if it is the default and there are sources.
-
-    Every command calls this first; it clears the cached sources.
-    """
+    """Return the components folder; it is `.evaluator/components` by default if settings.yaml has sources."""
     _forget()
     return config / "components" if components == default and load_settings(config).sources else components
 
@@ -194,10 +184,7 @@ def _origins(components: Path, cwd: str) -> dict[str, SourceLocation] | None:
 def named_origins(
     sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
 ) -> dict[str, SourceLocation]:
-    """Return the locations of the components in some sources by name.
-
-    The roots of sources are relative to `home`; `tree_of` returns the files of a root.
-    """
+    """Return the locations of the components in sources by name; roots of sources are relative to `home`."""
     locations: list[tuple[SourcePlace, Source, DeclaredSource]] = []
     first_source: dict[tuple[str, str], int] = {}  # the index of the source that has a file
     for index, declared in enumerate(sources):

@@ -40,10 +40,7 @@ _ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
 def checks_of(
     asserts: Any, texts: Mapping[str, str], load: Callable[[Any], Any], leave: Leave
 ) -> tuple[list[dict[str, Any]], Any]:
-    """Return the checks for a test's asserts, and the schema of its last `is-json` assert or None.
-
-    `texts` are the variables by name. `load` returns a value unchanged, or the content of the file that it names.
-    """
+    """Return the checks for a test's asserts and the schema of its last `is-json`, or None; `load` reads files."""
     checks: dict[str, dict[str, Any]] = {}
     digests: dict[str, str] = {}
     schema = None

@@ -1,7 +1,4 @@
-"""Convert GitHub Models' `.prompt.yml` to components: messages, tests and evaluators of `gh models eval`.
-
-The specification is `pkg/prompt/prompt.go` and `cmd/eval/eval.go` in github/gh-models.
-"""
+"""Convert GitHub Models' `.prompt.yml` (pkg/prompt/prompt.go in github/gh-models) to components."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -44,7 +44,6 @@ _MAX_TESTS, _MAX_TEXT = 20_000, 200_000_000
 _TEXTS, _STRUCTURES = (".txt", ".md", ".j2"), (".json", ".yaml", ".yml")
 _SERVICE = re.compile(r"(?!file:)[\w-]+://")
 _NO_TEXT = re.compile(r"(?i).*\.(pdf|png|jpe?g|webp|gif|mp3|wav|mp4)")
-_SECRET = re.compile(r"(?i).*(api[-_]?key|secret|token|password|authorization|credentials?)")
 _MODEL = re.compile(
     r"(ai21|alibaba|anthropic|aimlapi|azure|azureopenai|bedrock|cerebras|cohere|databricks|deepseek|fireworks|github|"
     r"google|groq|huggingface|hyperbolic|litellm|llamafile|localai|mistral|nvidia|ollama|openai|openrouter|perplexity|"
@@ -224,10 +223,7 @@ class _Configuration:
                 self.leave("entry of tests", "a file of tests has an element that is not a test")
 
     def _refuse_other(self, test: Mapping[str, Any], options: Mapping[str, Any], default: Mapping[str, Any]) -> None:
-        """Raise ValueError if a test changes the prompt or output.
-
-        `test` is merged with the default test; `options` are its own, and `default` those of the default test.
-        """
+        """Raise ValueError if a merged test changes the prompt or output; `options` are its own, without `default`."""
         for name in ("prefix", "suffix"):
             if options.get(name) and options[name] != default.get(name):
                 raise ValueError(f"its options.{name} changes the prompt or the output; set it in defaultTest")
@@ -271,7 +267,7 @@ class _Configuration:
                 continue
             config = _mapping(provider.get("config"))
             for key in [*config.keys() - _PARAMETERS.keys(), *provider.keys() - {"id", "label", "config"}]:
-                if not re.match("(?i)api|env", key) and not _SECRET.fullmatch(key):
+                if not re.match("(?i)api|env", key):
                     self.leave(f"{key} of providers[{number}]", "the settings of models are in models.yaml")
             numbers = {key: config[name] for name, key in _PARAMETERS.items() if type(config.get(name)) in (int, float)}
             hints = hints or {"model": f"{match[1]}/{match['model']}", **numbers}
@@ -330,8 +326,6 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
     for name in configuration.content:
         if not _SILENT.fullmatch(name):
             configuration.leave(f"key {name}", _NOTHING)
-    for secret in _secrets(configuration.content):
-        configuration.leave(f"key in plain text at {secret}", "remove it; it was not copied")
     files = {row.path for row in rows}
     rows_path = min(files) if len(files) == 1 else path
     return SourceComponent(
@@ -415,18 +409,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _line(value: Any) -> str:
     return "".join(mark if mark.isprintable() else " " for mark in str(value)[:200])
-
-
-def _secrets(value: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths of credentials in plain text."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, child in items:
-        child_path = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip(".")
-        is_reference = isinstance(child, str) and re.match(r"\s*(\{\{|\$|file:|$)", child)
-        if isinstance(child, str) and isinstance(key, str) and _SECRET.fullmatch(key) and not is_reference:
-            yield child_path
-        elif key != "vars":
-            yield from _secrets(child, child_path)
 
 
 PROMPTFOO = Source(looks_for="promptfooconfig.yaml, .yml or .json", find=_find, read=_read)

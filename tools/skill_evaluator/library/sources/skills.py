@@ -339,10 +339,7 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
 
 
 def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: Mapping[str, str]) -> str | None:
-    """Return the skill of a query file, or None if it is unknown; `names` has the skills by folder.
-
-    The file is in the skill's folder or a folder of its name, or has its `skill_name`. A single skill owns all files.
-    """
+    """Return the skill of a query file by its folder or `skill_name`, or the only skill; None if it is unknown."""
     folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
     by_folder = next((names[folder] for folder in folders if folder in names), None)
     names_of_file = (posixpath.basename(posixpath.dirname(path)), skill_name)
@@ -376,10 +373,7 @@ def _add_queries(
 
 
 def _calls_for(row: Row, owner: str | None, skill_of_name: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
-    """Return the arguments of a `json` check for the skill that a query requires.
-
-    With `of_all`, a query that triggers no skill requires null.
-    """
+    """Return the arguments of a `json` check; `of_all` means that a query that triggers no skill requires null."""
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
         if skill not in skill_of_name:

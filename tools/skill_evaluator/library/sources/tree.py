@@ -198,10 +198,7 @@ def faultless(prompt: Prompt, path: Path) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A source format: its file patterns, and the functions that find and read components.
-
-    `read` takes the key of a place. `lost` yields the files that belong to no component.
-    """
+    """A source format: its file patterns, and the functions that find components, read one, and list unused files."""
 
     looks_for: str
     find: Callable[[FileTree], list[SourcePlace]]

@@ -80,7 +80,6 @@ def _flat(asserts: Any, leave: Leave) -> Iterator[dict[str, Any]]:
 def _check(
     kind: str, declared: Mapping[str, Any], texts: Mapping[str, str], loaded: Callable[[Any], Any]
 ) -> tuple[dict[str, Any], Any]:
-    """Return the check of an assert, and its schema or None; raise ValueError if there is no such check."""
     plain = kind.removeprefix("not-")
     name = plain.removeprefix("i") if plain.startswith("icontains") else plain
     if name not in _CHECKS:

@@ -56,7 +56,6 @@ class _TextRule(_OfGitHub):
 
     @property
     def texts(self) -> dict[str, str]:
-        """The non-empty texts by comparison kind."""
         return {kind: text for kind in _KINDS if (text := self.model_dump(by_alias=True)[kind])}
 
 

@@ -82,8 +82,6 @@ class _CaseRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Configuration:
-    """A promptfooconfig file, with the files that it names and its unused parts."""
-
     tree: FileTree
     path: str
     content: Mapping[str, Any]
@@ -235,7 +233,6 @@ class _Configuration:
                 self.leave(f"test {key}", _NOTHING)
 
     def _variables(self, test: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-        """Yield the texts of the variables by name, for each case of a test."""
         splits = test["options"].get("disableVarExpansion") is not True
         choices = []
         for value in test["vars"].values():
@@ -375,7 +372,6 @@ def _prompt(text: str, path: Path) -> Prompt:
 
 
 def _with_ids(rows: Sequence[_CaseRow]) -> Iterator[tuple[str, _CaseRow]]:
-    """Yield each case with its id, from its description or its last value."""
     times = Counter(row.description for row in rows)
     used: set[str] = set()
     for row in rows:
@@ -390,7 +386,6 @@ def _with_ids(rows: Sequence[_CaseRow]) -> Iterator[tuple[str, _CaseRow]]:
 
 
 def _parsed(name: str, text: str, path: Path) -> Any:
-    """Parse JSON or YAML by the ending of `name`."""
     is_json = name.endswith((".json", ".jsonl"))
     parse = parse_json if is_json else partial(parse_yaml, as_written=True)
     value = json_value(parse(text, path, ComponentError))

@@ -59,7 +59,6 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 
 
 def _unused_evals(tree: FileTree) -> Iterator[SkippedItem]:
-    """Yield one item for all evals.json files that belong to no skill."""
     name_of = cache(partial(_skill_name, tree))
     used = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill, name_of)}
     unused = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in used]
@@ -146,7 +145,6 @@ def _skill_name(tree: FileTree, path: str) -> Any:
 
 
 def _rows_in(content: Any, path: Path) -> list[Any]:
-    """Return the evals or queries in the content of a file."""
     if isinstance(content, dict):
         content = next((content[name] for name in _LISTS if isinstance(content.get(name), list)), None)
     if not isinstance(content, list):
@@ -155,7 +153,6 @@ def _rows_in(content: Any, path: Path) -> list[Any]:
 
 
 def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
-    """Yield one item for all files beside a SKILL.md that are not sent."""
     start = len(within(folder, ""))
     paths = [PurePosixPath(path[start:]) for path in tree.below(folder)]
     nested = {path.parent for path in paths if path.name == _SKILL} - {PurePosixPath()}
@@ -182,15 +179,12 @@ def _attached(tree: FileTree, skill: str, unused: SkipCollector, row: Mapping[st
 
 @dataclass(slots=True, kw_only=True)
 class _Cases:
-    """The cases made from evals and queries, and the skipped ones; with a `reason` all evals are skipped."""
-
     reason: str = ""
     rows: list[tuple[str, int, Row]] = field(default_factory=list)
     skipped: SkipCollector = field(default_factory=SkipCollector)
     ids: Counter[str] = field(default_factory=Counter)
 
     def add_eval(self, number: int, row: Any, attached: Callable[[Mapping[str, Any]], str]) -> None:
-        """Add the case of an eval; `attached` returns the texts of its files."""
         prompt = _first(row, _PROMPTS)
         case_id = self.id_of(row, prompt, number)
         try:
@@ -259,7 +253,6 @@ def _skip_reason(row: Any, prompt: Any) -> str:
 
 
 def _check(item: Any) -> dict[str, Any]:
-    """Convert an expectation to a check; raise ValueError if there is no such check."""
     item = {"text": item} if isinstance(item, str) else item
     if not isinstance(item, dict):
         raise ValueError("it is neither a text nor an object")

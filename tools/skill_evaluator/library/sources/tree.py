@@ -17,8 +17,7 @@ from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import decoded, parse_json, read_text
 from skill_evaluator.identifiers import MAX_VERSION
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.programs import ProgramUnderTest
-from skill_evaluator.library.prompts import TURNS, FrontMatter, Prompt, parse_prompt
+from skill_evaluator.library.prompts import TURNS, FrontMatter, ProgramUnderTest, Prompt, parse_prompt
 from skill_evaluator.library.reading import ConfinedFolder, parse_yaml
 from skill_evaluator.library.tables import Row
 from skill_evaluator.parsing import Output

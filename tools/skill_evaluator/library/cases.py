@@ -76,13 +76,12 @@ class Question(BaseModel):
     @field_validator("options")
     @classmethod
     def _refuse_equal_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
-        letters: dict[str, str] = {}
-        for letter, option in zip(ascii_uppercase, options, strict=False):
-            if not option:
+        texts = [normalise(option).casefold() for option in options]
+        for letter, text in zip(ascii_uppercase, texts, strict=False):
+            if not text:
                 raise ValueError(f"option {letter} is empty")
-            letter_before = letters.setdefault(normalise(option).casefold(), letter)
-            if letter_before != letter:
-                raise ValueError(f"options {letter_before} and {letter} differ only in case and white space")
+            if (first := ascii_uppercase[texts.index(text)]) != letter:
+                raise ValueError(f"options {first} and {letter} differ only in case and white space")
         return options
 
     @model_validator(mode="after")
@@ -505,8 +504,8 @@ def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemH
         result = results[value.path]
         return result["text"] if as_text else replace(value, pages=result["pages"])
 
-    filled = (replace(case, inputs={name: replaced(value) for name, value in case.inputs.items()}) for case in cases)
-    return tuple(map(_digested, filled))
+    inputs = [{name: replaced(value) for name, value in case.inputs.items()} for case in cases]
+    return tuple(_digested(replace(case, inputs=values)) for case, values in zip(cases, inputs, strict=True))
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:

@@ -15,7 +15,6 @@ from skill_evaluator.checks.declared import check_of
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.library.reading import as_list, parse_front_matter
-from skill_evaluator.library.sources.asserts import case_name, numbered, sent_as_written, stable_id
 from skill_evaluator.library.sources.tree import (
     FileTree,
     SkipCollector,
@@ -23,7 +22,11 @@ from skill_evaluator.library.sources.tree import (
     Source,
     SourceComponent,
     SourcePlace,
+    case_name,
     semver_of,
+    sent_as_written,
+    stable_id,
+    unique_name,
 )
 from skill_evaluator.library.tables import Row
 from skill_evaluator.repository import within
@@ -205,7 +208,7 @@ class _Cases:
     def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:
         if own_id := _case_id(row, ""):
             return start + own_id
-        return numbered(start + (stable_id(prompt, prompt) if isinstance(prompt, str) else str(number)), self.ids)
+        return unique_name(start + (stable_id(prompt, prompt) if isinstance(prompt, str) else str(number)), self.ids)
 
     def add(self, case_id: str, number: int, row: Row) -> None:
         self.ids[case_id] += 1

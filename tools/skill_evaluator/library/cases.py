@@ -458,7 +458,7 @@ def _ready(case: Case, component: Component, source: Path | str) -> Case:
         raise UnfilledError(f"case '{case.id}' has no {listed(missing)}: {location} is missing {hint}".rstrip())
     texts = {name: text_of(value) for name, value in inputs.items()}
     if not texts.get(DOCUMENT, "x").strip():
-        raise FixtureError(f"the document of case '{case.id}' in {source} is empty")
+        raise FixtureError(f"{source}: the document of case '{case.id}' is empty")
     texts[TURNS] = canonical_json([turn.text for turn in case.turns])
     if broken := [name for name, text in texts.items() if _has_surrogate(text)]:
         raise FixtureError(f"case '{case.id}' in {source}: {broken[0]}: {SURROGATE}")

@@ -127,7 +127,7 @@ _folder_tree = lru_cache(maxsize=4)(lambda root, _, limits: folder_tree(root, li
 
 
 def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
-    """Return the sources in settings.yaml if the components folder is `.evaluator/components`."""
+    """Return the sources in settings.yaml; empty if the components folder is not `.evaluator/components`."""
     return load_settings(components.parent).sources if components.parent.name == HOME else ()
 
 

@@ -357,14 +357,14 @@ class ProgramUnderTest(StrictModel):
 
     def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
         """Return the `files` (git blob id by path) that a component in `folder` watches, by path relative to it."""
-        globs = _any_of(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
+        globs = _globs_pattern(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
         paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
         return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}
 
     def unmatched(self, watched: Iterable[str]) -> list[str]:
         """Return the globs that match none of the watched paths."""
         names = list(watched)
-        globs = {glob: _any_of([posixpath.normpath(glob)]) for glob in self.watch}
+        globs = {glob: _globs_pattern([posixpath.normpath(glob)]) for glob in self.watch}
         return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
 
     def watched_here(self, folder: Path) -> dict[str, str]:
@@ -384,17 +384,17 @@ class ProgramUnderTest(StrictModel):
         return {name: blob for name, blob in blobs.items() if blob}
 
 
-def _any_of(globs: Iterable[str]) -> re.Pattern[str]:
+def _globs_pattern(globs: Iterable[str]) -> re.Pattern[str]:
     """Compile globs: `*` and `?` match within a name, `**` any number of folders, or at the end everything below."""
     patterns = []
     for glob in globs:
         *folders, last_part = re.sub(r"(\*\*/)+", "**/", glob).split("/")
-        parts = ["(?:[^/]+/)*" if part == "**" else f"{_name(part)}/" for part in folders]
-        patterns.append("".join([*parts, ".+" if last_part == "**" else _name(last_part)]))
+        parts = ["(?:[^/]+/)*" if part == "**" else f"{_part_pattern(part)}/" for part in folders]
+        patterns.append("".join([*parts, ".+" if last_part == "**" else _part_pattern(last_part)]))
     return re.compile("|".join(patterns) or "(?!)")
 
 
-def _name(part: str) -> str:
+def _part_pattern(part: str) -> str:
     return re.sub(r"(\\\*)+", "[^/]*", re.escape(part)).replace(r"\?", "[^/]")
 
 

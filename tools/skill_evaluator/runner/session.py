@@ -27,13 +27,13 @@ from skill_evaluator.runner.engine import (
     CallHandlers,
     Engine,
     Invocation,
-    ModelJob,
     Progress,
     RunningRun,
     Stop,
+    in_parallel,
 )
 from skill_evaluator.runner.journal import Run, create_run, read_manifest
-from skill_evaluator.runner.limits import Budget, Gate, limits_of
+from skill_evaluator.runner.limits import Budget, limits_of
 from skill_evaluator.runner.schedule import Shard, calls_in_flight, interleaved
 from skill_evaluator.stats import by_key
 
@@ -115,7 +115,7 @@ async def _make_calls(session: Session, runs: Sequence[Run], handlers: CallHandl
         for part in parts:
             part.release()  # a long-lived process may resume the runs
         raise
-    calls_task = asyncio.create_task(_run_all(models))
+    calls_task = asyncio.create_task(in_parallel(model.run() for model in models))
     watch_task = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))
 
     is_abandoned = False
@@ -145,7 +145,6 @@ async def _make_calls(session: Session, runs: Sequence[Run], handlers: CallHandl
 
 
 def _begin(parts: "Sequence[RunningRun]", session: Session, shared: Invocation) -> "list[_RunningModel]":
-    """Read the outcomes so far, open the provider of each model, and create the folders of new runs."""
     for part in parts:
         part.resume(session.budget)
     by_model = by_key((part.run.model.id, part) for part in parts)
@@ -157,15 +156,6 @@ def _begin(parts: "Sequence[RunningRun]", session: Session, shared: Invocation) 
     return models
 
 
-async def _run_all(models: "Sequence[_RunningModel]") -> None:
-    try:
-        async with asyncio.TaskGroup() as group:
-            for model in models:
-                group.create_task(model.run())
-    except* Exception as problems:
-        raise problems.exceptions[0] from None
-
-
 class _RunningModel:
     """The runs of one model in progress. They share the limits of the model."""
 
@@ -174,44 +164,38 @@ class _RunningModel:
         scheduled = interleaved([part.schedule for part in parts]) if parts[1:] else parts[0].schedule
         calls = [call for call in scheduled if call not in parts[call.arm].done]
         planned = sum(len(part.schedule) for part in parts)
-        first_part, model = parts[0], parts[0].run.model
-        kind = first_part.kind
+        run, kind, model = parts[0].run, parts[0].kind, parts[0].run.model
         key = find_key(model, kind, session.configuration.keys)
         self.progress = Progress(model_id=model.id, planned=planned, answered_before=planned - len(calls))
-        self._engines: list[Engine] | list[BatchEngine] = []
-        self._gate: Gate | None = None
-        self._job: ModelJob | None = None
-        self._is_batched = first_part.run.manifest.transport == "batch"
-        if self._is_batched:
-            self._engines = [BatchEngine(part, key, self.progress, shared) for part in parts]
-            return
-        if not calls:
-            return
-        requested = session.concurrency or shared.settings.concurrency
-        first_in_flight, max_in_flight = calls_in_flight(model, kind, requested)
-        max_in_flight = min(max_in_flight, limits.max_concurrency or max_in_flight)
-        self._job = job = ModelJob(
-            model=model.model_copy(update={"limits": limits}),
-            provider=opened(kind, model, key, shared.settings),
-            calls=calls,
-            request_for=lambda call: parts[call.arm].request_for(call),
-            concurrency=max_in_flight,
-            first_in_flight=min(first_in_flight, max_in_flight),
-            price=first_part.price,
-            shared=shared,
-            cache_floor=kind.cache_floor_of(model),
-            answered_before=first_part.run.manifest.run_id in first_part.handlers.recorded,
-        )
-        engine = Engine(job, self.progress, lambda replicate: parts[replicate.call.arm].save_outcome(replicate))
-        self._engines, self._gate = [engine], engine.gate
+        self._batches: list[BatchEngine] = []
+        self._engine: Engine | None = None  # None for batches, and if no call is left
+        if run.manifest.transport == "batch":
+            self._batches = [BatchEngine(part, key, self.progress, shared) for part in parts]
+        elif calls:
+            requested = session.concurrency or shared.settings.concurrency
+            first, maximum = calls_in_flight(model, kind, requested)
+            maximum = min(maximum, limits.max_concurrency or maximum)
+            self._engine = Engine(
+                model=model.model_copy(update={"limits": limits}),
+                provider=opened(kind, model, key, shared.settings),
+                calls=calls,
+                request_for=lambda call: parts[call.arm].request_for(call),
+                on_outcome=lambda replicate: parts[replicate.call.arm].save_outcome(replicate),
+                price=parts[0].price,
+                progress=self.progress,
+                shared=shared,
+                in_flight=(min(first, maximum), maximum),
+                cache_floor=kind.cache_floor_of(model),
+                is_known=run.manifest.run_id in parts[0].handlers.recorded or planned > len(calls),
+            )
 
     @property
     def halted(self) -> Mapping[str, Failure | None]:
         """The failure that stopped the calls of each run, by run id; None if all were made."""
         parts = {part.run.manifest.run_id: part for part in self._parts}
-        if self._is_batched:  # one engine per run
-            return dict(zip(parts, (engine.halted for engine in self._engines), strict=True))
-        failure = self._engines[0].halted if self._engines else None
+        if self._batches:  # one engine per run
+            return dict(zip(parts, (engine.halted for engine in self._batches), strict=True))
+        failure = self._engine and self._engine.halted
         return {
             run_id: (failure if len(part.done) < len(part.schedule) else None) or (STOPPED if part.unmade else None)
             for run_id, part in parts.items()
@@ -220,24 +204,24 @@ class _RunningModel:
     @property
     def costs_nothing(self) -> bool:
         """Whether calls in flight can be abandoned without cost, since they are made in this process."""
-        return not self._is_batched and (self._job is None or getattr(self._job.provider, "in_process", False))
+        return not self._batches and (self._engine is None or getattr(self._engine.provider, "in_process", False))
 
     def begin(self) -> None:
         """Write the runs to disk before the first call, since the process may be killed at any time."""
-        server = Server(concurrency=self._job.concurrency) if self._job else None
+        server = Server(concurrency=self._engine.in_flight[1]) if self._engine else None
         for part in self._parts:
             part.begin(server)
 
     async def run(self) -> None:
         """Make the remaining calls, then write the server's version and concurrency to the manifest."""
-        await asyncio.gather(*(engine.run() for engine in self._engines))
-        if self._job is None or not self.progress.answered:
+        engine = self._engine
+        await asyncio.gather(*(each.run() for each in (*self._batches, *filter(None, [engine]))))
+        if engine is None or not self.progress.answered:
             return
-        version = self._job.shared.redact(await server_version(self._job.model) or "") or None
-        in_flight = self._gate and self._gate.used
-        renamed = getattr(self._job.provider, "renamed", {})
+        version = engine.shared.redact(await server_version(engine.model) or "") or None
+        renamed = getattr(engine.provider, "renamed", {})
         for part in self._parts:
             common = {name: count for name, count in part.fingerprints.most_common(8) if name}
-            server = Server(concurrency=self._job.concurrency, version=version, fingerprints=common, renamed=renamed)
-            folder = part.run.folder
-            create_run(folder, read_manifest(folder).model_copy(update={"server": server, "in_flight": in_flight}))
+            server = Server(concurrency=engine.in_flight[1], version=version, fingerprints=common, renamed=renamed)
+            update = {"server": server, "in_flight": engine.gate.used}
+            create_run(part.run.folder, read_manifest(part.run.folder).model_copy(update=update))

@@ -35,12 +35,11 @@ from skill_evaluator.stats import by_key
 if TYPE_CHECKING:
     from filelock import FileLock
 
-Prompt = tuple[int, str]
-"""Arm and case: all replicates are sent the same text."""
+Prompt = tuple[int, str]  # arm and case id, whose replicates are all sent the same text
 
 
 def prompt_of(call: Call) -> Prompt:
-    """Return the index of the call's run and the case id, which determine the messages that are sent."""
+    """Return the arm and the case id of a call, which determine the messages that are sent."""
     return call.arm, call.case_id
 
 
@@ -121,16 +120,7 @@ async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
         raise problems.exceptions[0] from None
 
 
-class Stop:
-    """A request to start no further calls (Ctrl-C); calls in flight are awaited."""
-
-    def __init__(self) -> None:
-        self.event = asyncio.Event()
-
-    @property
-    def requested(self) -> bool:
-        """Whether a stop was requested."""
-        return self.event.is_set()
+Stop = asyncio.Event  # set to start no further calls (Ctrl-C); calls in flight are awaited
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,9 +305,9 @@ class Engine:
                     await asyncio.wait([asyncio.wrap_future(scoring)])
 
     def _must_end(self) -> bool:
-        if self._stop.requested and self.halted is None:
-            self.halted = STOPPED
-        return self._stop.requested or self._hopeless.is_set()
+        if self._stop.is_set():
+            self.halted = self.halted or STOPPED
+        return self._stop.is_set() or self._hopeless.is_set()
 
     async def _make_call(self, call: Call) -> Replicate | None:
         """Make one call with its retries. Return None if the model was halted before the call."""
@@ -386,7 +376,7 @@ class Engine:
 
     async def _pause(self, seconds: float) -> bool:
         """Sleep. Return whether a stop or a halt of the model ended the sleep early."""
-        ends = [asyncio.ensure_future(event.wait()) for event in (self._stop.event, self._hopeless)]
+        ends = [asyncio.ensure_future(event.wait()) for event in (self._stop, self._hopeless)]
         try:
             woken, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:

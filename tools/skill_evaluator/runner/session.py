@@ -1,7 +1,7 @@
 """`Session` makes the calls of all models concurrently under one budget.
 
-Runs of one model alternate call by call. The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are
-billed; the second abandons them, and so does the first if all calls are made in this process.
+The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are billed; the second abandons them, and so does
+the first if all calls are made in this process.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Limits, Model
@@ -38,7 +38,6 @@ from skill_evaluator.runner.schedule import Shard, calls_in_flight, interleaved
 from skill_evaluator.stats import by_key
 
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
-T = TypeVar("T")
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
@@ -57,46 +56,38 @@ def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """The configuration and the budget that all calls of a command share.
-
-    `concurrency` is per model; None means the value in settings.yaml. `limits` has a planned job's shares of rate
-    limits by model id. `watch` shows the progress of the calls.
-    """
+    """The configuration and the budget that all calls of a command share."""
 
     configuration: Configuration
-    watch: Watch
+    watch: Watch  # shows the progress of the calls
     budget: Budget = field(default_factory=Budget)
-    concurrency: int | None = None
-    limits: Mapping[str, Limits] = field(default_factory=dict)
+    concurrency: int | None = None  # per model; None: the value in settings.yaml
+    limits: Mapping[str, Limits] = field(default_factory=dict)  # a planned job's shares of rate limits, by model id
 
     def make_calls(self, runs: Sequence[Run], handlers: CallHandlers) -> Mapping[str, Failure | None]:
         """Make every call that has no output yet. Return the failure that stopped the calls of each run, by run id.
 
-        The failure is None if all calls were made. The budget includes the earlier cost of resumed runs. Raise
-        ConfigError if a provider cannot be opened (before any call), and StorageError if an output cannot be written.
+        The failure is None if all calls were made. Raise ConfigError before any call if a provider cannot be opened,
+        and StorageError if an output cannot be written.
         """
-        return _run_to_its_end(_make_calls(self, runs, handlers))
+        work = _make_calls(self, runs, handlers)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(work)
+        with ThreadPoolExecutor(1) as threads:  # this thread already runs an event loop, as in notebooks
+            return threads.submit(asyncio.run, work).result()
 
 
 async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
     """Show nothing; wait until a stop is requested or the caller cancels."""
-    await stop.event.wait()
+    await stop.wait()
 
 
 def print_resume_command(command: Sequence[str]) -> None:
     """Print the command that makes the missing calls to stderr, unless it is empty."""
     if command:
         print(f"to continue: {shlex.join(command)}", file=sys.stderr)
-
-
-def _run_to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine; use a separate thread if this thread already runs an event loop, as in notebooks."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, work).result()
 
 
 async def _make_calls(session: Session, runs: Sequence[Run], handlers: CallHandlers) -> Mapping[str, Failure | None]:
@@ -122,11 +113,11 @@ async def _make_calls(session: Session, runs: Sequence[Run], handlers: CallHandl
 
     def on_signal() -> None:
         nonlocal is_abandoned
-        is_abandoned = shared.stop.requested or all(model.costs_nothing for model in models)
+        is_abandoned = shared.stop.is_set() or all(model.costs_nothing for model in models)
         if is_abandoned:
             calls_task.cancel()
         else:
-            shared.stop.event.set()
+            shared.stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError):  # no such handlers on Windows or off the main thread
@@ -161,7 +152,7 @@ class _RunningModel:
 
     def __init__(self, parts: Sequence[RunningRun], limits: Limits, session: Session, shared: Invocation) -> None:
         self._parts = parts
-        scheduled = interleaved([part.schedule for part in parts]) if parts[1:] else parts[0].schedule
+        scheduled = interleaved([part.schedule for part in parts])
         calls = [call for call in scheduled if call not in parts[call.arm].done]
         planned = sum(len(part.schedule) for part in parts)
         run, kind, model = parts[0].run, parts[0].kind, parts[0].run.model
@@ -215,7 +206,9 @@ class _RunningModel:
     async def run(self) -> None:
         """Make the remaining calls, then write the server's version and concurrency to the manifest."""
         engine = self._engine
-        await asyncio.gather(*(each.run() for each in (*self._batches, *filter(None, [engine]))))
+        await asyncio.gather(*(batches.run() for batches in self._batches))
+        if engine is not None:
+            await engine.run()
         if engine is None or not self.progress.answered:
             return
         version = engine.shared.redact(await server_version(engine.model) or "") or None

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from skill_evaluator.errors import RunError
+from skill_evaluator.files import LinesWriter
 from skill_evaluator.providers.base import Completion, Failure, Usage
 from skill_evaluator.records.record import write_record
 from skill_evaluator.runner.batch import BatchJournal
-from skill_evaluator.runner.journal import Journal, Manifest, create_run, find_runs, outcomes, read_answers
+from skill_evaluator.runner.journal import Manifest, append_outcome, create_run, find_runs, outcomes, read_answers
 from skill_evaluator.runner.schedule import Call, Replicate
 
 from tests.support.components import NOT_RUN, case, component, record
@@ -39,9 +40,9 @@ def _error(call: Call, reason: str = "server_error") -> Replicate:
 
 
 def _written(folder: Path, *replicates: Replicate) -> Path:
-    journal = Journal(folder)
+    journal = LinesWriter(folder / "replicates.jsonl")
     for replicate in replicates:
-        journal.append(replicate)
+        append_outcome(journal, replicate)
     journal.close()
     return journal.path
 

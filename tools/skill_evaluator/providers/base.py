@@ -367,14 +367,18 @@ class ProviderKind:
         return self.cache_floor(model) if model.cache else None
 
 
-def first_outputs(
-    attempts: Iterable[tuple[CallKey, Attempt]], is_answer: Callable[[Attempt], bool]
-) -> dict[CallKey, Attempt]:
-    """Return, for each call, its first output, or its last error if it has no output."""
+def first_outputs(attempts: Iterable[tuple[CallKey, bool, Attempt]]) -> dict[CallKey, Attempt]:
+    """Return the first attempt with an output of each call, or the last attempt if none has an output.
+
+    `attempts` has for each attempt its call, whether it has an output, and the value to return.
+    """
     selected: dict[CallKey, Attempt] = {}
-    for call, attempt in attempts:
-        if call not in selected or not is_answer(selected[call]):
+    answered = set[CallKey]()
+    for call, has_output, attempt in attempts:
+        if call not in answered:
             selected[call] = attempt
+        if has_output:
+            answered.add(call)
     return selected
 
 

@@ -105,18 +105,17 @@ class ReplayProvider:
         lines = []
         for number, offset, value in read_placed_lines(path, ConfigError, torn_lines=True):
             line = validated(AnswerLine, value, Path(f"{path}:{number}"))
-            lines.append(((line.case_id, line.replicate), (line.failure is None, offset)))
+            lines.append(((line.case_id, line.replicate), line.failure is None, offset))
         self._path = path
-        self._places = first_outputs(lines, lambda line: line[0])  # the texts stay in the file
+        self._offsets = first_outputs(lines)  # the texts stay in the file
 
     async def complete(self, request: Request) -> Completion:
         """Return the recorded output. Raise ProviderError if the call failed or has no line."""
-        recorded = self._places.get((request.case_id, request.replicate))
-        if recorded is None:
+        offset = self._offsets.get((request.case_id, request.replicate))
+        if offset is None:
             raise ProviderError("not_recorded", f"no recorded answer for {request.case_id} #{request.replicate}")
-        line = line_at(self._path, recorded[1])
-        if line.failure is not None:
-            failure = line.failure
+        line = line_at(self._path, offset)
+        if (failure := line.failure) is not None:
             raise ProviderError(failure.reason, failure.message, kind=failure.kind, status=failure.status)
         return line.completion or Completion(text="")
 

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.errors import RunError
-from skill_evaluator.files import try_lock
+from skill_evaluator.files import LinesWriter, try_lock
 from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers.base import (
     Completion,
@@ -26,7 +26,15 @@ from skill_evaluator.providers.base import (
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.providers.structured import output_of
 from skill_evaluator.records.summaries import Server
-from skill_evaluator.runner.journal import MANIFEST, Journal, Run, check_same_inputs, create_run, outcomes
+from skill_evaluator.runner.journal import (
+    ANSWERS,
+    MANIFEST,
+    Run,
+    append_outcome,
+    check_same_inputs,
+    create_run,
+    outcomes,
+)
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost, price_of
 from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, max_input_tokens, schedule_calls
@@ -158,7 +166,7 @@ class RunningRun:
         self.failed: dict[Call, int] = {}
         self._errors: dict[Call, Replicate] = {}
         self._lock: FileLock | None = None
-        self._journal: Journal | None = None
+        self._journal: LinesWriter | None = None
 
     def resume(self, budget: Budget) -> None:
         """Read the outcomes of earlier attempts, if any. Raise RunError if another process executes the run."""
@@ -197,13 +205,13 @@ class RunningRun:
             create_run(self.run.folder, self.run.manifest.model_copy(update={"server": server}))
         if self._lock is None:
             self._lock_run()
-        self._journal = Journal(self.run.folder)
+        self._journal = LinesWriter(self.run.folder / ANSWERS)
 
     def save_outcome(self, replicate: Replicate) -> Future[Any] | None:
         """Append an outcome to the journal, then pass it to `on_outcome` and return its result."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
-        self._journal.append(replicate)
+        append_outcome(self._journal, replicate)
         self._errors.pop(replicate.call, None)
         self.unmade -= 1
         if replicate.completion is not None:

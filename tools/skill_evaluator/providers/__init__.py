@@ -111,11 +111,8 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
 
 
 def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
-    """Return the environment variables that may hold a model's key; empty if it needs no key.
-
-    With `auth: oidc` the key is the one that requests the identity tokens of the job.
-    """
-    if model.auth == "oidc":
+    """Return the environment variables that may hold a model's key; empty if it needs no key."""
+    if model.auth == "oidc":  # the key requests the identity tokens of the job
         return (REQUEST_TOKEN,) if needs_token(kind) else ()
     if model.api_key_env:
         return (model.api_key_env,)

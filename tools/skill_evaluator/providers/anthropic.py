@@ -175,7 +175,6 @@ def _batch_counts(body: Mapping[str, Any], names: Sequence[str] = _COUNTS) -> in
 
 
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
-    """Read a batch like `{"id": "msgbatch_1", "processing_status": "ended", "request_counts": {…}}`."""
     state = str(body.get("processing_status"))
     return batch.BatchStatus(
         batch_id=batch.required_id(body),

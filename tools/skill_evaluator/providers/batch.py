@@ -1,7 +1,6 @@
 """Batches: many requests in one upload, processed within a day at half the price.
 
-A vendor's module has a `BatchApi` with the differences between the vendors. The code of direct calls builds the
-requests and reads the responses.
+The code of direct calls builds the requests and reads the responses.
 """
 
 import json
@@ -128,7 +127,7 @@ class Batches:
         return None
 
     async def _listed(self, since: float) -> AsyncIterator[Json]:
-        """Yield the vendor's batches created after `since`, newest first."""
+        """Yield the vendor's batches created after `since` (seconds since the epoch), newest first."""
         query: Json | None = {}
         while query is not None:
             page = await self.get(self._api.path, **{self._api.page_size: 100, **query})
@@ -148,8 +147,7 @@ class Batches:
     async def results(self, status: BatchStatus) -> Results:
         """Return the results of an ended batch by custom id; the first result of an id counts.
 
-        Files that the vendor has deleted are skipped. Raise ProviderError if nothing is left, or if a line is not JSON
-        and there are fewer results than the vendor counts: another read can have the rest.
+        Raise ProviderError if all files are deleted, or if a line is not JSON and results are missing.
         """
         answers: list[RequestResult] = [*_read(self._api.inline, status)]
         deleted: ProviderError | None = None
@@ -173,16 +171,15 @@ class Batches:
         results: dict[str, Completion | ProviderError] = {}
         for custom_id, answer in answers:
             if isinstance(custom_id, str) and custom_id not in results:
-                results[custom_id] = answer if isinstance(answer, ProviderError) else self._completion(answer)
-        if unreadable is not None and len(results) < (status.done or 0):
+                try:
+                    results[custom_id] = (
+                        answer if isinstance(answer, ProviderError) else self.provider.completion(answer)
+                    )
+                except ProviderError as problem:
+                    results[custom_id] = problem
+        if unreadable is not None and len(results) < (status.done or 0):  # another read can have the rest
             raise unreadable
         return results
-
-    def _completion(self, answer: HttpResponse) -> Completion | ProviderError:
-        try:
-            return self.provider.completion(answer)
-        except ProviderError as problem:
-            return problem
 
     async def cancel(self, batch_id: str) -> None:
         """Ask the vendor to stop a batch."""
@@ -225,7 +222,6 @@ def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | Non
 
 
 def _read(read: Callable[[Part], Value], part: Part) -> Value:
-    """Read a part of a response. Raise ProviderError if it does not have the documented form."""
     try:
         return read(part)
     except UNREADABLE as problem:

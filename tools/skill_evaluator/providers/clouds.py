@@ -102,7 +102,6 @@ def cloud_of(model: Model) -> Cloud | None:
 
 
 def _address(model: Model, variable: str) -> str | None:
-    """Return the base_url of a model. Raise ConfigError if an environment variable would set it."""
     if model.base_url is None and os.environ.get(variable):
         raise ConfigError(f"{variable} is set: unset it, or set base_url of model '{model.id}' in models.yaml")
     return model.base_url

@@ -81,12 +81,9 @@ def cache_floor(model: Model) -> int | None:
 
 
 def file_tokens(model: Model, file: File) -> FileTokens:
-    """Return the tokens of a PDF or an image, by the vendor's page on media resolution, read in November 2026.
-
-    Before Gemini 3 a page or a small image is one tile, and a large image is cut into tiles.
-    """
+    """Return the tokens of a PDF or an image, by the vendor's page on media resolution, read in November 2026."""
     resolution = str(model.params.extra.get("media_resolution")).upper().removeprefix("MEDIA_RESOLUTION_")
-    if model.api_name.rpartition("/")[2].startswith(_BY_TILES):
+    if model.api_name.rpartition("/")[2].startswith(_BY_TILES):  # a page or a small image is one tile
         side = max(256, min(768, int(min(file.width or 1, file.height or 1) / 1.5)))
         is_small = max(file.width or 0, file.height or 0) <= 384
         each = _TILE if is_small else _TILE * patches(file, side)
@@ -131,7 +128,6 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
 
 def _in_api_names(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename settings to the API's names. Raise ConfigError for a setting that the SDK does not know."""
     from google.genai.types import GenerateContentConfig
 
     try:
@@ -141,13 +137,9 @@ def _in_api_names(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(message: Message) -> Mapping[str, Any]:
-    parts = content_of(message, _file, _text)
+    parts = content_of(message, _file, lambda text: {"text": text})
     role = "model" if message.role == "assistant" else "user"
-    return {"role": role, "parts": [_text(parts)] if isinstance(parts, str) else parts}
-
-
-def _text(text: str) -> Mapping[str, Any]:
-    return {"text": text}
+    return {"role": role, "parts": [{"text": parts}] if isinstance(parts, str) else parts}
 
 
 def _file(file: File) -> Mapping[str, Any]:
@@ -155,7 +147,6 @@ def _file(file: File) -> Mapping[str, Any]:
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> Connection:
-    """Open the SDK's client with explicit settings in place of the environment's. A base_url may end in a version."""
     from google.genai import Client
 
     from skill_evaluator.providers.transport import SdkConnection
@@ -192,7 +183,6 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
 
 
 def _requests_of(client: Any, model: Model) -> Send:
-    """Return a function that makes the SDK send requests for calls and batches with the given bodies."""
 
     async def send(
         method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
@@ -216,7 +206,6 @@ def _requests_of(client: Any, model: Model) -> Send:
 
 
 def _pool_credentials(identity: Identity) -> Any:
-    """Return credentials that exchange tokens by an identity pool, or None if the SDK finds its own."""
     from google.auth import identity_pool
 
     pool = identity.identifiers.get("GOOGLE_WORKLOAD_IDENTITY_PROVIDER")
@@ -255,7 +244,6 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 
 def _vendor_error(answer: HttpResponse) -> ProviderError | None:
-    """Return the error of a response. A wrong key has the status 400, and the body may have the retry delay."""
     listed = answer.details.get("details")
     details = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     invalid_key = any(entry.get("reason") == "API_KEY_INVALID" for entry in details) or _WRONG_KEY in answer.message
@@ -291,7 +279,6 @@ async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Map
 
 
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
-    """Read a batch. An unknown state is final if `done` is true."""
     job, error = fields_of(body.get("metadata")), fields_of(body.get("error"))
     word = str(job.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
     stats = fields_of(job.get("batchStats"))

@@ -34,7 +34,7 @@ def needs_token(kind: ProviderKind) -> bool:
 class Identity:
     """The identity of this job at one vendor, whose SDK exchanges the token.
 
-    `faults` are the exceptions of a failed exchange; `refusals` are those that a response of the vendor caused.
+    `faults` are the exceptions of a failed exchange, `refusals` those that a response of the vendor caused.
     """
 
     def __init__(

@@ -55,27 +55,23 @@ _OFF: Mapping[str, Mapping[str, float | bool]] = {
 # tokens of an image by the vendor's page on vision, read in November 2026: 1.2 for each patch of 32 pixels, or by older
 # rules up to 2.46 for each of 1,536 patches, or 1,445; a page of a PDF counts as its text and its image
 _PATCH, _TOKENS_PER_PATCH, _OLDER = 32, 1.2, (2.46, 1_536, 1_445)
-_MAX_IMAGE = {"gpt-4o-mini": 48_169}
+_MAX_IMAGE_4O_MINI = 48_169
 _LIKELY_PAGE, _MAX_PAGE_TEXT = 2_000, 3_000
 _MAX_IMAGE_ELSEWHERE = 6_500  # tokens of a small image on a compatible server
 _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the usual settings. For a `server`, also turn off the settings that it would choose itself.
-
-    llama.cpp's prompt cache is off in the deterministic profile, since it makes an output depend on earlier calls.
-    """
+    """Return the usual settings. For a `server`, also turn off the settings that it would choose itself."""
     usual = usual_sampling(model)
     if model.server is None:
         return usual
     explicit: dict[str, Any] = {"temperature": 1.0, **_OFF[model.server]}
     if model.server == "llama.cpp" and model.profile == "deterministic":
-        explicit["cache_prompt"] = False
-    ignored = usual.unavailable + tuple(usual.extra)
-    return replace(
-        usual, sent={name: value for name, value in (explicit | {**usual.sent}).items() if name not in ignored}
-    )
+        explicit["cache_prompt"] = False  # the cache makes an output depend on earlier calls
+    sent = explicit | {**usual.sent}
+    ignored = (*usual.unavailable, *usual.extra)
+    return replace(usual, sent={name: value for name, value in sent.items() if name not in ignored})
 
 
 def file_tokens(model: Model, file: File) -> FileTokens:
@@ -83,10 +79,8 @@ def file_tokens(model: Model, file: File) -> FileTokens:
     per_patch, max_patches, minimum = _OLDER
     if model.base_url:
         minimum = _MAX_IMAGE_ELSEWHERE
-    else:
-        minimum = next(
-            (upper_bound for name, upper_bound in _MAX_IMAGE.items() if model.api_name.startswith(name)), minimum
-        )
+    elif model.api_name.startswith("gpt-4o-mini"):
+        minimum = _MAX_IMAGE_4O_MINI
     if file.pages is not None:
         page = _MAX_PAGE_TEXT + max(minimum, int(per_patch * max_patches))
         return FileTokens(file.pages * _LIKELY_PAGE, file.pages * page)
@@ -219,7 +213,6 @@ _UNRUN = {"batch_expired": batch.expired, "batch_cancelled": batch.canceled}
 
 
 async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Upload the requests, then create the batch. A file without a batch costs nothing."""
     file = await batches.post("/files", {"purpose": "batch"}, ("requests.jsonl", entries, "application/jsonl"))
     fixed = {"endpoint": f"/v1{COMPLETIONS_PATH}", "completion_window": "24h", "metadata": {"name": name}}
     return await batches.post("/batches", {"input_file_id": batch.required_id(file), **fixed})
@@ -248,7 +241,6 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
 
 
 def _batch_answer(line: Mapping[str, Any]) -> batch.RequestResult:
-    """Read a line of the output file or the error file. `error` is null for an HTTP error."""
     custom_id, error, response = line.get("custom_id"), fields_of(line.get("error")), fields_of(line.get("response"))
     status, code = response.get("status_code"), str(error.get("code"))
     if isinstance(status, int) and 100 <= status <= 599:

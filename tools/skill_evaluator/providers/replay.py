@@ -1,8 +1,4 @@
-"""Replay outputs recorded in JSON Lines of `{"case_id", "replicate", "text"}`, such as a run's `replicates.jsonl`.
-
-A line may have `stop_reason`, `usage`, `served_model`, `request_id`, or an `error` in place of the text: a reason, or
-an object as in a journal. The first output of a call counts.
-"""
+"""Replay outputs recorded in JSON Lines of `{"case_id", "replicate", "text"}`, such as a run's `replicates.jsonl`."""
 
 import json
 from functools import partial
@@ -33,7 +29,7 @@ from skill_evaluator.providers.base import (
 
 
 class AnswerLine(FrozenModel):
-    """One call with its output or its error."""
+    """One call with its output, or with its error as a reason or an object."""
 
     model_config = ConfigDict(strict=True)
 

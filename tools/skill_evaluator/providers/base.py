@@ -153,11 +153,6 @@ class Completion:
         )
 
 
-def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:
-    """Return the stop reason for a vendor's word, or `other` for an unknown word."""
-    return reasons.get(word, "other") if isinstance(word, str) else "other"
-
-
 def fields_of(value: Any) -> Mapping[str, Any]:
     """Return a JSON object unchanged, and an empty object for other values."""
     return value if isinstance(value, dict) else {}

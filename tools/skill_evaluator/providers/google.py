@@ -24,7 +24,6 @@ from skill_evaluator.providers.base import (
     fields_of,
     joined,
     patches,
-    stop_reason_of,
     sum_of_counts,
     usual_sampling,
 )
@@ -67,6 +66,7 @@ _GENERATE, _CREATE_BATCH, _BATCHES = "generateContent", "batchGenerateContent", 
 _VERSION_AT_END = re.compile(r"/(v1\w*)/?$")
 _WRONG_KEY = "API key not valid"  # message of a 400; gateways may drop its details
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+# tokens by the vendor's page on media resolution, read in November 2026
 _BY_TILES, _TILE = ("gemini-1", "gemini-2"), 258
 _BY_RESOLUTION = {"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}
 _TOP_LEVEL_KEYS = frozenset(
@@ -74,14 +74,12 @@ _TOP_LEVEL_KEYS = frozenset(
 )
 
 
-def cache_floor(model: Model) -> int | None:
-    """Return the tokens of the shortest prompt that is cached, or None for another address than the vendor's."""
+def _cache_floor(model: Model) -> int | None:
     floor = 2_048 if model.api_name.startswith("gemini-2.5") else 4_096  # source: the vendor's page, November 2026
     return None if model.base_url else floor
 
 
-def file_tokens(model: Model, file: File) -> FileTokens:
-    """Return the tokens of a PDF or an image, by the vendor's page on media resolution, read in November 2026."""
+def _file_tokens(model: Model, file: File) -> FileTokens:
     resolution = str(model.params.extra.get("media_resolution")).upper().removeprefix("MEDIA_RESOLUTION_")
     if model.api_name.rpartition("/")[2].startswith(_BY_TILES):  # a page or a small image is one tile
         side = max(256, min(768, int(min(file.width or 1, file.height or 1) / 1.5)))
@@ -92,8 +90,7 @@ def file_tokens(model: Model, file: File) -> FileTokens:
     return FileTokens(each * (file.pages or 1), max(each, 1_120) * (file.pages or 1))
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
-    """Open a connection to one model."""
+def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
     identity = None
     if model.auth == "oidc":
         from google.auth import exceptions
@@ -227,7 +224,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     if body.get("candidates") or not body["promptFeedback"]["blockReason"]:
         candidate = body["candidates"][0]
         parts = (candidate.get("content") or {}).get("parts") or []
-        stop_reason = stop_reason_of(candidate.get("finishReason"), _STOP)
+        stop_reason = _STOP.get(str(candidate.get("finishReason")), "other")
     return Completion(
         text="".join(part.get("text", "") for part in parts if not part.get("thought")),
         stop_reason=stop_reason,
@@ -258,14 +255,14 @@ def _vendor_error(answer: HttpResponse) -> ProviderError | None:
 
 
 KIND = ProviderKind(
-    open=open_provider,
+    open=_open,
     tools=True,
     sampling=usual_sampling,
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     federation=_FEDERATION,
-    cache_floor=cache_floor,
+    cache_floor=_cache_floor,
     accepts=lambda model: ("pdf", "image"),
-    file_tokens=file_tokens,
+    file_tokens=_file_tokens,
 )
 _GRPC_STATUS = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 13: 500, 14: 503, 16: 401}
 # The final states, each with the error of requests without a result.

@@ -20,19 +20,16 @@ from pydantic import Field, PositiveInt
 from skill_evaluator.display import notice_when_slow
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import StrictModel, locked, storing, validated
-from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import Message
 from skill_evaluator.processes import child_environment
 from skill_evaluator.providers.base import (
     Completion,
-    Provider,
     ProviderError,
     ProviderKind,
     Request,
     Sampling,
-    StopReason,
     Usage,
-    stop_reason_of,
     usual_sampling,
 )
 from skill_evaluator.providers.remote import error_from_status
@@ -65,11 +62,6 @@ def sampling(model: Model) -> Sampling:
 def params_of(model: Model) -> LocalParams:
     """Return the params of a local model. Raise ConfigError with the invalid key."""
     return validated(LocalParams, model.params.extra, Path(f"params of local model '{model.id}' in models.yaml"))
-
-
-def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
-    """Load the weights into this process. Raise ConfigError without the engine or the weights."""
-    return LocalProvider(model)
 
 
 def find_weights(path: Path | None, sha256: str | None) -> Path:
@@ -133,9 +125,6 @@ def _fetch(target: Path) -> Path:
     return target
 
 
-_STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length"}
-
-
 def _spoken(messages: Sequence[Message]) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.text} for message in messages]
 
@@ -151,7 +140,7 @@ def _shared_beginning(messages: Sequence[Message], constant: int) -> list[Messag
     return result
 
 
-class SharedStates:
+class _SharedStates:
     """The engine of one provider, used by one thread at a time, and a temporary folder of saved states.
 
     The last digits of a result depend on the tokens that are evaluated together. So every prompt is evaluated in the
@@ -226,7 +215,7 @@ class SharedStates:
 
 
 class LocalProvider:
-    """One loaded model. A call runs in a thread of its own; the engine releases the GIL meanwhile."""
+    """One loaded model. Raise ConfigError without the engine or the weights."""
 
     in_process = True
 
@@ -238,7 +227,7 @@ class LocalProvider:
         params, sent = params_of(model), sampling(model).sent
         self._weights = find_weights(params.weights, params.sha256)
         with notice_when_slow(f"loading {self._weights.name}"):
-            self.states = SharedStates(library, self._weights, params)
+            self.states = _SharedStates(library, self._weights, params)
         self._lock = threading.Lock()  # an abandoned call continues in its thread
         self._sampling = {name: sent[name] for name in ("temperature", "top_p") if name in sent}
         self._model = model
@@ -260,7 +249,7 @@ class LocalProvider:
             choice = answer["choices"][0]
             return Completion(
                 text=choice["message"]["content"] or "",
-                stop_reason=stop_reason_of(choice["finish_reason"], _STOP),
+                stop_reason=choice["finish_reason"],
                 usage=Usage(
                     input_tokens=answer["usage"]["prompt_tokens"], output_tokens=answer["usage"]["completion_tokens"]
                 ),
@@ -300,7 +289,7 @@ async def _in_daemon_thread(call: Callable[[], dict[str, Any]]) -> dict[str, Any
 
 
 KIND = ProviderKind(
-    open=open_provider,
+    open=lambda model, key, settings: LocalProvider(model),
     sampling=sampling,
     free=True,
     one_at_a_time=True,

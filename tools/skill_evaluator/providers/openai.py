@@ -21,7 +21,6 @@ from skill_evaluator.providers.base import (
     fields_of,
     joined,
     patches,
-    stop_reason_of,
     usual_sampling,
 )
 from skill_evaluator.providers.keyless import Identity
@@ -74,8 +73,7 @@ def sampling(model: Model) -> Sampling:
     return replace(usual, sent={name: value for name, value in sent.items() if name not in ignored})
 
 
-def file_tokens(model: Model, file: File) -> FileTokens:
-    """Return the tokens of a PDF or an image. They are a guess for a compatible server."""
+def _file_tokens(model: Model, file: File) -> FileTokens:
     per_patch, max_patches, minimum = _OLDER
     if model.base_url:
         minimum = _MAX_IMAGE_ELSEWHERE
@@ -90,8 +88,7 @@ def file_tokens(model: Model, file: File) -> FileTokens:
     return FileTokens(likely, upper_bound)
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
-    """Open a connection to one model."""
+def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
     settings_sent = sampling(model)
     fixed = {"model": model.api_name, **settings_sent.fixed}
     usual_name = "max_completion_tokens" if model.is_direct or model.place == "azure" else "max_tokens"
@@ -181,7 +178,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     details = fields_of(usage.get("prompt_tokens_details"))
     return Completion(
         text=refusal if isinstance(refusal, str) and refusal else "" if content is None else content,
-        stop_reason="refusal" if refusal else stop_reason_of(choice.get("finish_reason"), _STOP),
+        stop_reason="refusal" if refusal else _STOP.get(str(choice.get("finish_reason")), "other"),
         usage=Usage(
             input_tokens=usage.get("prompt_tokens"),
             output_tokens=usage.get("completion_tokens"),
@@ -197,14 +194,14 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 
 KIND = ProviderKind(
-    open=open_provider,
+    open=_open,
     tools=True,
     sampling=sampling,
     key_variables=("OPENAI_API_KEY",),
     federation=_FEDERATION,
     cache_floor=lambda model: _CACHE_FLOOR if model.is_direct else None,
     accepts=lambda model: ("pdf", "image") if model.is_direct else ("image",) if model.place == "azure" else (),
-    file_tokens=file_tokens,
+    file_tokens=_file_tokens,
 )
 # The final states, each with the error of requests without a result.
 _ENDED = {"completed": batch.lost, "cancelled": batch.canceled, "expired": batch.expired, "failed": batch.lost}

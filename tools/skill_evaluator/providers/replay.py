@@ -10,12 +10,11 @@ from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveInt, 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import FrozenModel, read_placed_lines, validated
 from skill_evaluator.identifiers import CaseId
-from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import (
     Completion,
     Failure,
     Identifier,
-    Provider,
     ProviderError,
     ProviderKind,
     Reason,
@@ -95,7 +94,7 @@ def check(model: Model) -> None:
 
 
 class ReplayProvider:
-    """The provider of recorded outputs. A call without a recorded output fails with `not_recorded`."""
+    """The provider of recorded outputs. Raise ConfigError for the first invalid line."""
 
     def __init__(self, path: Path) -> None:
         lines = []
@@ -119,12 +118,11 @@ class ReplayProvider:
         """Do nothing, since there is nothing to release."""
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
-    """Open the recorded outputs. Raise ConfigError for the first invalid line."""
-    return ReplayProvider(Path(str(model.params.extra["file"])))
-
-
 sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # recorded outputs do not change
 KIND = ProviderKind(
-    open=open_provider, sampling=sampling, free=True, check=check, accepts=lambda model: ("pdf", "image")
+    open=lambda model, key, settings: ReplayProvider(Path(str(model.params.extra["file"]))),
+    sampling=sampling,
+    free=True,
+    check=check,
+    accepts=lambda model: ("pdf", "image"),
 )

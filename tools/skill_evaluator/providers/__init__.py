@@ -15,10 +15,9 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
 from skill_evaluator.processes import hide_from_children
 from skill_evaluator.providers import anthropic, google, local, openai, program, replay
+from skill_evaluator.providers.access import CLOUDS, REQUEST_TOKEN, check_cloud, cloud_of, identifiers_of, needs_token
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.providers.batch import BatchApi
-from skill_evaluator.providers.clouds import CLOUDS, check_cloud, cloud_of
-from skill_evaluator.providers.keyless import REQUEST_TOKEN, identifiers_of, needs_token
 from skill_evaluator.text import nearest
 
 PROVIDERS: Mapping[str, ProviderKind] = {

@@ -7,6 +7,7 @@ from typing import Any
 from skill_evaluator.library.config import STRICT, Model, Settings
 from skill_evaluator.library.prompts import File
 from skill_evaluator.providers import batch
+from skill_evaluator.providers.access import Identity
 from skill_evaluator.providers.base import (
     Completion,
     Federation,
@@ -21,7 +22,6 @@ from skill_evaluator.providers.base import (
     sum_of_counts,
     usual_sampling,
 )
-from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import Connection, RemoteProvider, content_of, file_placeholder
 from skill_evaluator.providers.structured import sent_schema
 

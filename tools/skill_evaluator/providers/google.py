@@ -12,6 +12,7 @@ from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.prompts import File, Message
 from skill_evaluator.providers import batch
+from skill_evaluator.providers.access import Identity
 from skill_evaluator.providers.base import (
     Completion,
     Federation,
@@ -27,7 +28,6 @@ from skill_evaluator.providers.base import (
     sum_of_counts,
     usual_sampling,
 )
-from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import (
     Connection,
     HttpResponse,

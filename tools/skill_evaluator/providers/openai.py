@@ -8,6 +8,7 @@ from typing import Any
 from skill_evaluator.library.config import LIMIT_NAMES, STRICT, Model, Settings
 from skill_evaluator.library.prompts import File
 from skill_evaluator.providers import batch
+from skill_evaluator.providers.access import Identity
 from skill_evaluator.providers.base import (
     Completion,
     Federation,
@@ -23,7 +24,6 @@ from skill_evaluator.providers.base import (
     patches,
     usual_sampling,
 )
-from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import (
     Connection,
     HttpResponse,

@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,8 +17,8 @@ from pydantic import ValidationError
 from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import IGNORABLE
 from skill_evaluator.library.prompts import File, Message
+from skill_evaluator.providers.access import Identity
 from skill_evaluator.providers.base import Completion, FailureKind, ProviderError, Request, Usage, malformed
-from skill_evaluator.providers.keyless import Identity
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 # Messages of OpenAI and vLLM, Anthropic, Google and llama.cpp.
@@ -221,9 +221,7 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _NO_BILL = Usage(input_tokens=0, output_tokens=0)  # error statuses are not billed
-Body = Callable[[Request], Mapping[str, Any]]
-Read = Callable[[Any, Mapping[str, str]], Completion]  # arguments: the body and the headers of a success
-VendorError = Callable[[HttpResponse], ProviderError | None]  # None for an error that other vendors send, too
+VendorError = Callable[[HttpResponse], ProviderError | None]
 Send = Callable[..., Awaitable[object]]  # arguments: method, path, query=, body=, file= (name, content, type) of a form
 
 
@@ -238,27 +236,22 @@ class Connection(Protocol):
         """Close all connections."""
 
 
+@dataclass(eq=False)
 class RemoteProvider:
     """One model whose calls are posted as JSON to a path of its `connection`."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        path: str,
-        body: Body,
-        read: Read,
-        *,
-        vendor_error: VendorError | None = None,
-        identity: Identity | None = None,
-    ) -> None:
-        self.path = path
-        self.renamed: dict[str, str] = {}  # replacements of parameters that the server rejected
-        self._connection = connection
-        self._body = body
-        self._read = read
-        self._vendor_error = vendor_error
-        self._identity = identity
-        self.limits_time = identity is None  # the transport does not time an exchange of tokens
+    connection: Connection
+    path: str
+    body_of: Callable[[Request], Mapping[str, Any]]
+    read: Callable[[Any, Mapping[str, str]], Completion]  # arguments: the body and the headers of a success
+    vendor_error: VendorError = lambda response: None  # the error of a response that only this vendor sends, or None
+    identity: Identity | None = None
+    renamed: dict[str, str] = field(default_factory=dict)  # replacements of parameters that the server rejected
+
+    @property
+    def limits_time(self) -> bool:
+        """Whether the connection limits the time of calls; it does not time an exchange of tokens."""
+        return self.identity is None
 
     async def complete(self, request: Request) -> Completion:
         """Make one call. Raise ProviderError. A body over the limit is an output without text."""
@@ -275,7 +268,7 @@ class RemoteProvider:
             "".join(message.text for message in request.messages).encode()
         except UnicodeEncodeError as problem:
             raise _unsendable(problem) from None
-        return {self.renamed.get(name, name): value for name, value in self._body(request).items()}
+        return {self.renamed.get(name, name): value for name, value in self.body_of(request).items()}
 
     async def fetch(self, method: str, path: str, **content: Any) -> HttpResponse:
         """Send any request (see `SdkConnection.send`). Raise ProviderError, or TooLargeError for its body."""
@@ -286,7 +279,7 @@ class RemoteProvider:
 
     async def _send(self, method: str, path: str, **content: Any) -> HttpResponse:
         try:
-            return await self._connection.send(method, path, **content)
+            return await self.connection.send(method, path, **content)
         except (ValueError, TypeError) as problem:  # the key cannot be sent in a header
             raise _unsendable(problem) from None
 
@@ -297,7 +290,7 @@ class RemoteProvider:
         """
         if answer.is_success:
             try:
-                return self._read(parsed_response(answer.content), answer.headers)
+                return self.read(parsed_response(answer.content), answer.headers)
             except TooLargeError:
                 return Completion(text="", stop_reason="too_large")
             except UNREADABLE as problem:
@@ -314,7 +307,7 @@ class RemoteProvider:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._connection.close()
+        await self.connection.close()
 
     def _rejection(self, error: HttpResponse, sent: Container[str] | None) -> ProviderError:
         problem = self._status_error(error)
@@ -330,10 +323,9 @@ class RemoteProvider:
         return problem
 
     def _status_error(self, error: HttpResponse) -> ProviderError:
-        if self._identity is not None and error.status in (401, 403):
-            return self._identity.refused(error.message, error.status)
-        vendor_error = self._vendor_error(error) if self._vendor_error else None
-        return vendor_error or error_from_status(error.status, error.headers, error.message)
+        if self.identity is not None and error.status in (401, 403):
+            return self.identity.refused(error.message, error.status)
+        return self.vendor_error(error) or error_from_status(error.status, error.headers, error.message)
 
 
 def _unsendable(problem: Exception) -> ProviderError:

@@ -24,9 +24,8 @@ from yarl import URL
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.providers.access import Identity, Options, cloud_of
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
-from skill_evaluator.providers.clouds import Options, cloud_of
-from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.redaction import remember
 from skill_evaluator.providers.remote import HttpResponse, RequestBody, Send, TooLargeError, json_bytes
 
@@ -41,16 +40,13 @@ _FINAL = re.compile("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")  # codes o
 _NOT_REACHED = (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError)
 
 
+@dataclass(eq=False)
 class Http:
-    """An aiohttp session with limits. Close it in the event loop that used it.
+    """An aiohttp session with limits. Close it in the event loop that used it."""
 
-    A response must arrive within `timeout_s` seconds, plus time for each byte sent or received.
-    """
-
-    def __init__(self, timeout_s: float, max_bytes: int) -> None:
-        self._timeout_s = timeout_s
-        self._max_bytes = max_bytes
-        self._session: aiohttp.ClientSession | None = None
+    timeout_s: float  # for a response; each byte sent or received extends it
+    max_bytes: int
+    _session: aiohttp.ClientSession | None = None
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], content: RequestBody) -> HttpResponse:
         """Send a request and return the response of any status. Follow redirects within the origin.
@@ -68,7 +64,7 @@ class Http:
                 yield part
 
         try:
-            async with asyncio.timeout(self._timeout_s + content.size / _MIN_BYTES_PER_S) as limit:
+            async with asyncio.timeout(self.timeout_s + content.size / _MIN_BYTES_PER_S) as limit:
                 for _ in range(1 + _MAX_REDIRECTS):
                     data = body() if content.size else None
                     async with self._opened(url).request(
@@ -87,7 +83,7 @@ class Http:
                             latency_s=time.perf_counter() - begun,
                         )
         except TimeoutError:
-            raise timed_out(f"no response within {self._timeout_s:g} s") from None
+            raise timed_out(f"no response within {self.timeout_s:g} s") from None
         except aiohttp.InvalidURL:
             raise ValueError(f"{url} cannot be read as an address") from None
         except _NOT_REACHED as problem:
@@ -120,7 +116,7 @@ class Http:
     async def _read(self, response: aiohttp.ClientResponse, limit: asyncio.Timeout) -> bytes:
         """Read a body, or the beginning of an error's body. The limit is on decompressed bytes."""
         is_success = 200 <= response.status < 300
-        max_bytes, body = self._max_bytes if is_success else _ERROR_BYTES, bytearray()
+        max_bytes, body = self.max_bytes if is_success else _ERROR_BYTES, bytearray()
         while len(body) <= max_bytes and (part := await response.content.read(_READ_BYTES)):
             limit.reschedule((limit.when() or 0.0) + len(part) / _MIN_BYTES_PER_S)
             body += part
@@ -233,8 +229,7 @@ class Transport(httpx2.AsyncBaseTransport):
     """The transport of an SDK's HTTP client. It adds the files to the body and stores the response."""
 
     def __init__(self, http: Http, note_access: Callable[[str], None] | None) -> None:
-        self._http = http
-        self._note_access = note_access
+        self._http, self._note_access = http, note_access
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request of an SDK."""

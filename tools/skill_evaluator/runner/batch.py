@@ -276,7 +276,7 @@ class BatchEngine:
             return BatchStatus(batch_id=batch_id, state="gone", ended=True, done=0, unanswered=lost())
         if status.ended:
             return status
-        if batch.age_s < (batches.limits.hours + 1) * 3600:
+        if batch.age_s < (batches.api.limits.hours + 1) * 3600:
             return None
         with suppress(ProviderError):
             await batches.cancel(batch_id)
@@ -368,7 +368,7 @@ class BatchEngine:
         batches, requests, calls = self._batches, dict[str, Request](), dict[str, Call]()
         size, pending = 0, self._pending_calls()
         queued = sum(self._worst_case(call).tokens for call in pending) if self._model.limits.queued_tokens else 0
-        while queue and len(calls) < min(batches.limits.requests, _MAX_REQUESTS):
+        while queue and len(calls) < min(batches.api.limits.requests, _MAX_REQUESTS):
             request = self._request_for(queue[0])
             worst_case = self._worst_case(queue[0], request)
             custom_id = self._journal.custom_id(self._run.run.manifest.run_id, self._positions[queue[0]])
@@ -378,7 +378,7 @@ class BatchEngine:
                 continue
             size += request_size
             queued += worst_case.tokens
-            is_full = size > batches.limits.request_bytes * _SHARE_OF_BYTES
+            is_full = size > batches.api.limits.request_bytes * _SHARE_OF_BYTES
             if (calls and is_full) or ((calls or pending) and queued > (self._model.limits.queued_tokens or queued)):
                 break
             if not await self._reserve(request, worst_case, can_wait=not (calls or pending)):
@@ -393,7 +393,7 @@ class BatchEngine:
                 await asyncio.to_thread(refuse_changed, request)
         except ProviderError as problem:
             return problem.failure(self._redact)
-        max_bytes = int(self._batches.limits.request_bytes * _SHARE_OF_BYTES)
+        max_bytes = int(self._batches.api.limits.request_bytes * _SHARE_OF_BYTES)
         if size > max_bytes and request.files:
             message = f"the request has {size:,} bytes, more than a batch allows ({max_bytes:,}); run without --batch"
             return Failure(kind="not_run", reason="request_too_large", message=message)

@@ -18,7 +18,7 @@ async def watch(parts: "Sequence[Progress]", stop: "Stop") -> None:
     """Show the progress of each model on stderr until this task is cancelled, then its last state."""
 
     async def announce_stop() -> None:
-        await stop.event.wait()
+        await stop.wait()
         print(_STOPPING, file=sys.stderr, flush=True)
 
     announcing = asyncio.create_task(announce_stop())

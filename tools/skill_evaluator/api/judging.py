@@ -33,8 +33,7 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import find_rubrics
 from skill_evaluator.records.pinned import PinReport
-from skill_evaluator.reports.judge_calibration import bias_report
-from skill_evaluator.reports.judge_results import bias_page
+from skill_evaluator.reports.judge_results import bias_report
 from skill_evaluator.runner.journal import find_run, read_component_manifest
 from skill_evaluator.runner.session import Watch
 
@@ -102,7 +101,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(request_of(ScoreRequest, locals()), watch, bias_page)
+        return judge_outputs(request_of(ScoreRequest, locals()), watch, bias_report)
 
     def pairwise(
         self,
@@ -151,7 +150,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(request_of(PairwiseRequest, locals()), watch, bias_page)
+        return judge_outputs(request_of(PairwiseRequest, locals()), watch, bias_report)
 
     def regression(
         self,
@@ -208,7 +207,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(request_of(RegressionRequest, locals()), watch, bias_page)
+        return judge_outputs(request_of(RegressionRequest, locals()), watch, bias_report)
 
     def calibrate(
         self,

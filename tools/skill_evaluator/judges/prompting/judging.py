@@ -2,7 +2,7 @@
 
 import datetime
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from pydantic import Field, NonNegativeInt
 from skill_evaluator import __version__
 from skill_evaluator.display.safe_text import code_block
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
+from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_blocks, replace_text
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Timestamp
 from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, PromptIdentity, question_sizes
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, commonest_failure, text_of
@@ -120,6 +120,7 @@ class JudgeTask:
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
     paper: Mapping[str, Any] = field(default_factory=dict)
+    rubric_file: str = "dimensions"
     skill: str | None = None
     source: str | None = None
 
@@ -192,6 +193,11 @@ def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str)
     replace_text(folder / PROMPT, "\n".join(parts))
     replace_text(folder / RESULTS, json_text(results.model_dump(mode="json")))
     replace_text(folder / BIAS, bias)
+
+
+def write_lines(path: Path, lines: Iterable[FrozenModel]) -> None:
+    """Write a JSON Lines file; raise StorageError."""
+    replace_blocks(path, (f"{line.model_dump_json()}\n" for line in lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,7 +110,7 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
     ]
     for (able, stable), name in QUADRANT_OF.items():  # names outside of the axes, clear of points
         corner = {"x": axes.across[able], "y": axes.up[not stable], "name": f"{QUADRANTS[name]} {name}"}
-        style = {"baseline": "bottom", "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
+        style = {"baseline": "bottom", "fontStyle": "italic", "fontSize": FONT_SIZE, "color": GREY}
         mark = drawn_from([corner]).mark_text
         layer = mark(**style, align="right" if able else "left", dy=_TITLE_OFFSET if stable else -4)
         layers.append(layer.encode(axes.x("x"), axes.y("y"), text="name:N"))

@@ -6,14 +6,14 @@ Equal outputs to a question are scored once, over all models and scenarios.
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skill_evaluator.audit.cube import Cube, ModelCost, Outcomes, cube_of_outcomes, without_gaps
+from skill_evaluator.audit.cube import Cube, Outcomes, cube_of_outcomes, without_gaps
 from skill_evaluator.audit.drawing import changed_cases, read_benchmark
 from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditedBenchmark, AuditManifest, read_audit_manifest
 from skill_evaluator.audit.request import AuditFolders, Missing
@@ -81,10 +81,9 @@ class CallTally:
         return self.planned - sum(self.outcomes.values())
 
     @property
-    def model_cost(self) -> ModelCost:
-        """The mean cost of an output (None if unknown) and the median latency."""
-        usd_per_call = None if self.cost_usd is None or not self.answered else self.cost_usd / self.answered
-        return ModelCost(usd_per_call=usd_per_call, latency_s=self.latency_s)
+    def usd_per_output(self) -> float | None:
+        """The mean cost of an output in USD, or None if it is unknown."""
+        return None if self.cost_usd is None or not self.answered else self.cost_usd / self.answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,11 +113,7 @@ class GatheredAudit:
         scenarios = list(self.manifest.scenarios)
         all_weights = {benchmark.name: benchmark.weight for benchmark in self.manifest.benchmarks} | dict(weights)
         cube = cube_of_outcomes(list(self.manifest.models), scenarios, self.outcomes, weights=all_weights)
-        return replace(
-            without_gaps(cube.select(models, scenarios), missing, f"the audit {self.manifest.id}"),
-            spending={name: tally.model_cost for name, tally in self.tallies.items()},
-            answers={name: tally.outcomes for name, tally in self.tallies.items()},
-        )
+        return without_gaps(cube.select(models, scenarios), missing, f"the audit {self.manifest.id}")
 
 
 def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:

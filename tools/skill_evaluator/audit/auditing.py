@@ -9,7 +9,7 @@ import numpy as np
 
 from skill_evaluator.audit.cube import Cube, Floats, read_cube
 from skill_evaluator.audit.gathering import CallTally, gather
-from skill_evaluator.audit.manifest import AUDIT, size_warnings
+from skill_evaluator.audit.manifest import audit_folders, size_warnings
 from skill_evaluator.audit.request import AuditReportRequest
 from skill_evaluator.audit.results import (
     GRADE_ORDER,
@@ -264,8 +264,7 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
         if request.questions is not None:
             cube = replace(cube, questions=dict.fromkeys(cube.benchmarks, request.questions))
     else:
-        newest = max((path.parent for path in request.audits.glob(f"*/{AUDIT}")), default=None)
-        folder = request.folder or newest
+        folder = request.folder or next(reversed(audit_folders(request.audits)), None)
         if folder is None:
             raise AuditError(f"{request.audits} contains no audit; create one with audit run, or use --cube FILE")
         if request.questions is not None:

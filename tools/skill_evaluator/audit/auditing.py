@@ -255,7 +255,8 @@ class ReportedAudit:
 def report_audit(request: AuditReportRequest) -> ReportedAudit:
     """Compute the result of a table of scores or of an audit's folder; raise AuditError if it cannot be read."""
     weights = _read_weights(request.weights)
-    folder, absent, remarks, tallies = None, [], [], {}
+    folder, absent, remarks = None, [], []
+    tallies: Mapping[str, CallTally] = {}
     if request.cube:
         if request.folder:
             raise AuditError("--cube cannot be combined with an audit's folder")

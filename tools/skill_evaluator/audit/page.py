@@ -290,7 +290,7 @@ def _draw_chart(name: str, result: AuditResult) -> Any:
 
 def _size_text(result: AuditResult) -> str:
     questions = total_or_none(used.questions for used in result.used)
-    numbers = {"model": result.cohort, "scenario": result.scenarios, "benchmark": result.used}
+    numbers: dict[str, Sequence[Any]] = {"model": result.cohort, "scenario": result.scenarios, "benchmark": result.used}
     factors = [counted(len(members), noun) for noun, members in numbers.items()]
     if questions is not None:
         factors[-1] += f" ({counted(int(questions), 'question')})"

@@ -262,29 +262,18 @@ def refuse_newer(value: Any, path: Path, key: str, newest: int, error: type[Skil
 
 def json_text(value: Any) -> str:
     """Format a value as the JSON of this project's files: two spaces, UTF-8, a newline at the end."""
-    return "".join(json_blocks(value))
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def json_blocks(value: Any) -> Iterator[str]:
-    """Yield `json_text` in blocks, which take less memory."""
-    yield from json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False).iterencode(value)
-    yield "\n"
-
-
-def replace_text(path: Path, content: str) -> None:
+def replace_text(path: Path, content: str | bytes) -> None:
     """Write a file and its folder; raise StorageError and keep the old file if that fails."""
-    replace_blocks(path, [content])
-
-
-def replace_blocks(path: Path, blocks: Iterable[str | bytes]) -> None:
-    """Write the blocks of a text to a file as `replace_text` does."""
+    raw = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(descriptor, "wb") as handle:
-                for block in blocks:
-                    handle.write(block.encode("utf-8", "backslashreplace") if isinstance(block, str) else block)
+                handle.write(raw)
                 handle.flush()
                 os.fsync(handle.fileno())
             Path(name).chmod(0o666 & ~_UMASK)  # temporary files are readable only by their owner

@@ -26,6 +26,7 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _REJECTED = re.compile(r"^!\t.*\[(?:remote )?rejected\] \((.*)\)", re.MULTILINE)
 _MOVED = re.compile(r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value")
 _FETCHED = "refs/fetched"
+_FETCH_OPTIONS = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force")
 _NO_WORK_TREE = "must be run in a work tree"  # git's own words
 _NO_REPOSITORY, _NO_COMMIT = "not a git repository", "does not have any commits yet"
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1", "LANGUAGE": "C", "LC_ALL": "C"}
@@ -53,12 +54,7 @@ class Repository:
         """Return the commit id of a ref, or None if the ref is empty, all zeros or not in this clone."""
         if not ref.strip("0") or ref.startswith("-"):
             return None
-        try:
-            return self._text("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}").strip()
-        except GitError as problem:
-            if problem.code != _NO:
-                raise
-            return None
+        return self._answer("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
 
     def main_branch(self) -> str | None:
         """Return the default branch of the remote, else `main` or `master` if it exists, else None."""
@@ -162,9 +158,8 @@ class Repository:
         """Fetch a branch of a remote and return its commit, or None if the remote has no such branch."""
         self._refuse_names(remote, branch)
         local_ref = f"refs/remotes/{remote}/{branch}"
-        options = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force")
         try:
-            self._run("fetch", *options, remote, f"refs/heads/{branch}:{local_ref}")
+            self._run("fetch", *_FETCH_OPTIONS, remote, f"refs/heads/{branch}:{local_ref}")
         except GitError as problem:
             if "couldn't find remote ref" not in str(problem):
                 raise
@@ -174,8 +169,7 @@ class Repository:
     def fetch_commit(self, address: str, ref: str, env: Mapping[str, str]) -> str:
         """Fetch a branch, tag or commit id from a URL and return the commit id; raise GitError if that fails."""
         local_ref = f"{_FETCHED}/{ref}"
-        options = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force", "--depth=1")
-        self._run("fetch", *options, "--", address, f"{ref}:{local_ref}", env=env)
+        self._run("fetch", *_FETCH_OPTIONS, "--depth=1", "--", address, f"{ref}:{local_ref}", env=env)
         return self._text("rev-parse", "--verify", f"{local_ref}^{{commit}}").strip()
 
     def fetched_commit(self, ref: str) -> str | None:
@@ -207,13 +201,7 @@ class Repository:
 
     def is_ancestor(self, commit: str, descendant: str) -> bool:
         """Return whether `commit` is `descendant` or in its history."""
-        try:
-            self._run("merge-base", "--is-ancestor", commit, descendant)
-        except GitError as problem:
-            if problem.code != _NO:
-                raise
-            return False
-        return True
+        return self._answer("merge-base", "--is-ancestor", commit, descendant) is not None
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes | None], message: str) -> str | None:
         """Create a commit from the tree of the last parent with files replaced, or removed (None), and return its id.
@@ -259,6 +247,15 @@ class Repository:
                 ) from None
             return False
         return True
+
+    def _answer(self, *arguments: str) -> str | None:
+        """Return the stripped output of a git command, or None if it says no."""
+        try:
+            return self._text(*arguments).strip()
+        except GitError as problem:
+            if problem.code != _NO:
+                raise
+            return None
 
     def _line_or_none(self, *arguments: str) -> str | None:
         try:

@@ -25,7 +25,6 @@ from skill_evaluator.files import (
     read_bytes,
     read_versioned,
     refuse_newer,
-    replace_blocks,
     replace_text,
     validated,
 )
@@ -396,7 +395,7 @@ def append_rows(
         for record_path, record in records.items():
             write_record(record_path, record)
         if content is not None:
-            replace_blocks(path, [content])
+            replace_text(path, content)
 
 
 def add_records(path: Path, records: Mapping[Path, Record]) -> None:
@@ -458,7 +457,7 @@ def resolve_conflicts(path: Path, skill: str) -> bool:
         if record.has_row and record.run_id not in rows:
             rows[record.run_id] = record.row().as_json()
     oldest_first = sorted(rows.values(), key=lambda row: order(validated(Row, row, path, LeaderboardError)))
-    replace_blocks(path, [format_leaderboard({"skill": skill}, reversed(oldest_first))])
+    replace_text(path, format_leaderboard({"skill": skill}, reversed(oldest_first)))
     return True
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import FrozenModel, json_blocks, read_json, refuse_newer, replace_blocks, validated
+from skill_evaluator.files import FrozenModel, json_text, read_json, refuse_newer, replace_text, validated
 from skill_evaluator.identifiers import (
     CaseId,
     Commit,
@@ -469,7 +469,7 @@ class Record(_Run):
 
 def write_record(path: Path, record: Record) -> None:
     """Write a record."""
-    replace_blocks(path, json_blocks(record.model_dump(mode="json")))
+    replace_text(path, json_text(record.model_dump(mode="json")))
 
 
 def read_record(path: Path) -> Record:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
-from skill_evaluator.files import replace_blocks
+from skill_evaluator.files import replace_text
 from skill_evaluator.judges.calibration.agreement import label_results, measure, probe_biases, with_probe
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.detection import batch_result, detection_of
@@ -192,7 +192,7 @@ def _calibrate_by_rubric(
         (scoring.SCORES if isinstance(one, StoredScore) else pairwise.VERDICTS, one) for one in lines if one.id in ids
     )
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
-        replace_blocks(judge_results.folder / name, (f"{line.model_dump_json()}\n" for line in file_lines))
+        replace_text(judge_results.folder / name, "".join(f"{line.model_dump_json()}\n" for line in file_lines))
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
     write_papers(judge_results.folder, task.task, calibration, draw_report(calibration))
     return Judged.of(request, judge_results, calibration)

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
-from skill_evaluator.files import replace_blocks
+from skill_evaluator.files import replace_text
 from skill_evaluator.judges.calibration.detection import with_alerts
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes import pairwise, panel, regression, regression_results, scoring
@@ -184,10 +184,10 @@ class ModeTask(Generic[JudgeT, OutcomeT]):
         write_papers(stage.folder, self.task, results, draw_report(results))
         if isinstance(results, scoring.ScoreResults):
             scores = (score for judge in results.judges for score in scoring.scores_of(judge))
-            replace_blocks(stage.folder / scoring.SCORES, (f"{line.model_dump_json()}\n" for line in scores))
+            replace_text(stage.folder / scoring.SCORES, "".join(f"{line.model_dump_json()}\n" for line in scores))
         elif isinstance(results, pairwise.PairwiseResults):
             verdicts = (verdict for judge in results.judges for verdict in pairwise.verdicts_of(judge))
-            replace_blocks(stage.folder / pairwise.VERDICTS, (f"{line.model_dump_json()}\n" for line in verdicts))
+            replace_text(stage.folder / pairwise.VERDICTS, "".join(f"{line.model_dump_json()}\n" for line in verdicts))
         return results
 
     def _queue(self, judges: Sequence[JudgeT], judging: JudgeRun, request: JudgedRequest, *, is_cascade: bool) -> None:

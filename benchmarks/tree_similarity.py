@@ -99,8 +99,8 @@ def compare(truth: Any, output: Any) -> tuple[float, float]:
 def rows(quick: bool) -> Iterator[Measured]:
     pairs = 2 if quick else 10
     sets: dict[str, tuple[int, Callable[[int], Pair]]] = {
-        "records, an item of each array moved": (10, lambda seed: (record(seed), slightly_wrong(record(seed), seed))),
-        "records, all reordered": (10, lambda seed: (record(seed), mutant(record(seed), seed))),
+        "records, an item of each array moved": (1, lambda seed: (record(seed), slightly_wrong(record(seed), seed))),
+        "records, all reordered": (1, lambda seed: (record(seed), mutant(record(seed), seed))),
         "unrelated records": (1, lambda seed: (record(seed), record(seed + 1000))),
         "unrelated random trees": (1, lambda seed: (random_tree(seed), random_tree(seed + 1000))),
     }

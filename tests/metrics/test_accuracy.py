@@ -269,5 +269,7 @@ def test_tree_similarity_of_values_nested_below_the_recursion_limit(
     assert similarity(truth, output) == pytest.approx(1 - distance / nodes)
 
 
-def test_tree_similarity_is_undefined_for_too_large_trees() -> None:
-    assert similarity(list(range(10_000)), list(range(10_000, 0, -1))) is None
+def test_tree_similarity_is_undefined_for_too_large_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skill_evaluator.metrics.accuracy.tree_similarity._MAX_CELLS", 500)
+    assert similarity(list(range(50)), list(range(50, 0, -1))) is None
+    assert similarity(list(range(50)), list(range(51))) == pytest.approx(1 - 1 / 103)

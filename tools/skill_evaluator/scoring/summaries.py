@@ -161,7 +161,7 @@ def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
     """Return the summary of each field by path; `compare_of` returns the comparator of a path."""
     paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
-    checks = {check_path(checked.check.id) for case in scorecard.cases for checked in case.checks}
+    checks = {check_path(check_id) for case in scorecard.cases for check_id in case.checks}
     return {
         path: _summarize_field(scorecard.cases, path, CHECK if path in checks else compare_of(path)) for path in paths
     }

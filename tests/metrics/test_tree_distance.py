@@ -4,7 +4,7 @@ import random
 from collections.abc import Hashable
 
 import apted
-from skill_evaluator.metrics.accuracy.tree_similarity import tree, tree_distance
+from skill_evaluator.metrics.tree_similarity import tree, tree_distance
 
 # A node and what is below it.
 Nested = tuple[Hashable, list["Nested"]]

@@ -10,8 +10,8 @@ from statistics import fmean
 from typing import TypeVar
 
 from skill_evaluator.metrics import REPRODUCIBILITY
-from skill_evaluator.metrics.accuracy.pass_hat_k import KS
-from skill_evaluator.metrics.accuracy.pass_hat_k import pass_hat_k as estimate
+from skill_evaluator.metrics.accuracy import KS
+from skill_evaluator.metrics.accuracy import pass_hat_k as estimate
 from skill_evaluator.metrics.agreement import krippendorff_alpha
 from skill_evaluator.metrics.fields import FieldCounts, macro_f1
 from skill_evaluator.records.record import CHECK, CaseAccuracy, check_path, strict_score

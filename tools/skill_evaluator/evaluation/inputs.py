@@ -21,10 +21,7 @@ from skill_evaluator.runner.schedule import Shard, refuse_amounts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs(Configuration):
-    """The request of an evaluation, and everything that it reads, checked.
-
-    `models` are the models to call. `judge` decides `expect` checks; it is None if there are none.
-    """
+    """The request of an evaluation, and everything that it reads, checked; `judge` decides `expect` checks."""
 
     request: EvaluationRequest
     component: Component
@@ -80,7 +77,6 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
 
 
 def _with_scenario(request: EvaluationRequest) -> EvaluationRequest:
-    """Replace --no-prompt by its scenario. Raise RunError if other options conflict with it."""
     if not request.no_prompt:
         return request
     if request.scenario is not None or request.rerun_baseline or request.with_baseline:
@@ -89,7 +85,6 @@ def _with_scenario(request: EvaluationRequest) -> EvaluationRequest:
 
 
 def _refuse_designs(request: EvaluationRequest) -> None:
-    """Raise RunError for designs or options that cannot be combined."""
     designs = {
         "--recorded-baseline": request.recorded_baseline,
         "--with-baseline": request.with_baseline,

@@ -106,10 +106,7 @@ def scores_of(items: Mapping[Text, SentencesItem], answers: SentenceAnswers, see
 def _unjudged_reason(
     items: Mapping[Text, SentencesItem], answers: SentenceAnswers, seed: int, required_coverage: float
 ) -> str | None:
-    """Return the reason why too many outputs are not judged: calls failed or were not made, or were unreadable.
-
-    Return None if enough outputs are judged.
-    """
+    """Return the reason why too many outputs are not judged. Return None if enough are."""
     votes = [votes_on(item, answers.answered, seed) for item in items.values()]
     open_outputs = sum(vote.question is not None for vote in votes)
     unsettled = [[vote.ground for vote in item.verdicts.values() if vote.holds is None] for item in votes]
@@ -130,7 +127,6 @@ def _summary(
     config: Path,
     model: Model | None,
 ) -> JudgedChecks | None:
-    """Build the summary of a judge, with shares corrected for its errors. Return None if it was not called."""
     manifest = answers.manifest
     if manifest is None:
         return None

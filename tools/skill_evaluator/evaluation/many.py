@@ -1,7 +1,4 @@
-"""Evaluate several components one after the other, and `switch`: compare two models on every component.
-
-A component that is not ready or fails does not stop the others.
-"""
+"""Evaluate several components one after the other, and `switch`: compare two models on every component."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -137,10 +134,7 @@ def evaluate_many(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchedComponent:
-    """A component with two models: the calls, their maximum cost, and the comparison of the new with the old model.
-
-    `verdict` is None if nothing was compared, and *incomparable* if another model was served than requested.
-    """
+    """A component with two models: the calls, their maximum cost, and the comparison of the new with the old model."""
 
     component: str
     calls: int = 0
@@ -211,7 +205,6 @@ def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> S
 
 
 def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComponent:
-    """Estimate the calls of a component. Raise SkillEvaluatorError if it cannot be evaluated or compared."""
     component, remark = load_component(request.components, evaluation.skill, fixtures_dir=request.fixtures), ""
     if component.program is not None:
         raise NotEvaluatedError(f"'{component.name}' is a program, which chooses its own model")
@@ -230,7 +223,6 @@ def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest) -> Switc
 
 
 def _compare_models(row: SwitchedComponent, evaluated: EvaluationResult, request: SwitchRequest) -> SwitchedComponent:
-    """Compare the new model with the old model on an evaluated component."""
     print_resume_command(evaluated.resume_command())
     records = {run.record.model_id: run.record for run in evaluated.finished}
     remarks = [row.remark] if row.remark else []

@@ -103,10 +103,7 @@ def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _kinds_of(lines: Sequence[str]) -> list[str]:
-    """Return the kind of part that each line begins or continues.
-
-    The kind is "none" for code, tables, quotations, tags, rules and blank lines.
-    """
+    """Return the kind of part that each line begins or continues; "none" for code, tables, quotations and tags."""
     kinds, fence = [], ""
     for line in lines:
         mark = _FENCE.match(line)
@@ -224,7 +221,6 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
 
 
 def _plan(request: MutationRequest) -> _MutationPlan:
-    """Read the inputs and build the mutants and their runs. Raise SkillEvaluatorError for invalid inputs."""
     refuse_amounts({"--mutants": request.mutants}, None, None)
     if request.replicates < _MIN_REPLICATES:
         raise RunError(f"--replicates must be at least {_MIN_REPLICATES}: one output per case shows no variation")
@@ -284,7 +280,6 @@ def _run_id(mutant: Mutant) -> str:
 
 
 def _size(plan: _MutationPlan) -> tuple[int, float | None]:
-    """Return the number of calls of all runs, and their maximum cost in USD (None if a price is unknown)."""
     estimates = []
     for run in plan.runs.runs:
         cases = [case for case in plan.inputs.cases if case.id in run.manifest.cases]
@@ -341,7 +336,6 @@ def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules
 
 
 def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]:
-    """Return the measures that moved beyond the tolerance, significantly or by a collapse; fields first."""
     measured = [effect for effect in compared.measured if effect.measure.kind != "reproducibility"]
     if not measured:
         return []
@@ -416,10 +410,7 @@ def adjusted_p_values(scores: Floats) -> list[float]:
 
 
 def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return the version that replaces the last version in each case (column), for each exchange (row).
-
-    Return all exchanges if there are few, else the actual assignment and a random sample.
-    """
+    """Return the version that replaces the last version in each case (column), for each exchange (row)."""
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)
     draws = np.random.default_rng(0).integers(versions, size=(_DRAWS, cases))

@@ -47,7 +47,7 @@ class EvaluationResult:
     """The runs of an evaluation, the verdict on the new version, and the ranking of its models.
 
     `problems` are the errors of runs that could not be saved. `judged` has the records that may get a verdict,
-    `archive` the records that they are compared with, and `spreads` the spread over the runs of a rerun version.
+    `archive` the records that they are compared with.
     """
 
     inputs: Inputs
@@ -112,10 +112,7 @@ class EvaluationResult:
 
 
 def evaluate(request: EvaluationRequest, watch: Watch, write_report: WriteReport) -> EvaluationResult:
-    """Evaluate a component; `watch` shows the progress of the calls, and `write_report` reports each finished run.
-
-    Raise SkillEvaluatorError for invalid inputs, before any call.
-    """
+    """Evaluate a component. Raise SkillEvaluatorError for invalid inputs, before any call."""
     inputs = read_inputs(request)
     planned = plan_runs(inputs)
     records = call_and_score(planned, inputs, watch)
@@ -125,10 +122,7 @@ def evaluate(request: EvaluationRequest, watch: Watch, write_report: WriteReport
 
 
 def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[tuple[Run, Record]]:
-    """Make the calls of all runs whose model has a key, score each output when it arrives, and build the records.
-
-    The record of a rerun version has the drift of its model.
-    """
+    """Make the calls of all runs whose model has a key, score each output when it arrives, and build the records."""
     if not planned.runs:
         return []
     request, component = inputs.request, inputs.component
@@ -169,7 +163,6 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
 def _save(
     records: Sequence[tuple[Run, Record]], planned: PlannedRuns, inputs: Inputs
 ) -> tuple[list[Finished], list[SkillEvaluatorError]]:
-    """Write the records. Return the finished runs, and the errors of runs that could not be saved."""
     finished, problems = list(planned.finished), list[SkillEvaluatorError]()
     for earlier in planned.finished:  # a full disk may have prevented the record in the run's folder
         if not (earlier.folder / RECORD).exists():
@@ -193,7 +186,6 @@ def _compare(
     planned: PlannedRuns,
     inputs: Inputs,
 ) -> EvaluationResult:
-    """Compare the finished runs of the new version with its baseline, and rank the models with complete runs."""
     recorded = _recorded(inputs)
     archive, roles = recorded.archive, planned.roles
     final = {run.record.run_id: run.record for run in finished if run.record.is_final}
@@ -235,7 +227,6 @@ def _recorded(inputs: Inputs) -> RecordedComponent:
 def _call_handlers(
     runs: Sequence[Run], components: Mapping[str, Component], inputs: Inputs, scorers: Mapping[str, Scorer]
 ) -> CallHandlers:
-    """Return the function that builds a call's request, and the one that scores its outcome, as `CallHandlers`."""
     cases = {case.id: case for case in inputs.cases}
     entries = read_entries(inputs.component.leaderboard_path)
     recorded_settings = {(entry.model_id, entry.digests.get("settings")) for entry in entries}
@@ -262,7 +253,6 @@ def _call_handlers(
 
 
 def _save_record(run: Run, record: Record, component: Component, *, recorded: bool) -> Finished:
-    """Write a record into the run's folder and, if `recorded`, into the component's records."""
     path = run.folder / RECORD
     if recorded:
         path = record_path(run, component)
@@ -279,7 +269,6 @@ def _save_record(run: Run, record: Record, component: Component, *, recorded: bo
 
 
 def _write_reports(result: EvaluationResult, write_report: WriteReport) -> EvaluationResult:
-    """Write the report of each run. If that fails, the result has the error instead of the run."""
     finished, problems = list[Finished](), [*result.problems]
     for run in result.finished:
         try:
@@ -320,8 +309,7 @@ def evaluate_at_each_save(
 ) -> Iterator[EvaluationResult]:
     """Yield the evaluation of a component now and after each save, until the limit of calls or cost is reached.
 
-    If an evaluation fails, print its error to stderr and wait for the next save. Raise the error if neither the
-    component nor its cases have a folder. Without a limit, `MAX_CALLS` applies.
+    If an evaluation fails, print its error and wait for the next save. Raise it if there is no folder to watch.
     """
     from watchfiles import watch as watch_files
 

@@ -55,9 +55,9 @@ _NO_REUSE_HINT = "(--no-reuse begins a new one)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRuns:
-    """The runs to call, and the `finished` runs that are already recorded.
+    """The runs to call with their components by run id, and the `finished` runs that are already recorded.
 
-    `components` has the component of each run to call, and `roles` the role of each run, by run id.
+    `roles` has the role of each run, finished or not, by run id.
     """
 
     runs: Sequence[Run]
@@ -125,10 +125,6 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
 
 
 def _is_interleaved(request: EvaluationRequest, policy: Policy) -> bool:
-    """Return whether a new version is interleaved with its baseline by default.
-
-    This excludes jobs of a plan (with `invocation`), and runs that get no verdict on all cases.
-    """
     otherwise = (request.draft, request.cases, request.shard, request.scenario, request.invocation)
     return policy.design == "beside" and not request.recorded_baseline and not any(otherwise)
 
@@ -218,7 +214,6 @@ def _with_unfinished_runs(planned: PlannedRuns, inputs: Inputs, recorded: Sequen
 
 
 def _extended(unfinished: Run, run: Run) -> Run:
-    """Add the cases and replicates of a planned run to an unfinished run, and write its manifest."""
     names = ("cases", "replicates", "selection", "not_applicable")
     manifest = unfinished.manifest.model_copy(update={name: getattr(run.manifest, name) for name in names})
     create_run(unfinished.folder, manifest)
@@ -240,14 +235,12 @@ def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
 
 
 def _is_continuable(run: Run, recorded: Sequence[RecordedRun]) -> bool:
-    """Return whether a run is unfinished and no later run of its model and scenario is recorded."""
     rows = (row for row in recorded if (row.model_id, row.scenario) == (run.model.id, run.manifest.scenario))
     newest = max((invocation_of(row.run_id) for row in rows), default="")
     return newest <= invocation_of(run.manifest.run_id) and is_unfinished(run.folder)
 
 
 def _resume_runs(inputs: Inputs, name: str) -> PlannedRuns:
-    """Find the runs of `--resume` or `--run`. Raise RunError if there are none or they conflict with the options."""
     component = inputs.component
     runs, components = _saved_runs(inputs, name)
     unfinished = [run for run in runs if not record_path(run, component).exists()]
@@ -264,7 +257,6 @@ def _resume_runs(inputs: Inputs, name: str) -> PlannedRuns:
 
 
 def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Component]]:
-    """Find runs by run id, folder or invocation; return them, and the component of each by run id."""
     request = inputs.request
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
@@ -287,7 +279,6 @@ def _roles_of(runs: Sequence[Run]) -> dict[str, Role | None]:
 
 
 def _with_interleaved_runs(folders: Sequence[tuple[Path, Manifest]]) -> list[tuple[Path, Manifest]]:
-    """Add the runs that are interleaved with these. Raise RunError if the folder of one is missing."""
     manifests = dict(folders)
     for folder, manifest in folders:
         if manifest.beside is not None:
@@ -297,7 +288,6 @@ def _with_interleaved_runs(folders: Sequence[tuple[Path, Manifest]]) -> list[tup
 
 
 def _check_planned_options(runs: Sequence[Run], request: EvaluationRequest) -> None:
-    """Raise RunError if a run was planned without an option, or with another value."""
     for run in runs:
         manifest = run.manifest
         for flag, value, planned in (
@@ -336,7 +326,6 @@ def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: 
 
 
 def _future_run(component: Component, model: Model) -> RecordedRun:
-    """Return the leaderboard row that a new run of the component would have."""
     return RecordedRun(
         run_id="planned",
         skill_version=component.version,
@@ -433,7 +422,6 @@ def _component_on_disk(inputs: Inputs) -> Component:
 
 
 def _run_with_baseline(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
-    """Yield the run of the new version and the run of its baseline, each with its component."""
     request, commit = inputs.request, inputs.request.baseline_commit
     if commit is not None:
         baseline_component, commit = component_at(_component_on_disk(inputs), commit)
@@ -453,7 +441,6 @@ def _run_with_baseline(run: Run, inputs: Inputs, archive: Archive) -> Iterator[P
 
 
 def _rerun(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
-    """Yield another run of the model's highest recorded version, with its component."""
     recorded = runs_like(archive.entries, _future_run(inputs.component, run.model))
     if not recorded:
         return
@@ -465,14 +452,12 @@ def _rerun(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
 
 
 def _recorded_component(entry: RecordedRun, archive: Archive, inputs: Inputs) -> tuple[Component, str | None]:
-    """Return the component with the prompt of a recorded run, without its scenario, and the commit of the prompt."""
     component, commit = component_with(_component_on_disk(inputs), archive.record(entry))
     refuse_unfilled(component, inputs.cases, inputs.component)
     return component, commit
 
 
 def _with_fresh_seed(run: Run, archive: Archive, versions: Sequence[str], seed: int | None) -> Run:
-    """Set a seed that no recorded run of these versions has, unless `seed` is set by an option."""
     if seed is not None:
         return run
     seed = fresh_seed(archive, run.model.id, versions, run.manifest.seed)

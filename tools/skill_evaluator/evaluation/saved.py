@@ -131,7 +131,6 @@ def _outcome(scorer: Scorer, case_id: str, index: int, text: str) -> str:
 
 
 def _refuse_unknown(manifest: Manifest, case: str | None, field: str | None) -> None:
-    """Raise RunError if the run does not have the case, or if neither case nor field is named."""
     if case in manifest.not_applicable:
         reason = manifest.not_applicable[case]
         raise RunError(f"case '{case}' is not applicable to {manifest.model_id} and was not called: {reason}")

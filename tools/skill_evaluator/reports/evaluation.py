@@ -67,10 +67,7 @@ def run_json(run: Finished) -> dict[str, Any]:
 def evaluation_page(
     done: EvaluationResult, changes: Sequence[ChangedAnswers] = (), folders: Sequence[str] = (), site: str | None = None
 ) -> Page:
-    """Report an evaluation with the outputs that changed; `folders` are the options that name the library.
-
-    The metrics of a run are collapsed if a comparison or the ranking shows them.
-    """
+    """Report an evaluation with the outputs that changed; `folders` are the options that name the library."""
     verdict, ranking, summary = done.verdict, done.ranking, evaluation_summary(done, folders)
     sections = []
     if verdict is not None and summary is not None:
@@ -146,7 +143,6 @@ def report_page(finished: Finished, verdict: ComparisonResult | None = None, sit
 
 
 def _run_section(finished: Finished) -> Section:
-    """Report a run: calls, cost, metrics, the weakest fields and remarks; its figures and files are collapsed."""
     record = finished.record
     version = version_words(record.skill_version, record.timestamp)
     scenario = f" in scenario {record.scenario}" if record.scenario else ""
@@ -174,7 +170,6 @@ def _run_section(finished: Finished) -> Section:
 
 
 def _failure_lines(record: Record) -> list[str]:
-    """Return the failures with their remedies, after the number of scored calls if not all were scored."""
     if record.complete and not record.failures:
         return list(fault_lines(record, str))
     unfinished = "" if record.complete else f" · {incomplete(record)}"
@@ -254,7 +249,6 @@ def _weakest_sheet(record: Record) -> Sheet:
 
 
 def _run_remarks(record: Record) -> Iterator[str]:
-    """Yield remarks on a run: draft, pass status of cases, judged shares, served model, cases that do not apply."""
     if record.draft:
         yield _DRAFT
     yield from _pass_statuses(record)
@@ -269,7 +263,6 @@ def _run_remarks(record: Record) -> Iterator[str]:
 
 
 def _pass_statuses(record: Record) -> Iterator[str]:
-    """Yield the cases with checks that always fail, those that are flaky, and the number that always pass."""
     by_words: dict[str, list[str]] = {"fails always": [], "flaky": [], "passes always": []}
     for case in record.per_case if any(case.checks for case in record.per_case) else ():
         if text := case.pass_text(record.primary_metric):
@@ -281,7 +274,6 @@ def _pass_statuses(record: Record) -> Iterator[str]:
 
 
 def _schema_violations(record: Record) -> Iterator[str]:
-    """Yield the share of outputs that are valid by the schema, the violated rules, and missing and extra keys."""
     contract = record.contract
     if contract is None:
         return

@@ -60,10 +60,6 @@ def _history_blocks(history: History, reader: Reader) -> Iterator[Block]:
 
 
 def _findings(history: History) -> Iterator[Line]:
-    """Yield a line for each model and version that regressed or improved, and for changes since the accepted baseline.
-
-    The newest version is also named if it is inconclusive.
-    """
     for model in history.models:
         name = Cell(model.model_id, code=True)
         for point in model.points:
@@ -99,7 +95,6 @@ def _step_words(metric: str, point: Point, step: Step, *, is_open: bool) -> str:
 
 
 def _version_sheet(history: History) -> Sheet:
-    """Build the table of versions by model, the lowest version first; a cell is empty if there is no run."""
     by_model = [{point.version: point for point in model.points} for model in history.models]
     versions = sorted(dict.fromkeys(version for points in by_model for version in points), key=precedence)
     rows = []

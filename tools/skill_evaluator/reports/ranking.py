@@ -28,7 +28,6 @@ def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ())
 
 
 def _next_step(ranking: ModelRanking, reader: Reader) -> str:
-    """Return the next step: compare versions if another version is to ship, else the model to ship with the next."""
     names, versions = [model.model_id for model in ranking.models], {model.skill_version for model in ranking.models}
     names.sort(key=lambda name: name != ranking.advice.model_id)
     if ranking.advice.version not in {None, *versions}:

@@ -151,13 +151,12 @@ def measure_verdict(effect: Effect | None, q: float | None, tolerance: float, le
 
     1. inconclusive: nothing was measured.
     2. improved: the score rose significantly.
-    3. unchanged: a drop beyond the tolerance is excluded.
+    3. unchanged: a drop beyond the tolerance is excluded with 97 % confidence.
     4. regressed: the score fell significantly.
     5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
 
-    A drop is excluded if the difference is above it with 97 % confidence. If each case had a single output and nothing
-    varied, the cases that may fail unseen must be fewer, too. No interval excludes every drop, so with a tolerance of 0
-    a score that did not fall is unchanged.
+    If nothing varied, the cases that may fail unseen must be fewer than the tolerance, too. No interval excludes every
+    drop, so with a tolerance of 0 a score that did not fall is unchanged.
     """
     if effect is None or q is None:
         return "inconclusive"
@@ -229,8 +228,7 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 class Losses:
     """Losses that means may hide: the fields and cases that lost more than `policy.harm`.
 
-    `critical_cases` has those of the cases that are critical. `earlier_run` is the id of a run of the same version that
-    regressed.
+    `earlier_run` is the id of a run of the same version that regressed.
     """
 
     fields: tuple[str, ...] = ()
@@ -312,10 +310,7 @@ def with_amounts(compared: Compared) -> Compared:
 
 
 def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> MeasureEffects | str:
-    """Measure an amount in the cases in which both versions have more than 0, or return why it cannot be measured.
-
-    The latency of runs that are not interleaved is not compared.
-    """
+    """Measure an amount in the cases in which both versions have more than 0, or return why it cannot be measured."""
     candidate = pair.candidate
     if name == "latency_s" and (candidate.is_from_elsewhere or not pair.is_beside):
         return f"the two runs were not interleaved, as those of `skill-evaluator evaluate {candidate.skill}` are"

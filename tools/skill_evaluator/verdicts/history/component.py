@@ -1,8 +1,7 @@
 """The recorded runs of a component: baselines, verdicts, history, ranking, comparisons and drift.
 
-Drift is a change of a model that runs a recorded version again. Scores of the same model vary from day to day. So only
-two things count as drift: lost fields, and a change of the primary metric whose confidence interval, with the variance
-of a day, excludes 0.
+Drift is a change of a model that runs a recorded version again. Scores vary from day to day, so only lost fields count
+as drift, and a change of the primary metric whose confidence interval, with the variance of a day, excludes 0.
 """
 
 import sys
@@ -56,10 +55,7 @@ _MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable r
 
 
 def models_pair(names: tuple[str, str], archive: Archive, version: str | None = None) -> Pair | None:
-    """Pair the runs of two models of `version` (default: the highest that both have). Return None if there are none.
-
-    If only the newest two runs are interleaved, they are paired without older runs.
-    """
+    """Pair the runs of two models of `version` (default: the highest that both have). Return None if there are none."""
     versions = runs_of_versions(archive.entries)
     runs_of_first, runs_of_second = (versions.get(name, {}) for name in names)
     both = [each for each in runs_of_first if each in runs_of_second and version in (None, each)]
@@ -97,10 +93,7 @@ def drift_pair(record: Record, archive: Archive) -> Pair | None:
 
 
 def hidden_pairs(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
-    """Pair the runs of the other models of the candidates' versions: all models are one family of tests.
-
-    `baseline` is the version to compare with, by default the version that `compare` chooses.
-    """
+    """Pair the runs of the other models of the candidates' versions: all models are one family of tests."""
     usual, pairs = partial(default_baseline, archive=archive, policy=policy), []
     for record, lower in other_models([pair.candidate for pair in shown], archive, baseline, usual):
         with suppress(LeaderboardError):  # a record may be unreadable
@@ -191,10 +184,9 @@ def _may_be_copied(run: Record, earlier_run: Record) -> bool:
 
 
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run of the last accepted version, else the newest comparable run of the lowest version.
+    """Return the run of the last accepted version, else the newest comparable run of the lowest version, else None.
 
-    That run must share half of the candidate's cases, and only versions above the first one without a comparable run
-    count. Return None if there is no such run, for a scenario, or if the policy's anchor is `previous`.
+    The latter must share half of the candidate's cases, and all versions above it must have a comparable run.
     """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
@@ -293,17 +285,13 @@ class RecordedComponent:
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
-        """Return a note that a result shows other versions because the version on disk has no complete run.
-
-        Return "" if it has one.
-        """
+        """Return a note that a result shows other versions than that on disk. Return "" if that has a complete run."""
         version, shown = self.component.version, sorted(shown, key=precedence)
         if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
             return ""
         return f"{version_words(version)} on disk is not measured; this is {version_words(shown[-1])}"
 
     def _why_incomplete(self, run: RecordedRun) -> str:
-        """Return the reason why `run`, the newest of a model, is incomplete."""
         record, version = self.archive.record(run), self.component.version
         reason = unusable_text(record) or f"{record.scored} of {record.planned} outputs are scored"
         on_disk = "" if version == run.version else f"; {version_words(version)} on disk is not measured"
@@ -470,10 +458,7 @@ class RecordedComponent:
         return self.compare(Chosen(pairs=pairs, hidden=hidden)) if pairs else None
 
     def drift_of(self, records: Sequence[Record]) -> ComparisonResult | None:
-        """Add complete runs of a version to the archive, and compare each with the earlier runs of its series.
-
-        Return None if no run has an earlier one.
-        """
+        """Compare each complete run with the earlier runs of its series. Return None if no run has an earlier one."""
         self.archive.add(records)
         pairs = [pair for record in records if (pair := drift_pair(record, self.archive)) is not None]
         return drifted(self.component.name, pairs, rules_for(self.settings, records[0])) if pairs else None
@@ -511,7 +496,6 @@ class RecordedComponent:
 
 
 def _of_asked_cases(pair: Pair) -> Pair:
-    """Return a pair with only the candidate's cases, and a note on their number."""
     case_ids = {case.case_id for case in pair.candidate.per_case}
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
     note = f"only {len(case_ids)} of {len(everything)} cases were run"
@@ -537,7 +521,6 @@ def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> Compariso
 
 
 def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) -> ModelVerdict:
-    """Reduce a verdict to drift: only lost fields and the primary metric may count as changed."""
     drift: dict[tuple[str, str], VerdictName] = {}
     for measured in compared.measured:
         if measured.measure.name == primary_metric and _is_beyond_a_day(measured):
@@ -564,10 +547,7 @@ def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) ->
 
 
 def _is_beyond_a_day(measured: MeasureEffects) -> bool:
-    """Return whether the 97.5 % confidence interval of the difference excludes 0.
-
-    The standard error includes the variance of a day, which counts as known: there are (cases − 1) degrees of freedom.
-    """
+    """Return whether the 97.5 % confidence interval of the difference excludes 0; a day's variance counts as known."""
     effect = measured.effect_if(is_sampled=False)
     if effect is None:
         return False

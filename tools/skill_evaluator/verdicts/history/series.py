@@ -28,8 +28,7 @@ class Step(FrozenModel):
     """A version's verdict against the recorded version before it, as `compare` gives it.
 
     `worse_cases` has at most three cases that broke or, if none did, that scored less in every output. `fell_most` is
-    the field that fell most, with its scores; "" if none fell beyond its tolerance. Only the highest version has the
-    change since the accepted version.
+    the field that fell most, with its scores; "" if none fell beyond its tolerance.
     """
 
     before: str
@@ -65,10 +64,7 @@ class Step(FrozenModel):
 
 
 class Point(FrozenModel):
-    """A version: the strict mean of the primary metric over its `runs`, the id of the newest run, and the step.
-
-    The step is None for the first version.
-    """
+    """A version: the strict mean of the primary metric over its `runs`, and the step, None for the first version."""
 
     version: str
     run_id: str
@@ -103,7 +99,7 @@ class FlakyValue(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """The history of one model, lowest version first. `remarks` describe the records that do not count.
+    """The history of one model, lowest version first, and notes on records that do not count.
 
     `flaky` has the fields that vary in the runs of unchanged versions; their cases may be declared unstable.
     """
@@ -115,10 +111,7 @@ class ModelHistory(FrozenModel):
 
 
 class History(FrozenModel):
-    """The history of a component. `accepted` is the highest accepted version.
-
-    `unmeasured` notes that the version on disk has no complete run.
-    """
+    """The history of a component. `accepted` is the highest accepted version."""
 
     skill: str
     metric: str

@@ -42,8 +42,7 @@ class Contrast(FrozenModel):
     """Two models on the same cases by the primary metric: the lower model's score minus the higher model's.
 
     `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
-    Otherwise the pair is `significant` if q ≤ α. `remedy` says what would decide an inconclusive pair. `fell_most` is
-    the field in which the lower model is worst, with both scores, or "".
+    `remedy` would decide an inconclusive pair. `fell_most` is the field in which the lower model is worst, or "".
     """
 
     higher: str
@@ -121,8 +120,7 @@ class ModelRanking(FrozenModel):
     """The models of a component, best first, ranked on the cases that all of them answered.
 
     The q of `pairs` is adjusted over `family` pairs: those of all models of the version, shown or not. `left_out` has
-    the reason of each model that is not ranked, by model id. `unmeasured` notes that the version on disk has no
-    complete run.
+    the reason of each model that is not ranked, by model id.
     """
 
     skill: str
@@ -182,7 +180,6 @@ def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: fl
 
 
 def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
-    """Format the smallest significant lead of a model over the others, with its adjusted p-value."""
     ahead = [pair for pair in pairs if pair.significant and name == pair.higher]
     lead = min((abs(pair.difference or 0.0) for pair in ahead), default=0.0)
     q = max([pair.q or 0.0 for pair in ahead] + [1e-6])
@@ -239,10 +236,8 @@ def rank_models(
 ) -> ModelRanking:
     """Rank the models of `runs` (one pair without a baseline per model) by the strict mean of the primary metric.
 
-    `hidden` has the runs of models that count in the family of tests and are not shown. `prompts` has pairs of a run
-    with the schema alone and a run with the prompt; `verdicts` has the verdict by model id. Only the cases that all
-    models share count. A model is skipped if its run is not comparable with the newest run or shares too few of its
-    cases.
+    The models of `hidden` count in the family of tests and are not shown. `prompts` has pairs of a run with the schema
+    alone and a run with the prompt; `verdicts` has the verdict by model id. Only the cases that all models share count.
     """
     comparable, unlike = _comparable(runs, hidden)
     shared = _on_shared_cases(comparable)
@@ -314,7 +309,6 @@ def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair
 
 
 def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
-    """Return the runs with only the cases that are equal in all of them. Return [] if there are none."""
     digests = [{(case.case_id, case.digest) for case in pair.candidate.per_case} for pair in runs]
     shared = {case_id for case_id, _ in set.intersection(*digests)} if digests else set()
     if not shared or all(len(shared) == len(cases) for cases in digests):
@@ -323,7 +317,6 @@ def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
 
 
 def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
-    """Return the models with the best first; of equal scores the cheapest."""
     models = []
     for pair in runs:
         record = pooled(pair.candidate, pair.candidate_again)
@@ -401,11 +394,7 @@ def _contrasts(
 
 
 def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
-    """Return the field whose accuracy is lower by most in `lower`, with both accuracies.
-
-    Return "" if no difference exceeds the tolerance, or if a run has cases outside the comparison, because its field
-    accuracies include them.
-    """
+    """Return the field whose accuracy is lower by most in `lower`, with both accuracies, or ""."""
     if any(len(record.per_case) < record.n_cases for record in (higher, lower)):
         return ""
     falls = []

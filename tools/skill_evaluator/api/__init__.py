@@ -18,9 +18,9 @@ from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
 from skill_evaluator.evaluation.many import Switch, switch
 from skill_evaluator.evaluation.mutation import MutationResult, mutate
+from skill_evaluator.evaluation.outputs import explain, score_again
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
 from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest, SwitchRequest
-from skill_evaluator.evaluation.saved import explain, score_again
 from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results, records_in
 from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases

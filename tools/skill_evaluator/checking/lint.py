@@ -17,7 +17,7 @@ from skill_evaluator.comparing.comparators import amount
 from skill_evaluator.comparing.declarations import schema_places
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.errors import ComponentError, NotEvaluatedError, SkillEvaluatorError
-from skill_evaluator.evaluation.inputs import judge_of
+from skill_evaluator.evaluation.runs import judge_of
 from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, read_cases
 from skill_evaluator.library.components import Component, load_component

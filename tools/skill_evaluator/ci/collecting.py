@@ -19,7 +19,7 @@ from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.display.options import FormatOption, PlatformOption, argument, options, rare, words_of
 from skill_evaluator.display.safe_text import value_pair, visible
 from skill_evaluator.errors import InternalError, PlanError, RunError, SkillEvaluatorError
-from skill_evaluator.evaluation.judged import JudgedRun, judged_by, judged_items
+from skill_evaluator.evaluation.outputs import JudgedRun, judged_by, judged_items
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.identifiers import BASELINE
 from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJudge

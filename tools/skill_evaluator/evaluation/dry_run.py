@@ -6,9 +6,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 from skill_evaluator.errors import FixtureError, LeaderboardError
-from skill_evaluator.evaluation.inputs import Inputs, read_inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.evaluation.runs import baseline_notes, plan_runs
+from skill_evaluator.evaluation.runs import Inputs, baseline_notes, plan_runs, read_inputs
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from skill_evaluator.errors import RunError
-from skill_evaluator.evaluation.inputs import Inputs, read_inputs
 from skill_evaluator.evaluation.pipeline import call_and_score
 from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest
-from skill_evaluator.evaluation.runs import PlannedRuns
+from skill_evaluator.evaluation.runs import Inputs, PlannedRuns, read_inputs
 from skill_evaluator.files import FrozenModel, read_text
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.records.record import CaseRecord, Record

@@ -11,10 +11,17 @@ from typing import TypeVar
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
-from skill_evaluator.evaluation.inputs import Inputs, read_inputs
-from skill_evaluator.evaluation.judged import JudgedRun, judge_run
+from skill_evaluator.evaluation.outputs import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.evaluation.runs import PlannedRuns, is_recordable, max_remaining_costs, plan_runs, record_path
+from skill_evaluator.evaluation.runs import (
+    Inputs,
+    PlannedRuns,
+    is_recordable,
+    max_remaining_costs,
+    plan_runs,
+    read_inputs,
+    record_path,
+)
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.components import Component
 from skill_evaluator.providers.base import Request

@@ -20,7 +20,7 @@ from skill_evaluator.errors import PlanError
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.comparison import Example, comparison_section, legend_section
-from skill_evaluator.reports.planning import forecast_sheet
+from skill_evaluator.reports.evaluation import forecast_sheet
 from skill_evaluator.reports.summary import MARKS, ComparisonSummary, Reader, amount_words, conclude, tolerance_words
 from skill_evaluator.stats import by_key, total_or_none
 from skill_evaluator.text import counted, listed, version_words

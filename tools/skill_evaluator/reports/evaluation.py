@@ -1,4 +1,4 @@
-"""The report of an evaluation: the comparison or the runs, the failures and the ranking; `report.md` of a run."""
+"""The reports of an evaluation and of its dry run, and the `report.md` of a run."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,9 +7,11 @@ from typing import Any
 
 from skill_evaluator.display import WHOLE, cost_words, count, interval, number, percent, seconds, stability_words
 from skill_evaluator.display.addresses import component_address
-from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section
+from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section, page_of, print_page
 from skill_evaluator.display.safe_text import name_text
-from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
+from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
+from skill_evaluator.evaluation.dry_run import DryRun
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.files import replace_text
 from skill_evaluator.records.record import SCORED, Record, fault_lines
@@ -19,6 +21,7 @@ from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.reports.ranking import ranking_blocks
 from skill_evaluator.reports.summary import ComparisonSummary, Reader, conclude, conclude_first
 from skill_evaluator.runner.journal import REPORT
+from skill_evaluator.runner.prices import AMOUNTS, Forecast
 from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.text import counted, listed, version_words
@@ -296,3 +299,47 @@ def _schema_violations(record: Record) -> Iterator[str]:
 
 def _field_score(field: FieldSummary) -> float:
     return next(float(score) for score in (field.token_f1, field.accuracy) if score is not None)
+
+
+_COLUMNS = ("cost at most", "calls", "directly", "with caching", "in batches")
+
+
+def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
+    """Build the table of maximum costs in USD: a row per model, and a row for all if there are several."""
+    shown = forecasts if len(forecasts) > 2 else forecasts[:1]
+    rows = []
+    for entry in shown:
+        model = Cell("all") if entry.model_id is None else Cell(entry.model_id, code=True)
+        costs = [cost_words(usd, digits=2) for usd in (entry.direct_usd, entry.cached_usd, entry.batch_usd)]
+        if entry.batch_usd is None and entry.direct_usd is not None:
+            costs[-1] = "no batch API"
+        rows.append(cells_of([], model, count(entry.calls), *costs))
+    return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[1:]))
+
+
+def print_dry_run(dry: DryRun, form: Format) -> int:
+    """Print the cases, problems, calls and maximum cost of an evaluation to stdout. Return the exit code."""
+    component = dry.component
+    labelled = sum(case.labelled for case in dry.cases)
+    cases = f"{counted(len(dry.cases), 'case')}, {labelled} with ground truth"
+    state = counted(len(dry.problems), "problem") if dry.problems else "valid"
+    rows = [cells_of([], one.model_id, one.provider, one.key, *one.amounts) for one in dry.estimates]
+    value = {
+        "skill": component.name,
+        "dry_run": True,
+        "inferred": list(component.inferred),
+        "further": list(dry.further),
+        "problems": list(dry.problems),
+        "models": [asdict(estimate) for estimate in dry.estimates],
+        "forecast": [forecast.model_dump(mode="json") for forecast in dry.forecasts],
+    }
+    blocks: list[Block] = [
+        Lines([f"{component.name} {version_words(component.version)}: {cases}, {state}"]),
+        Lines([f"problem: {problem}" for problem in dry.problems], style="red"),
+        Lines([*component.inferred, *dry.further]),
+        Sheet(columns=("model", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
+        forecast_sheet(dry.forecasts),
+        "dry run: no call was made, nothing was written",
+    ]
+    print_page(form, json=lambda: value, page=lambda: page_of("the dry run", blocks))
+    return EXIT_USER_ERROR if dry.problems else EXIT_OK

@@ -72,10 +72,6 @@ class EvaluationResult:
         folder = self.inputs.component.records_dir
         return any(run.record is record and run.record_path.parent == folder for run in self.finished)
 
-    def incomplete_below(self, record: Record) -> str:
-        """Return the newest incomplete run of a lower version as text, with its date. Return "" if there is none."""
-        return _recorded(self.inputs).incomplete_below(entry_of(record))
-
     def remaining(self, request: RequestT) -> RequestT:
         """Return a request with its limits reduced by the calls and costs of this evaluation."""
         judges = [run.record.judged for run in self.finished if run.record.judged]
@@ -88,8 +84,29 @@ class EvaluationResult:
         return request
 
     def changed_outputs(self) -> list[ChangedAnswers]:
-        """Return the outputs of each model that changed since its baseline. Return [] if there is no verdict."""
-        return [] if self.verdict is None else list(_changed_outputs(self, self.verdict))
+        """Return the outputs of each model that changed since its baseline, or the reason if those are not here."""
+        changed, runs = [], {run.record.run_id: run for run in self.finished}
+        for model in self.verdict.models if self.verdict else ():
+            run = runs.get(model.candidate.run_id)
+            if run is not None and model.baseline is not None:
+                changed.append(self._changed_of(run, model.baseline.run_id))
+        return changed
+
+    def _changed_of(self, run: Finished, baseline_id: str) -> ChangedAnswers:
+        component, record, inputs = self.inputs.component, run.record, self.inputs
+        folders = [results / baseline_id for results in (inputs.results_dir, component.results_dir)]
+        folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
+        if folder is None:
+            command = f"`evaluate {component.name} --model {record.model_id} --rerun-baseline` runs it again here"
+            absent = f"its run folder, which is not committed, is not on this machine; {command}"
+            return ChangedAnswers(model_id=record.model_id, baseline=baseline_id, absent=absent)
+        baseline, answers = self.archive.record(baseline_id), (outcomes(folder), outcomes(run.folder))
+        return ChangedAnswers(
+            model_id=record.model_id,
+            baseline=baseline_id,
+            compared=len(common_part(baseline, record).cases),
+            changes=tuple(answer_changes(component, inputs.cases, baseline, record, answers)),
+        )
 
     def resume_command(self) -> list[str]:
         """Return the arguments of the command that resumes the unfinished runs. Return [] if none is unfinished.
@@ -284,31 +301,6 @@ def _write_reports(result: EvaluationResult, write_report: WriteReport) -> Evalu
         except SkillEvaluatorError as problem:
             problems.append(problem)
     return replace(result, finished=finished, problems=problems)
-
-
-def _changed_outputs(result: EvaluationResult, verdict: ComparisonResult) -> Iterator[ChangedAnswers]:
-    """Yield the changed outputs of each model, or the reason if its baseline has no run folder here."""
-    inputs = result.inputs
-    runs = {run.record.run_id: run for run in result.finished}
-    for model in verdict.models:
-        run = runs.get(model.candidate.run_id)
-        if run is None or model.baseline is None:
-            continue
-        run_id = model.baseline.run_id
-        folders = [results / run_id for results in (inputs.results_dir, inputs.component.results_dir)]
-        folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
-        if folder is None:
-            command = f"`evaluate {inputs.component.name} --model {model.model_id} --rerun-baseline` runs it again here"
-            absent = f"its run folder, which is not committed, is not on this machine; {command}"
-            yield ChangedAnswers(model_id=model.model_id, baseline=run_id, absent=absent)
-            continue
-        baseline, answers = result.archive.record(run_id), (outcomes(folder), outcomes(run.folder))
-        yield ChangedAnswers(
-            model_id=model.model_id,
-            baseline=run_id,
-            compared=len(common_part(baseline, run.record).cases),
-            changes=tuple(answer_changes(inputs.component, inputs.cases, baseline, run.record, answers)),
-        )
 
 
 def evaluate_at_each_save(

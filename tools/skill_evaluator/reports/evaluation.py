@@ -110,7 +110,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
     ship = f"to ship: {version_words(first.skill_version)} with {first.model_id}" if is_recorded else ""
     if done.ranking is not None:
         ship = ""  # the ranking names it
-    return conclude_first(first, reader, is_recorded=is_recorded, ship=ship, incomplete=done.incomplete_below(first))
+    return conclude_first(first, reader, is_recorded=is_recorded, ship=ship)
 
 
 def _run_names(done: EvaluationResult) -> dict[str, str]:

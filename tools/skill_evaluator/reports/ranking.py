@@ -96,7 +96,6 @@ def _figures_sheet(ranking: ModelRanking) -> Sheet:
         "latency, median": [seconds(model.latency_p50_s) for model in ranking.models],
         "latency, 95 % below": [seconds(model.latency_p95_s) for model in ranking.models],
         "measured": [_age(model) for model in ranking.models],
-        "cheaper and no worse": [listed(model.dominated_by, 2) or "–" for model in ranking.models],
         "added by the prompt": [_prompt_effect(model) for model in ranking.models],
     }
     names = [model.model_id for model in ranking.models]

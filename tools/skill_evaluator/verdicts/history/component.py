@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations, groupby
 
-from skill_evaluator.errors import LeaderboardError, RunError
+from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy, Settings, VerdictName
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
@@ -32,7 +32,6 @@ from skill_evaluator.records.selection import (
     versions_patched_to,
 )
 from skill_evaluator.records.summaries import Drift
-from skill_evaluator.runner.journal import MANIFEST, is_unfinished, read_component_manifest
 from skill_evaluator.stats import stdev_or_none, t_quantile
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import (
@@ -156,9 +155,18 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
     Runs before the model drifted are excluded. With `patched`, the runs of the versions that this version patches are
     included, whichever model was served.
     """
-    run = entry_of(record)
-    if run.scenario is not None:
+    if record.scenario is not None:
         return ()
+    drawn = [record]
+    for again in _runs_of_series(record, archive, patched=patched):
+        is_alike = patched or served_change(record, again) is None
+        if is_alike and not any(_may_be_copied(again, earlier) for earlier in drawn):
+            drawn.append(again)
+    return tuple(drawn[1:])
+
+
+def _runs_of_series(record: Record, archive: Archive, *, patched: bool = False) -> list[Record]:
+    run = entry_of(record)
     versions = versions_patched_to(archive.entries, run.version) if patched else {run.version}
     others = [
         archive.record(other)
@@ -169,12 +177,7 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
         and other.is_comparable(run)
         and other.digests.get("prompt") == run.digests.get("prompt")
     ]
-    drawn = [record]
-    alike = [again for again in same_series(record, others) if patched or served_change(record, again) is None]
-    for again in alike:
-        if not any(_may_be_copied(again, earlier) for earlier in drawn):
-            drawn.append(again)
-    return tuple(drawn[1:])
+    return same_series(record, others)
 
 
 def _may_be_copied(run: Record, earlier_run: Record) -> bool:
@@ -246,10 +249,10 @@ def chosen_of_files(
     old: Sequence[Record], new: Sequence[Record], models: Sequence[str], files: Sequence[str]
 ) -> Chosen:
     """Pair the records of two files by model; two single records are a pair even if their models differ."""
-    if len(old) == len(new) == 1:
-        return Chosen(pairs=[mark_concurrent(Pair(baseline=old[0], candidate=new[0]))])
     before = {record.model_id: record for record in old}
     after = {record.model_id: record for record in new if not models or record.model_id in models}
+    if len(old) == len(new) == 1:
+        before, after = {new[0].model_id: old[0]}, {new[0].model_id: new[0]}
     both = [Pair(baseline=before[name], candidate=record) for name, record in after.items() if name in before]
     if not both:
         raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
@@ -379,32 +382,17 @@ class RecordedComponent:
         )
         pairs, family = [], []
         for choice in choices.choices:
-            judged, absent = record or archive.record(choice.candidate), choice.absent
-            if choice.baseline is None and (incomplete := self.incomplete_below(choice.candidate)):
-                absent = f"{absent} ({incomplete})"
+            judged = record or archive.record(choice.candidate)
             if choice.exact:
                 met = lower or (archive.record(choice.baseline) if choice.baseline else None)
-                pairs.append(replace(mark_concurrent(Pair(baseline=met, candidate=judged)), absent=absent))
+                pair = mark_concurrent(Pair(baseline=met, candidate=judged))
             else:
-                pairs.append(replace(pair_of(judged, choice.baseline, archive, policy), absent=absent))
-                family.append(pairs[-1])
+                pair = pair_of(judged, choice.baseline, archive, policy)
+                family.append(pair)
+            pairs.append(replace(pair, absent=choice.absent))
         version = baseline if isinstance(baseline, str) else None
         hidden = hidden_pairs(family, archive, policy, version) if models else ()
         return Chosen(pairs=pairs, hidden=hidden, left_out=choices.left_out)
-
-    def incomplete_below(self, candidate: RecordedRun) -> str:
-        """Return the newest incomplete run of a lower version as text, with its date. Return "" if there is none."""
-        of, entries = (candidate.model_id, candidate.scenario), self.archive.entries
-        runs = [(run.timestamp, run.version, (run.model_id, run.scenario)) for run in entries if not run.complete]
-        for path in self.component.results_dir.glob(f"*/{MANIFEST}"):
-            with suppress(RunError):
-                run = read_component_manifest(path.parent)
-                if run.whole and run.role is None and not run.draft and is_unfinished(path.parent):
-                    runs.append((run.created, run.skill_version, (run.model_id, run.scenario)))
-        below = precedence(candidate.version)
-        lower = [(moment, version) for moment, version, alike in runs if alike == of and precedence(version) < below]
-        moment, version = max(lower, default=("", ""))
-        return f"{version_words(version)} of {moment[:10]}: incomplete" if lower else ""
 
     def choose_models(self, names: tuple[str, str], version: str | None) -> Chosen:
         """Choose the runs of two models of a version, by default of the highest version that both have."""
@@ -570,22 +558,15 @@ def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
     """Return the spread over the runs of each record's version; the last record of a model counts."""
     spreads = []
     for record in {record.model_id: record for record in records}.values():
-        runs = (*same_series(record, _earlier_runs(record, archive)), record)
+        runs = (*_runs_of_series(record, archive), record)
         means = {run.run_id: run.accuracy[run.primary_metric].strict_mean for run in runs}
         scores = {run_id: mean for run_id, mean in means.items() if mean is not None}
-        sigma, metric = stdev_or_none(list(scores.values())), record.primary_metric
-        version = record.skill_version
-        spreads.append(RunSpread(model_id=record.model_id, version=version, metric=metric, scores=scores, sigma=sigma))
+        spread = RunSpread(
+            model_id=record.model_id,
+            version=record.skill_version,
+            metric=record.primary_metric,
+            scores=scores,
+            sigma=stdev_or_none(list(scores.values())),
+        )
+        spreads.append(spread)
     return spreads
-
-
-def _earlier_runs(record: Record, archive: Archive) -> list[Record]:
-    entry = entry_of(record)
-    return [
-        archive.record(run)
-        for run in runs_like(archive.runs_of(entry.model_id), entry)
-        if run.version == entry.version
-        and run.run_id != entry.run_id
-        and run.is_comparable(entry)
-        and run.digests.get("prompt") == entry.digests.get("prompt")
-    ]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations
 
@@ -72,12 +71,12 @@ class RankedModel(FrozenModel):
 
     `like_best`: no significant difference from the best model. `verdict` compares the version with a lower version, and
     `prompt_adds` with the schema alone. `frontier`: no other model is both as good and as cheap (None if the cost is
-    unknown). `dominated_by` has the models that are cheaper and no worse on any metric.
+    unknown).
     """
 
-    place: int
+    place: int = 1
     model_id: str
-    like_best: bool
+    like_best: bool = True
     skill_version: str
     run_id: str
     timestamp: str
@@ -90,10 +89,9 @@ class RankedModel(FrozenModel):
     usd_per_1000_cases: float | None
     latency_p50_s: float | None
     latency_p95_s: float | None
-    verdict: VerdictName | None
-    prompt_adds: PromptEffect | None
-    frontier: bool | None
-    dominated_by: list[str]
+    verdict: VerdictName | None = None
+    prompt_adds: PromptEffect | None = None
+    frontier: bool | None = None
 
 
 class Advice(FrozenModel):
@@ -212,19 +210,6 @@ def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
 _SHARED = 0.5  # minimum share of the newest run's cases that a model must have answered to be ranked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidate:
-    """A model with its runs, scores and cost on the cases that all models share."""
-
-    name: str
-    record: Record
-    again: tuple[Record, ...]
-    accuracy: Mapping[str, Score]
-    reproducibility: Mapping[str, float | None]
-    score: float
-    cost: float | None
-
-
 def rank_models(
     skill: str,
     runs: Sequence[Pair],
@@ -240,50 +225,74 @@ def rank_models(
     alone and a run with the prompt; `verdicts` has the verdict by model id. Only the cases that all models share count.
     """
     comparable, unlike = _comparable(runs, hidden)
-    shared = _on_shared_cases(comparable)
+    shared = {pair.candidate.model_id: pair for pair in _on_shared_cases(comparable)}
     if not shared:
         unlike |= {pair.candidate.model_id: "no case was answered by all models" for pair in comparable}
-    family, hidden_ids = _ranked(shared, rules.primary_metric), {pair.candidate.model_id for pair in hidden}
-    contrasts, dominated = _contrasts(skill, family, rules)
+    metric, hidden_ids = rules.primary_metric, {pair.candidate.model_id for pair in hidden}
+    family = sorted(map(_measured, shared.values()), key=lambda model: _worst_last(model, metric))
+    contrasts = _contrasts(skill, [shared[model.model_id] for model in family], rules)
     pairs = [pair for pair in contrasts if not {pair.higher, pair.lower} & hidden_ids]
-    models = [model for model in family if model.name not in hidden_ids]
-    worse = {pair.lower for pair in pairs if pair.higher == models[0].name and pair.significant}
+    models = [model for model in family if model.model_id not in hidden_ids]
+    worse = {pair.lower for pair in pairs if pair.higher == models[0].model_id and pair.significant}
     added = {}
     for pair in prompts:  # one prompt effect per model, each a family of its own
         (result,) = compare_records(skill, [pair], rules, wanted=_is_metric).models
-        primary = _primary(result, rules.primary_metric)
+        primary = _primary(result, metric)
         added[result.model_id] = None if primary is None else PromptEffect.view(primary)
-    now = datetime.now(UTC)
+    points = [(model.usd_per_1000_cases, _score_by(model, metric)) for model in models]
     rows = [
-        RankedModel.view(
-            model.record,
-            age_days=None if (moment := model.record.moment) is None else max(0, (now - moment).days),
-            accuracy=dict(model.accuracy),
-            reproducibility=dict(model.reproducibility),
-            usd_per_1000_cases=model.cost,
-            latency_p50_s=model.record.latency_s.p50,
-            latency_p95_s=model.record.latency_s.p95,
-            place=1 + sum(other.score > model.score for other in models),
-            like_best=model.name not in worse,
-            verdict=verdicts.get(model.name),
-            prompt_adds=added.get(model.name),
-            frontier=on_frontier((model.cost, model.score), [(one.cost, one.score) for one in models]),
-            dominated_by=[name for name in dominated.get(model.name, []) if name not in hidden_ids],
+        model.model_copy(
+            update={
+                "place": 1 + sum(score > point[1] for _, score in points),
+                "like_best": model.model_id not in worse,
+                "verdict": verdicts.get(model.model_id),
+                "prompt_adds": added.get(model.model_id),
+                "frontier": on_frontier(point, points),
+            }
         )
-        for model in models
+        for model, point in zip(models, points, strict=True)
     ]
     return ModelRanking(
         skill=skill,
-        metric=rules.primary_metric,
+        metric=metric,
         alpha=rules.alpha,
         tolerance=rules.primary_tolerance,
-        n_cases=len(models[0].record.per_case) if models else 0,
+        n_cases=len(shared[models[0].model_id].candidate.per_case) if models else 0,
         models=rows,
         pairs=pairs,
         family=len(contrasts),
         advice=advise(rows, pairs, rules.primary_tolerance),
         left_out={name: reason for name, reason in unlike.items() if name not in hidden_ids},
     )
+
+
+def _measured(pair: Pair) -> RankedModel:
+    record = pooled(pair.candidate, pair.candidate_again)
+    agreement = {
+        name: [share for case in record.per_case if (share := case.reproducibility.get(name)) is not None]
+        for name in AGREEMENT
+    }
+    moment = pair.candidate.moment
+    return RankedModel.view(
+        pair.candidate,
+        age_days=None if moment is None else max(0, (datetime.now(UTC) - moment).days),
+        accuracy={name: scored for name in record.accuracy if (scored := _score(record, name)) is not None},
+        reproducibility={name: rounded(mean_or_none(shares)) for name, shares in agreement.items()},
+        usd_per_1000_cases=per_1000(pair.candidate.cost_usd, pair.candidate.outputs),
+        latency_p50_s=pair.candidate.latency_s.p50,
+        latency_p95_s=pair.candidate.latency_s.p95,
+    )
+
+
+def _score_by(model: RankedModel, metric: str) -> float:
+    """Return the strict mean of a metric, or −1 if it is not measured."""
+    score = model.accuracy[metric].strict_mean if metric in model.accuracy else None
+    return -1.0 if score is None else score
+
+
+def _worst_last(model: RankedModel, metric: str) -> tuple[float, float, str]:
+    cost = math.inf if model.usd_per_1000_cases is None else model.usd_per_1000_cases
+    return -_score_by(model, metric), cost, model.model_id
 
 
 def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
@@ -316,30 +325,6 @@ def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
     return [cut_pair(pair, shared) for pair in runs]
 
 
-def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
-    models = []
-    for pair in runs:
-        record = pooled(pair.candidate, pair.candidate_again)
-        accuracy = {name: scored for name in record.accuracy if (scored := _score(record, name)) is not None}
-        agreement = {
-            name: [share for case in record.per_case if (share := case.reproducibility.get(name)) is not None]
-            for name in AGREEMENT
-        }
-        score = accuracy[metric].strict_mean if metric in accuracy else None
-        models.append(
-            _Candidate(
-                name=record.model_id,
-                record=pair.candidate,
-                again=pair.candidate_again,
-                accuracy=accuracy,
-                reproducibility={name: rounded(mean_or_none(shares)) for name, shares in agreement.items()},
-                score=-1.0 if score is None else score,
-                cost=per_1000(pair.candidate.cost_usd, pair.candidate.outputs),
-            )
-        )
-    return sorted(models, key=lambda model: (-model.score, math.inf if model.cost is None else model.cost, model.name))
-
-
 def _score(record: Record, metric: str) -> Score | None:
     """Return a model's score by a metric. Return None if no output has one: jaccard requires an array."""
     if all(score is None for case in record.per_case for score in case.replicates.get(metric, ())):
@@ -353,44 +338,40 @@ def _score(record: Record, metric: str) -> Score | None:
     )
 
 
-def _contrasts(
-    skill: str, models: Sequence[_Candidate], rules: VerdictRules
-) -> tuple[list[Contrast], dict[str, list[str]]]:
-    """Compare all pairs of models. Return also, by model id, the ids of the models that dominate it."""
+def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[Contrast]:
+    """Compare all pairs of models, which are sorted by their scores, the best first."""
     couples = list(combinations(models, 2))
     pairs = [
-        mark_concurrent(
-            Pair(
-                baseline=higher.record,
-                candidate=lower.record,
-                baseline_again=higher.again,
-                candidate_again=lower.again,
-            )
+        Pair(
+            baseline=higher.candidate,
+            candidate=lower.candidate,
+            baseline_again=higher.candidate_again,
+            candidate_again=lower.candidate_again,
         )
         for higher, lower in couples
     ]
-    results = compare_records(skill, pairs, rules, wanted=_is_metric).models
+    results = compare_records(skill, list(map(mark_concurrent, pairs)), rules, wanted=_is_metric).models
     primaries = [_primary(result, rules.primary_metric) for result in results]
     # two-sided, because the scores also select which model is lower
     p_values = [1.0 if primary is None or primary.p is None else min(1.0, 2 * primary.p) for primary in primaries]
-    q_values = holm(p_values)
     contrasts = []
-    for (higher, lower), result, primary, q in zip(couples, results, primaries, q_values, strict=True):
-        contrast = Contrast(higher=higher.name, lower=lower.name)
-        if primary is not None:
-            as_good, is_lower = primary.verdict == "unchanged", (primary.difference or 0.0) < -ROUNDING
-            significant = is_lower and q <= rules.alpha and not as_good
-            changed = {"q": round(q, 6), "as_good": as_good, "significant": significant, "remedy": result.remedy}
-            changed["fell_most"] = _fell_most(higher.record, lower.record, rules.primary_tolerance)
-            contrast = Contrast.view(primary, higher=higher.name, lower=lower.name, **changed)
+    for (higher, lower), result, primary, q in zip(couples, results, primaries, holm(p_values), strict=True):
+        names = {"higher": higher.candidate.model_id, "lower": lower.candidate.model_id}
+        if primary is None:
+            contrasts.append(Contrast.model_validate(names))
+            continue
+        as_good, is_lower = primary.verdict == "unchanged", (primary.difference or 0.0) < -ROUNDING
+        contrast = Contrast.view(
+            primary,
+            **names,
+            q=round(q, 6),
+            as_good=as_good,
+            significant=is_lower and q <= rules.alpha and not as_good,
+            remedy=result.remedy,
+            fell_most=_fell_most(higher.candidate, lower.candidate, rules.primary_tolerance),
+        )
         contrasts.append(contrast)
-    dominated: dict[str, list[str]] = {}
-    for (higher, lower), result in zip(couples, results, strict=True):
-        is_cheaper = higher.cost is not None and lower.cost is not None and higher.cost < lower.cost
-        falls = [one.difference is not None and one.difference <= ROUNDING for one in result.metrics]
-        if is_cheaper and falls and all(falls):
-            dominated.setdefault(lower.name, []).append(higher.name)
-    return contrasts, dominated
+    return contrasts
 
 
 def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:

@@ -68,10 +68,7 @@ def all_components(folder: Path) -> list[str]:
 
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
-    """Plan the components that match the pattern and, with `--changed`, differ from the base commit.
-
-    Raise ComponentError if none matches.
-    """
+    """Plan the components that match the pattern and changed. Raise ComponentError if none matches the pattern."""
     all_names = all_components(request.components)
     names = [name for name in all_names if fnmatchcase(name, request.skill or "*")]
     if not names:
@@ -168,8 +165,7 @@ class Switch:
 def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> Switch:
     """Evaluate every component with both models and compare them; a dry run makes no call.
 
-    If the old model can no longer be called, its newest record is used. Raise ConfigError if the new model cannot be
-    called or every component was skipped.
+    If the old model can no longer be called, its newest record is used.
     """
     configuration = read_configuration(request.config)
     (new,) = select_models(configuration.models, (request.new,))

@@ -109,10 +109,7 @@ class EvaluationResult:
         )
 
     def resume_command(self) -> list[str]:
-        """Return the arguments of the command that resumes the unfinished runs. Return [] if none is unfinished.
-
-        If a limit stopped the runs, the command has a limit that is enough for them.
-        """
+        """Return the arguments of the command that resumes the unfinished runs. Return [] if none is unfinished."""
         final = {run.folder for run in self.finished if run.record.is_final or "model_retired" in run.record.reasons}
         unfinished = [run for run in self.planned.runs if run.folder not in final]
         if not unfinished:

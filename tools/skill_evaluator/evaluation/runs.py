@@ -71,18 +71,15 @@ class Inputs(Configuration):
     judge: Model | None = None
 
 
-def read_inputs(request: EvaluationRequest, configuration: Configuration | None = None) -> Inputs:
-    """Read settings, component, cases and models, and check the leaderboard. Raise SkillEvaluatorError if invalid.
-
-    Pass `configuration` to evaluate repeatedly without reading models and keys again.
-    """
+def read_inputs(request: EvaluationRequest) -> Inputs:
+    """Read settings, component, cases and models, and check the leaderboard. Raise SkillEvaluatorError if invalid."""
     request = _with_scenario(request)
     amounts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
     refuse_amounts(amounts, request.max_calls, request.max_cost)
     if request.resumed is not None and (request.dry_run or request.no_reuse):
         raise RunError("--resume and --run cannot be combined with --dry-run or --no-reuse")
     _refuse_designs(request)
-    configuration = configuration or read_configuration(request.config)
+    configuration = read_configuration(request.config)
     component = apply_scenario(
         load_component(request.components, request.skill, configuration.settings.limits, request.fixtures),
         request.config,
@@ -199,10 +196,7 @@ class PlannedRuns:
 
 
 def plan_runs(inputs: Inputs) -> PlannedRuns:
-    """Return the runs to call and, with `--resume`, the runs that are already recorded.
-
-    Raise RunError if the options do not allow a run, or if its record would be refused.
-    """
+    """Return the runs to call and those already recorded. Raise RunError if options or records do not allow a run."""
     request, recorded = inputs.request, read_entries(inputs.component.leaderboard_path)
     if request.resumed is not None:
         planned = _resume_runs(inputs, request.resumed)
@@ -247,9 +241,9 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
     designed = request.with_baseline or request.failing or request.rerun_baseline
     if not designed and not _is_interleaved(request, inputs.settings.policy):
         return alone
-    if request.failing and not (new := failing_runs(new, inputs)):
+    if request.failing and not (new := _failing_runs(new, inputs)):
         return _planned_runs([], request)
-    planned = _planned_runs((design_runs if designed else interleaved_runs)(new, inputs), request)
+    planned = _planned_runs((_design_runs if designed else _interleaved_runs)(new, inputs), request)
     if not designed and (reason := _limit_message(alone, planned, inputs)):
         print(f"warning: {component.name} is called without its baseline: {reason}", file=sys.stderr)
         return alone
@@ -400,7 +394,7 @@ def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Compone
     selected = [(folder, manifest) for folder, manifest in folders if not request.models or manifest.model_id in models]
     if not selected:
         raise RunError(f"the runs to resume are not of --model {' '.join(request.models)}; remove --model")
-    components = {manifest.run_id: component_of(manifest, inputs) for _, manifest in selected}
+    components = {manifest.run_id: _component_of(manifest, inputs) for _, manifest in selected}
     runs = [resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in selected]
     _check_planned_options(runs, request)
     return runs, components
@@ -473,11 +467,7 @@ def _future_run(component: Component, model: Model) -> RecordedRun:
 Pieces = tuple[Run, Component]
 
 
-def design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
-    """Return the runs of `--with-baseline`, `--failing` or `--rerun-baseline`, each with its component.
-
-    Skip models without a record, with a warning. Raise RunError if no model remains.
-    """
+def _design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
     design: Callable[[Run, Inputs, Archive], Iterator[Pieces]]
     request = inputs.request
     if request.with_baseline or request.failing:
@@ -498,11 +488,7 @@ def design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
     return pieces
 
 
-def failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
-    """Reduce the runs to the cases that failed in the newest record of the version, and print these cases.
-
-    Skip models without failed cases. Raise RunError if a model has no record.
-    """
+def _failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
     archive, component, failing = Archive(inputs.component), inputs.component, []
     for run in plain:
         planned = _future_run(component, run.model)
@@ -521,8 +507,7 @@ def failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
     return failing
 
 
-def interleaved_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
-    """Add the interleaved baselines to the runs, each with its component; warn of baselines that cannot be called."""
+def _interleaved_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
     archive = Archive(inputs.component)
     pieces: list[Pieces] = []
     errors: dict[str, list[str]] = {}
@@ -540,8 +525,7 @@ def interleaved_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
     return pieces
 
 
-def component_of(manifest: Manifest, inputs: Inputs) -> Component:
-    """Return the component of an existing run. Raise ComponentError or GitError if its prompt no longer exists."""
+def _component_of(manifest: Manifest, inputs: Inputs) -> Component:
     if manifest.role is None:
         return inputs.component
     component, _ = component_with(_component_on_disk(inputs), manifest)

@@ -144,13 +144,10 @@ def _read_outputs(cases: Iterable[CaseRecord]) -> ReadOutputs:
 
 
 def served_change(baseline: Record, candidate: Record) -> Change | None:
-    """Return "model" if another model was served, "date" if only another release. Return None otherwise.
-
-    If two models are compared, the served model counts as changed only if one of the runs was served by several models.
-    """
+    """Return "model" if another model was served, "date" if only another release. Return None otherwise."""
     if candidate.provider == "program":
         return None
-    if baseline.model_id != candidate.model_id:
+    if baseline.model_id != candidate.model_id:  # two models may differ, but each run must be of one model
         return "model" if is_mixed(baseline.served_model) or is_mixed(candidate.served_model) else None
     return change_of(baseline.served_model, candidate.served_model, candidate.requested)
 

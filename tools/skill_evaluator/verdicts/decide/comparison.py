@@ -121,10 +121,7 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 
 
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
-    """Return whether a case changed from nearly all right to nearly all wrong, or the reverse.
-
-    `means` are its scores before and after. If it has many fields, those count instead.
-    """
+    """Return whether the fields of a case (its `means`, if it has few) went from nearly right to nearly wrong or back."""
     if len(before.fields) >= _MIN_FIELDS:
         sides = [[score for path in before.fields for score in field_scores(case, path)] for case in (before, after)]
         means = (fmean(sides[0] or [0.0]), fmean(sides[1] or [0.0]))
@@ -171,10 +168,7 @@ _MISSING = "the missing outputs would decide it"
 
 
 def open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return the reason why a measure is inconclusive, and the remedy.
-
-    Return None if the measure is not inconclusive, or if only a calibrated judge would decide it.
-    """
+    """Return the reason why a measure is inconclusive and the remedy, or None if labels would decide it."""
     effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
     if effect is None or measured.q is None:
         return None
@@ -423,10 +417,7 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Adjust p over the measures of one tier of all models; the agreement of replicates is not tested.
-
-    Amounts without a policy are a family of their own, so that they do not weaken the tests of other measures.
-    """
+    """Adjust p over the measures of one tier of all models, and over the amounts without a policy."""
     tested = [
         own
         for model in compared

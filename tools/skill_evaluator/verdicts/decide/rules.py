@@ -135,10 +135,7 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 def verdict_on(
     compared: Compared, measured: MeasureEffects, rules: VerdictRules, levels: Levels, *, collapsed: bool = False
 ) -> VerdictName:
-    """Return the verdict on a measure by its effect, its judge, and its missing or unreadable outputs.
-
-    A measure that `collapsed` regressed, whatever its effect.
-    """
+    """Return the verdict on a measure by its effect, its judge, and its missing or unreadable outputs."""
     tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
     verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
     verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
@@ -226,10 +223,7 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """Losses that means may hide: the fields and cases that lost more than `policy.harm`.
-
-    `earlier_run` is the id of a run of the same version that regressed.
-    """
+    """Losses that means may hide: fields and cases that lost more than `policy.harm`, and a regressed earlier run."""
 
     fields: tuple[str, ...] = ()
     cases: tuple[CaseChange, ...] = ()
@@ -277,10 +271,7 @@ def component_verdict(models: Iterable[VerdictName]) -> VerdictName:
 
 
 def exit_code_of(results: Sequence[ComparisonResult], policy: Policy, fail_on: Iterable[str] = ()) -> int:
-    """Return the exit code of comparisons: that of the worst verdict, or 4 if another model was served.
-
-    `fail_on` has the verdicts with an exit code other than 0; the default is that of the policy.
-    """
+    """Return the exit code of the worst verdict, or 4 if another model was served; `fail_on` replaces the policy's."""
     code = exit_code(component_verdict(result.verdict for result in results), fail_on or policy.fail_on)
     models = (model for result in results for model in result.models)
     unlike = policy.served == "same" and any((one.verdict, one.served) == ("incomparable", "model") for one in models)

@@ -68,10 +68,7 @@ def models_pair(names: tuple[str, str], archive: Archive, version: str | None = 
 
 
 def prompt_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run with the schema alone and a run with the prompt, of one version and model; `record` is one of them.
-
-    Return None if there is no run of the other kind.
-    """
+    """Pair a run with the schema alone and one with the prompt, of which `record` is one, or return None."""
     scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
     runs = (run for run in archive.entries if run.complete and not run.edited and run.scenario == scenario)
     same = (run for run in runs if (run.version, run.model_id) == (record.skill_version, record.model_id))
@@ -83,10 +80,7 @@ def prompt_pair(record: Record, archive: Archive) -> Pair | None:
 
 
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run with the earlier runs of its version, and of the versions that it patches, since the last drift.
-
-    Return None if there is no earlier run.
-    """
+    """Pair a run with the earlier runs of its series and the versions that it patches, or return None."""
     older = _again(record, archive, patched=True)
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
@@ -106,10 +100,7 @@ def other_models(
     baseline: str | None = None,
     usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
 ) -> Iterator[tuple[Record, RecordedRun | None]]:
-    """Yield the newest run of each model that `records` do not have, for each of their versions, and its baseline.
-
-    Yield nothing for drafts, edited prompts and runs under a scenario. `baseline` and `usual` are those of `choose`.
-    """
+    """Yield the newest run of each model that `records` do not have, for each of their versions, and its baseline."""
     models = {record.model_id for record in records}
     recorded = {entry.run_id for entry in archive.entries if entry.scenario is None and not entry.edited}
     of_family = (record for record in records if record.run_id in recorded and not record.draft)
@@ -224,10 +215,7 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The records to compare, one pair per model; `left_out` has the reason of each model without a pair, by model id.
-
-    `hidden` has the pairs of models that were not named and count in the family of tests.
-    """
+    """The pairs to compare, pairs of `hidden` models in the family of tests, and the reasons of other models by id."""
 
     pairs: Sequence[Pair]
     hidden: Sequence[Pair] = ()

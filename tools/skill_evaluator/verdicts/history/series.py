@@ -25,11 +25,7 @@ _FLAKY_RUNS = 3
 
 
 class Step(FrozenModel):
-    """A version's verdict against the recorded version before it, as `compare` gives it.
-
-    `worse_cases` has at most three cases that broke or, if none did, that scored less in every output. `fell_most` is
-    the field that fell most, with its scores; "" if none fell beyond its tolerance.
-    """
+    """A version's verdict against the recorded version before it, as `compare` gives it; `fell_most` names a field."""
 
     before: str
     verdict: VerdictName
@@ -99,10 +95,7 @@ class FlakyValue(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """The history of one model, lowest version first, and notes on records that do not count.
-
-    `flaky` has the fields that vary in the runs of unchanged versions; their cases may be declared unstable.
-    """
+    """The history of one model, lowest version first, and the fields that vary in the runs of unchanged versions."""
 
     model_id: str
     points: list[Point]

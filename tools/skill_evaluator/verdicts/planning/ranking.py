@@ -186,9 +186,8 @@ def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
 
 
 def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
-    """Return the cheapest model, among equally cheap ones the quickest, and the reason as text.
-
-    A criterion that is unknown for a model does not count. Return (None, "") if no single model wins.
+    """Return the cheapest model, of equally cheap ones the quickest, and the reason. Return (None, "") if there are
+    several.
     """
     if len(rows) == 1:
         return rows[0], "the only model that did not regress"

@@ -96,11 +96,7 @@ _MAX_SIZE = 1_000_000  # cases or replicates
 
 
 class Choice(FrozenModel):
-    """A number of replicates, and the smallest number of cases that detects the drop with them.
-
-    `shows` is the smallest drop that the present cases detect with these replicates. `cases` is None if no number
-    suffices.
-    """
+    """A number of replicates, the cases that detect the drop with them (or None), and the drop that it `shows` now."""
 
     replicates: int
     cases: int | None

@@ -7,7 +7,7 @@ import pytest
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.planning.ranking import Advice, ModelRanking, rank_models
+from skill_evaluator.verdicts.shipping import Advice, ModelRanking, rank_models
 
 from tests.support.records import Score, a_record
 from tests.verdicts.rules import some_rules

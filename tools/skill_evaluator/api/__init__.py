@@ -40,12 +40,11 @@ from skill_evaluator.scoring.answer_views import CaseView
 from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.site.writing import SiteFolder
+from skill_evaluator.verdicts.component import RecordedComponent, chosen_of_files
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
-from skill_evaluator.verdicts.history.component import RecordedComponent, chosen_of_files
-from skill_evaluator.verdicts.history.series import History
-from skill_evaluator.verdicts.planning.ranking import ModelRanking
-from skill_evaluator.verdicts.planning.sizing import SizingPlan, size_plan
+from skill_evaluator.verdicts.shipping import History, ModelRanking
+from skill_evaluator.verdicts.sizing import SizingPlan, size_plan
 
 if TYPE_CHECKING:
     from skill_evaluator.api.auditing import Audits

@@ -28,7 +28,7 @@ from skill_evaluator.providers.structured import schema_problems
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.text import nearest
-from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show, profile_doubt
+from skill_evaluator.verdicts.sizing import FEW_CASES, can_show, profile_doubt
 
 Declaration = Mapping[str, Any]
 _MIN_TRUTHS = 3  # fewer ground truths show no pattern

@@ -36,8 +36,8 @@ from skill_evaluator.scoring.recording import Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
+from skill_evaluator.verdicts.component import RecordedComponent, drifts_in
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
-from skill_evaluator.verdicts.history.component import RecordedComponent, drifts_in
 
 _MAX_LISTED = 3
 _MAX_LOST_FIELDS = 3  # lost fields named per model

@@ -35,9 +35,9 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.session import Watch, print_resume_command
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, nearest
+from skill_evaluator.verdicts.component import RecordedComponent
 from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
 from skill_evaluator.verdicts.decide.rules import exit_code
-from skill_evaluator.verdicts.history.component import RecordedComponent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

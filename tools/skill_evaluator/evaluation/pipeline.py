@@ -37,10 +37,10 @@ from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
+from skill_evaluator.verdicts.component import RecordedComponent, RunSpread, spreads_of
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.history.component import RecordedComponent, RunSpread, spreads_of
-from skill_evaluator.verdicts.planning.ranking import ModelRanking
+from skill_evaluator.verdicts.shipping import ModelRanking
 
 RequestT = TypeVar("RequestT", bound=EvaluationRequest)
 WriteReport = Callable[[Finished, ComparisonResult | None, str | None], None]

@@ -26,7 +26,7 @@ from skill_evaluator.stats import by_key, total_or_none
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
+from skill_evaluator.verdicts.sizing import FEW_CASES, can_show
 
 _PLAN_COLUMNS = ("component", "models", "jobs", "calls", "cost at most", "why")
 _RUN_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdict", "agreement", "calls", "cost", "")

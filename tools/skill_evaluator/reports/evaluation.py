@@ -18,15 +18,15 @@ from skill_evaluator.records.record import SCORED, Record, fault_lines
 from skill_evaluator.records.summaries import MIN_LABELS, FieldSummary
 from skill_evaluator.reports.comparison import comparison_section, legend_section
 from skill_evaluator.reports.explanation import changes_of
-from skill_evaluator.reports.ranking import ranking_blocks
+from skill_evaluator.reports.history import ranking_blocks
 from skill_evaluator.reports.summary import ComparisonSummary, Reader, conclude, conclude_first
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.runner.prices import AMOUNTS, Forecast
 from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.history.component import RunSpread
 
 _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: not recorded and never a baseline; raise the version and run `evaluate` to record it"

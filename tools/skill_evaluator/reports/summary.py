@@ -18,7 +18,7 @@ from skill_evaluator.verdicts.decide.results import (
     new_cases_words,
 )
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.planning.sizing import can_show, profile_doubt
+from skill_evaluator.verdicts.sizing import can_show, profile_doubt
 
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}

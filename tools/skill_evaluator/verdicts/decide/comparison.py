@@ -121,7 +121,7 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 
 
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
-    """Return whether the fields of a case (its `means`, if it has few) went from nearly right to nearly wrong or back."""
+    """Return whether a case turned from nearly right to nearly wrong or back, by its fields or, if few, by `means`."""
     if len(before.fields) >= _MIN_FIELDS:
         sides = [[score for path in before.fields for score in field_scores(case, path)] for case in (before, after)]
         means = (fmean(sides[0] or [0.0]), fmean(sides[1] or [0.0]))

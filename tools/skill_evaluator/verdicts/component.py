@@ -46,8 +46,7 @@ from skill_evaluator.verdicts.decide.comparison import compare_records  # import
 from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_all
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
-from skill_evaluator.verdicts.history.series import History, history_of, shipping_advice
-from skill_evaluator.verdicts.planning.ranking import ModelRanking, rank_models
+from skill_evaluator.verdicts.shipping import History, ModelRanking, history_of, rank_models, shipping_advice
 
 _ALPHA_OF_DRIFT = 0.025  # rate of false drift reports
 _MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable run has if it is the anchor

@@ -42,7 +42,7 @@ TABLE = (
     "cli",
 )
 INSIDE = {  # the second level of large packages, from the ground up
-    "verdicts": ("decide", "planning", "history"),
+    "verdicts": ("decide", "sizing", "shipping", "component"),
     "audit": (
         "request",
         "results",

@@ -43,8 +43,7 @@ from skill_evaluator.display.options import (
     rare,
 )
 from skill_evaluator.errors import GitError, NotEvaluatedError, PlanError, SkillEvaluatorError
-from skill_evaluator.evaluation.inputs import judge_of
-from skill_evaluator.evaluation.runs import fresh_seed
+from skill_evaluator.evaluation.runs import fresh_seed, judge_of
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, retiring, select_models

@@ -32,7 +32,7 @@ from skill_evaluator.reports.ci import (
     publish_plan,
     require_platform,
 )
-from skill_evaluator.reports.ranking import sizing_blocks
+from skill_evaluator.reports.history import sizing_blocks
 from skill_evaluator.text import counted
 
 EXAMPLES = {

@@ -14,7 +14,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.ci.artifacts import MAX_CLOCK_SKEW
+from skill_evaluator.ci.collecting import MAX_CLOCK_SKEW
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, RunOutcome
 from skill_evaluator.display.options import ComponentsOption, FormatOption, argument, option, options, rare
 from skill_evaluator.errors import GitError, LeaderboardError, PlanError

@@ -9,15 +9,25 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, get_type_hints
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from skill_evaluator import __version__
-from skill_evaluator.commands.options import with_library
-from skill_evaluator.display.options import ARGUMENTS, COMMON, OPTIONS, RARE, LibraryOptions, help_of
+from skill_evaluator.display.options import (
+    ARGUMENTS,
+    COMMON,
+    COMPONENTS,
+    CONFIG,
+    OPTIONS,
+    RARE,
+    LibraryOptions,
+    help_of,
+)
 from skill_evaluator.display.safe_text import inert_output, visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, InternalError, SkillEvaluatorError
 from skill_evaluator.text import counted, nearest
@@ -88,6 +98,8 @@ GROUPS = {
     "scenarios": "Draft and check system-prompt templates for an audit",
     "ci": "The steps of a workflow",
 }
+# Options that take components: a folder may replace a name, because shells complete folders.
+_COMPONENT_FIELDS = ("skill", "skills", "names", "sources")
 _EXITS = {EXIT_OK: "success", EXIT_BUG: "internal error", EXIT_USER_ERROR: "invalid input"}
 
 
@@ -165,7 +177,37 @@ def _run(name: str, arguments: Sequence[str]) -> int:
         return EXIT_OK
     app = App(default_command=options_of(name), default_parameter=Parameter(negative=()))
     options, bound, _ = app.parse_args(arguments[len(name.split()) :], exit_on_error=False, print_error=False)
-    return int(function(with_library(options(*bound.args, **bound.kwargs))))
+    return int(function(_with_library(options(*bound.args, **bound.kwargs))))
+
+
+def _with_library(options: Any) -> Any:
+    """Return options with components by name, and with the folders of components and cases that settings.yaml names."""
+    changes = dict[str, Any]()
+    components, config = getattr(options, "components", None), getattr(options, "config", CONFIG)
+    if components is not None:
+        named = {name: getattr(options, name, None) for name in _COMPONENT_FIELDS}
+        changes = {name: _names_of(value, components) for name, value in named.items() if value}
+    if getattr(options, "fixtures", config) is None and not getattr(options, "no_cases", False):
+        from skill_evaluator.library.config import load_settings
+
+        if elsewhere := load_settings(config).fixtures:
+            from skill_evaluator.ci.fixtures import fetched_fixtures
+
+            changes["fixtures"], _ = fetched_fixtures(elsewhere)
+    if components is not None:
+        from skill_evaluator.library.sources import components_of
+
+        changes["components"] = components_of(components, config, COMPONENTS)
+    return replace(options, **changes) if changes else options
+
+
+def _names_of(typed: Any, components: Path) -> Any:
+    """Replace folders of components by their names; return other values unchanged."""
+    if isinstance(typed, tuple):
+        return tuple(_names_of(each, components) for each in typed)
+    path = Path(typed)
+    is_folder = os.path.isdir(typed)  # noqa: PTH112 - Path.is_dir raises for some names
+    return path.name if is_folder and path.parent.resolve() == components.resolve() else typed
 
 
 def _asks_for_help(arguments: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.checking.lint import LintResult, lint_component
-from skill_evaluator.ci.layout import ChooseSchema, InitRequest, component_folder, files_of_library, write_missing
+from skill_evaluator.ci.layout import InitRequest, component_folder, files_of_library, write_missing
 from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorError
 from skill_evaluator.files import read_text, replace_text, validated
@@ -31,7 +31,7 @@ _MAX_READ = 200  # components in other formats; `lint` reads all
 class Proposal:
     """The lint results of a library's components, and the `files` to create by path.
 
-    `searched` has the number of matches per format. `contracts` has the chosen schema by component, `declared` the
+    `searched` has the number of matches per format. `contracts` has the output schema by component, `declared` the
     files with missing declarations, and `ignored` the lines to add to .gitignore. `unread` counts components that were
     not read, `sentences` checks that need a judge. `lost` lists skipped files and advice.
     """
@@ -47,12 +47,8 @@ class Proposal:
     lost: Sequence[str] = ()
 
 
-def propose(request: InitRequest, schemas: Mapping[str, str], choose: ChooseSchema) -> Proposal:
-    """Find the components of a library and propose the files that it lacks.
-
-    `choose` selects the output schema if a component's schema has several candidates. Raise ComponentError if the
-    folder holds no component.
-    """
+def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
+    """Find the components of a library and propose the files that it lacks; raise ComponentError if it has none."""
     folder = request.folder
     files = files_of_library(request, schemas)
     if request.name and not component_folder(folder, request.name):
@@ -72,7 +68,7 @@ def propose(request: InitRequest, schemas: Mapping[str, str], choose: ChooseSche
                 for pattern, count in searched[1:]
                 if count and not load_settings(CONFIG).sources
             ]
-            return replace(_propose_own(names, files, choose), searched=searched, lost=lost)
+            return replace(_propose_own(names, files), searched=searched, lost=lost)
         if kinds := [*(["own"] if names else []), *(kind for kind, count in counts.items() if count)]:
             lost = [str(item) for kind in kinds for item in sources[kind].lost(tree)]
             if request.out and (cases := Path("fixtures").absolute()).is_dir():
@@ -84,7 +80,7 @@ def propose(request: InitRequest, schemas: Mapping[str, str], choose: ChooseSche
     raise ComponentError(f"{folder} holds no component to adopt; {message}{reasons}; `init` writes an example")
 
 
-def _propose_own(names: Sequence[str], files: Mapping[str, str], choose: ChooseSchema) -> Proposal:
+def _propose_own(names: Sequence[str], files: Mapping[str, str]) -> Proposal:
     settings = load_settings(CONFIG)
     linted = list(map_in_processes(lambda name: lint_component(COMPONENTS, name, None, (), settings), names))
     contracts: dict[str, str] = {}
@@ -94,11 +90,9 @@ def _propose_own(names: Sequence[str], files: Mapping[str, str], choose: ChooseS
         if path.exists():
             continue
         parts = fitting_parts(COMPONENTS / name, settings.limits)
-        is_clear = len(parts) == 1 or (parts and parts[0].endswith("/output"))
-        chosen = parts[0] if is_clear else choose(name, parts) if parts else None
-        if chosen:
-            contracts[name] = chosen
-        if text := declarations(COMPONENTS / name, chosen or None, settings.limits):
+        if len(parts) == 1 or (parts and parts[0].endswith("/output")):
+            contracts[name] = parts[0]
+        if text := declarations(COMPONENTS / name, contracts.get(name), settings.limits):
             declared[path.as_posix()] = text
     return Proposal(
         linted=linted,
@@ -159,15 +153,14 @@ def _propose_sources(request: InitRequest, kinds: Sequence[str], files: Mapping[
 
 
 def _without(folders: Sequence[str], linted: LintResult) -> LintResult:
-
-    def shorten(text: str) -> str:
-        for folder in folders:
-            text = text.replace(folder, "")
-        return text
-
-    problems, inferred = (list(map(shorten, lines)) for lines in (linted.problems, linted.inferred))
-    reason = linted.not_evaluated and shorten(linted.not_evaluated)
-    return replace(linted, problems=problems, inferred=inferred, not_evaluated=reason)
+    for folder in folders:
+        linted = replace(
+            linted,
+            problems=[line.replace(folder, "") for line in linted.problems],
+            inferred=[line.replace(folder, "") for line in linted.inferred],
+            not_evaluated=linted.not_evaluated and linted.not_evaluated.replace(folder, ""),
+        )
+    return linted
 
 
 def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | None, path: Path) -> str:

@@ -4,7 +4,7 @@ Existing files are not changed. All checks precede all writes, so a failed check
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +27,6 @@ _OPTIONAL_FILES = {
 _JOB_PERMISSIONS = "    permissions: # of the jobs that call models\n      contents: read\n"
 _LAST_KEY_LINE = "          JOB: ${{ matrix.id }}\n"
 _IDENTITY = "      id-token: write # a model without a key takes the identity of the job\n"
-ChooseSchema = Callable[[str, Sequence[str]], str | None]
-"""Component name, candidate schemas → the chosen one, or None."""
 
 
 def with_identity(workflow: str) -> str:

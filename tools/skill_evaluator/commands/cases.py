@@ -3,8 +3,16 @@
 from dataclasses import replace
 
 from skill_evaluator.api import Library
-from skill_evaluator.commands.options import agreed, leave_out
-from skill_evaluator.display.options import ConfigOption, PlatformOption, SkipInvalid, folders_of, keywords_of, options
+from skill_evaluator.display.options import (
+    ConfigOption,
+    PlatformOption,
+    SkipInvalid,
+    agreed,
+    folders_of,
+    keywords_of,
+    leave_out,
+    options,
+)
 from skill_evaluator.errors import EXIT_OK, refuse
 from skill_evaluator.judges.workflows.requests import CasesDraftRequest
 from skill_evaluator.library.case_table import CaseTable

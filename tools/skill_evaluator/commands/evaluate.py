@@ -7,7 +7,6 @@ from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.plan import planned_request, read_plan
-from skill_evaluator.commands.options import agreed
 from skill_evaluator.display.options import (
     SKILL,
     Cases,
@@ -15,6 +14,7 @@ from skill_evaluator.display.options import (
     LibraryOptions,
     LimitsOption,
     OnlyModels,
+    agreed,
     argument,
     flag,
     folders_of,

@@ -1,20 +1,15 @@
 """`skill-evaluator init`, `demo` and `schemas`: write the files of a library. Existing files are not changed."""
 
 import contextlib
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from rich.prompt import IntPrompt
 from rich.text import Text
 
 from skill_evaluator.api import Library
-from skill_evaluator.api.ci import ContinuousIntegration
-from skill_evaluator.api.schemas import write_schemas
-from skill_evaluator.ci.layout import InitRequest
-from skill_evaluator.commands.options import agreed
-from skill_evaluator.display.options import CONFIG, argument, options
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.api.schemas import edited_schemas, write_schemas
+from skill_evaluator.ci.adopting import adopt, propose
+from skill_evaluator.ci.layout import InitRequest, create_library
+from skill_evaluator.display.options import CONFIG, agreed, argument, options
 from skill_evaluator.display.sheets import show
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.files import replace_text
@@ -59,8 +54,9 @@ def init(options: InitRequest) -> int:
     if options.adopt:
         _adopt(options)
         return EXIT_OK
-    done = ContinuousIntegration.init(options)
-    _print(done.lines)
+    done = create_library(options, edited_schemas())
+    for line in done.lines:
+        print(line)
     if done.name:
         print(_NEXT.format(name=done.name), end="")
     if done.branch:
@@ -70,14 +66,8 @@ def init(options: InitRequest) -> int:
     return EXIT_OK
 
 
-def _print(lines: Sequence[str]) -> None:
-    print("".join(f"{line}\n" for line in lines), end="")
-
-
 def _adopt(options: InitRequest) -> None:
-    """Show the components that can be evaluated, propose the missing files, and write them after confirmation."""
-    asks = sys.stdin.isatty() and sys.stdout.isatty()
-    proposal = ContinuousIntegration.propose(options, _choose if asks else lambda *_: None)
+    proposal = propose(options, edited_schemas())
     show([Text(f"looked for: {', '.join(f'{words} ({count:,})' for words, count in proposal.searched)}"), Text()])
     show([adoption_sheet(proposal), Text()])
     for line in proposal.lost:
@@ -93,7 +83,8 @@ def _adopt(options: InitRequest) -> None:
         print(f"proposed .gitignore: {' '.join(proposal.ignored)}")
     count = len(proposal.files) + bool(proposal.ignored)
     if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
-        _print(ContinuousIntegration.adopt(options, proposal))
+        for line in adopt(options, proposal):
+            print(line)
         library = Library(config=options.home / CONFIG)
         local = all(model.provider == "local" for model in library.models)
         judge = " and your judge into .evaluator/settings.yaml" if proposal.sentences else ""
@@ -104,14 +95,6 @@ def _adopt(options: InitRequest) -> None:
             print(_WORKFLOWS.format("--adopt --workflows --yes"))
     else:
         print("nothing was written; --yes writes the proposed files" if count else "nothing is missing")
-
-
-def _choose(name: str, parts: Sequence[str]) -> str | None:
-    print(f"Which part of the schema of {visible(name)} describes its output? 0: none of these")
-    for number, part in enumerate(parts, 1):
-        print(f"{number}: {visible(part)}")
-    number = IntPrompt.ask("Number", default=0)
-    return parts[number - 1] if 0 < number <= len(parts) else None
 
 
 @options

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import get_args
 
 from skill_evaluator.api import Library
-from skill_evaluator.commands.options import leave_out
 from skill_evaluator.display import number
 from skill_evaluator.display.options import (
     SKILL,
@@ -20,6 +19,7 @@ from skill_evaluator.display.options import (
     flag,
     folders_of,
     keywords_of,
+    leave_out,
     option,
     options,
     words_of,

@@ -215,7 +215,6 @@ def _asks_for_help(arguments: Sequence[str]) -> bool:
 
 
 def _print_help(name: str, function: Any, *, whole: bool) -> None:
-    """Print the description of a command, with its options, exit codes and examples; the rarer ones only if `whole`."""
     module = sys.modules[function.__module__]
     examples, exits = module.EXAMPLES[function.__name__], getattr(module, "EXITS", {}).get(function.__name__, {})
     sections = help_of(options_of(name))
@@ -236,7 +235,6 @@ def _print_help(name: str, function: Any, *, whole: bool) -> None:
 
 
 def _show_commands(arguments: Sequence[str]) -> int:
-    """Print the version or the commands; raise ConfigError for an unknown one."""
     first = arguments[0] if arguments else ""
     if first == "--version":
         print(f"skill-evaluator {__version__}")

@@ -29,11 +29,11 @@ _MAX_READ = 200  # components in other formats; `lint` reads all
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """The lint results of a library's components, and the `files` to create by path.
+    """The lint results of a library's components, and the texts of the `files` to create, by path.
 
-    `searched` has the number of matches per format. `contracts` has the output schema by component, `declared` the
-    files with missing declarations, and `ignored` the lines to add to .gitignore. `unread` counts components that were
-    not read, `sentences` checks that need a judge. `lost` lists skipped files and advice.
+    `searched` has the number of matches by pattern, `contracts` the output schema by component. `declared` are the
+    paths with missing declarations, `ignored` the lines to add to .gitignore. `unread` counts components that were not
+    read, `sentences` checks that need a judge. `lost` lists skipped files and advice.
     """
 
     linted: Sequence[LintResult]

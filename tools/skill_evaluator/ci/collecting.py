@@ -262,7 +262,6 @@ def _lost_values(
 def _lost_values_of_model(
     verdict: ModelVerdict, runs: Sequence[tuple[Record, GatheredRun]], request: CollectRequest
 ) -> list[LostValue]:
-    """Return a value before and after for the first lost fields, each from the case with the largest drop."""
     (before, gathered_before), (after, gathered_after) = runs
     component = request.component(after.skill)
     cases, outputs = load_cases(component, request.fixtures), (gathered_before.answers, gathered_after.answers)

@@ -87,10 +87,7 @@ class InitRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitResult:
-    """The result of `init`: a line per file, the component to try first, and the branch that the workflows evaluate.
-
-    `name` is None if there is no component, `branch` if no workflows were requested.
-    """
+    """A line per file, the component to try first if there is one, and the branch that written workflows evaluate."""
 
     lines: Sequence[str]
     name: str | None

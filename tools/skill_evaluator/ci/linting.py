@@ -114,7 +114,6 @@ def lint(request: LintRequest) -> LintedLibrary:
 
 
 def _with_judge_key(linted: LintResult, config: Path, configuration: Configuration) -> LintResult:
-    """Add a hint if some CI jobs of a component with `expect` checks may lack the key of its judge."""
     policy, models = configuration.settings.policy, {model.id: model for model in configuration.models}
     judge = models.get((policy.judge_of(linted.name) or policy.judge).model or "")
     is_judged = any(check.kind == "expect" for check in linted.checks)
@@ -130,7 +129,7 @@ def _with_judge_key(linted: LintResult, config: Path, configuration: Configurati
 
 
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[tuple[str, str]]:
-    """Yield changed files that decide how changes are checked, and leaderboards deleted with their component."""
+    """Yield the paths of changed files that check changes and of boards deleted with their component, and messages."""
     message = "this change edits a file that checks changes; review it before the merge"
     config = repository.relative_path_without_links(request.config)
     for checked, pattern in ((".github", "*"), (config, "requirements*")):
@@ -184,10 +183,7 @@ def _problems_of_history(request: LintRequest, name: str, folder: str, past: Lib
 
 
 def _base_commit(request: LintRequest) -> str | None:
-    """Return the commit of `--base`; print a warning if it does not exist or is not in the history of HEAD.
-
-    Return None if `--base` is not given or if the commit does not exist.
-    """
+    """Return the commit of `--base`, or None; print a warning if it does not exist or is not in the history of HEAD."""
     if request.base is None:
         return None
     repository = Repository(request.components)
@@ -222,5 +218,4 @@ def _touched(request: LintRequest, repository: Repository, commit: str, names: t
 
 
 def _line(problem: Problem) -> str:
-    """Format a problem as one line with file and line, unless the message names the file."""
     return problem.message if problem.file in problem.message else f"{problem.file}:{problem.line}: {problem.message}"

@@ -227,7 +227,7 @@ def outputs_of(plan: Plan) -> dict[str, Any]:
 def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
     """Return the runs with their shares of a cap on the total cost, in proportion to their maximum costs.
 
-    Without a cap return them unchanged; with one, raise PlanError if a run's price is unknown.
+    Raise PlanError if there is a cap, and the price of a run is unknown.
     """
     if max_cost_usd is None:
         return list(runs)
@@ -282,10 +282,9 @@ def environment_of_program(name: str) -> str:
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:
-    """Return the CI environment that holds a model's key: one per provider, or one per `api_key_env`.
+    """Return the CI environment of a model's key: one per provider, one per `api_key_env`, or `eval-no-key`.
 
-    A model without a key, such as one on a self-hosted server, has the environment `eval-no-key`. With `auth: oidc` the
-    environment holds no key but is part of the identity that the vendor trusts.
+    With `auth: oidc` the environment holds no key but is part of the identity that the vendor trusts.
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")

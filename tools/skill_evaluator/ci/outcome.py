@@ -45,9 +45,8 @@ class LostValue(FrozenModel):
 class RunOutcome(FrozenModel):
     """One run of a plan: its calls by outcome, and the id of its record if it has one.
 
-    A run is `refused` if its version was recorded meanwhile with a different prompt, `skipped` if its job reported a
-    reason not to run, and `missing` if no output arrived or was scored. `is_baseline` marks the interleaved baseline of
-    a new version.
+    A run is `refused` if its version was recorded meanwhile with a different prompt, `skipped` if its job left a
+    reason, and `missing` if no output arrived or was scored. `is_baseline` marks the interleaved baseline.
     """
 
     skill: ComponentName
@@ -70,8 +69,7 @@ class Outcome(FrozenModel):
     """The file outcome.json.
 
     `verdicts` compare new versions with the recorded lower versions, `drift` recorded versions with their own earlier
-    runs. `faults` are components that should have run but could not. A `draft` belongs to a pull request before its
-    merge. `has_bug` (not in the file): an internal error prevented a verdict or a record.
+    runs. `faults` are components that should have run but could not. `has_bug` is not in the file.
     """
 
     invocation: RunId
@@ -106,9 +104,9 @@ class Outcome(FrozenModel):
 
 
 def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
-    """Read the outcome that `collect` wrote into a folder; raise PlanError if it is missing or invalid.
+    """Read the outcome that `collect` wrote into a folder. If there is none, every run of `plan` is missing.
 
-    If the file does not exist and `plan` is given, return an outcome in which every run is missing.
+    Raise PlanError if the outcome is invalid, or missing without a plan.
     """
     path = collected / OUTCOME
     if plan is not None and not path.exists():

@@ -54,11 +54,10 @@ class PlannedJudge(FrozenModel):
 
 
 class PlannedRun(RunPlan):
-    """A run of the plan.
+    """A run of the plan; its costs include the judge's.
 
     `environment` is the CI environment that may hold the provider's key, `key_variable` the variable of the key ("" if
-    the provider needs none). `max_cost_usd` is this run's share of the plan's cap, and `limits` its shares of the rate
-    limits of its models and their providers. The costs include the judge's.
+    the provider needs none). `limits` are the run's shares of the rate limits of its models and their providers.
     """
 
     id: FileName
@@ -121,9 +120,8 @@ class OnModels(FrozenModel):
 class Plan(FrozenModel):
     """The file plan.json. With the trigger `drift`, recorded versions run again to detect a changed model.
 
-    A `draft` belongs to a pull request before its merge. `untouched` counts unchanged components that lack no record.
-    `faults` are components that should run but cannot. `forecast` has the cost of the calls by model, judges
-    included, and `retiring` the retirement dates of models.
+    `untouched` counts unchanged components that lack no record. `faults` are components that should run but cannot.
+    `forecast` has the cost of the calls by model, `retiring` the retirement dates of models.
     """
 
     plan_version: int = PLAN_VERSION

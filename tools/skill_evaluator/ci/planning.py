@@ -151,17 +151,13 @@ def _named(request: PlanRequest, models: Sequence[Model]) -> Iterator[OnModels]:
 
 
 def _models_of(version: ComponentVersion | None, models: Sequence[Model], request: PlanRequest) -> list[str]:
-    """Return the ids of the models to run a component on: for a program its own id, or none with `--model`."""
     if version is None or version.program is None:
         return [model.id for model in models]
     return [] if request.models else [program.MODEL.id]
 
 
 def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) -> int:
-    """Add the runs, the skipped runs and the faults of all components to a plan.
-
-    Return the number of unchanged components without a planned run.
-    """
+    """Add the runs, skipped runs and faults to a plan; return the number of unchanged components that do not run."""
     repository = Repository(request.components)
     if plan.head is None:
         raise GitError(f"{repository.root} has no commit yet")
@@ -232,10 +228,7 @@ def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> 
 
 
 def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[PlannedEvaluation]:
-    """Yield the chosen components on each model, and add skipped components and faults to the plan.
-
-    Raise the error of a component that cannot be read if a person named it.
-    """
+    """Yield the chosen components on each model; add those that cannot be read to a plan, or raise if named."""
     repository = Repository(request.components)
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in plan.chosen).items():
         try:
@@ -345,10 +338,7 @@ def _decide_by_record(
 
 
 def decide_again(version: str | None, recorded: RecordedRun | None) -> tuple[bool, str]:
-    """Return whether `plan --drift` runs a version on a model, and the reason.
-
-    A version runs if it, or the version that it patches, is recorded.
-    """
+    """Return whether `plan --drift` runs a version: it, or the version that it patches, is recorded; and the reason."""
     step = None if recorded is None or version is None else bump(recorded.version, version)
     if recorded is None or step not in (Bump.SAME, Bump.PATCH):
         return False, f"{version} is not recorded"
@@ -368,7 +358,7 @@ def recorded_boards(
 ) -> tuple[dict[str, dict[str, RecordedRun]], list[Problem]]:
     """Return the newest recorded version by component and model over the leaderboards at `refs`, and the problems.
 
-    Skip refs that do not exist here. A leaderboard that cannot be read is a problem.
+    Skip refs that do not exist here.
     """
     commits = dict.fromkeys(filter(None, map(repository.commit, refs)))
     depth = within(folder, "name/leaderboard.json").count("/")

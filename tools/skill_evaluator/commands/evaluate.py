@@ -166,7 +166,6 @@ def _show(done: EvaluationResult, request: EvaluationRequest, *, full: bool, sho
 
 
 def _evaluate_many(request: ManyRequest) -> int:
-    """Show the cost of several components, evaluate them after confirmation, and return the worst exit code."""
     library = Library(**folders_of(request))
     planned = plan_many(request)
     print_planned(planned)

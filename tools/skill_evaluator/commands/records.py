@@ -263,7 +263,6 @@ def records_import(options: ImportRequest) -> int:
 
 
 def _named_verdicts(fail_on: Sequence[str]) -> list[str]:
-    """Return the verdicts in the values of --fail-on; raise ConfigError for an unknown one."""
     names = [name.strip() for part in fail_on for name in part.split(",") if name.strip()]
     for name in names:
         if name not in get_args(VerdictName):

@@ -46,9 +46,6 @@ def option(
     """Declare an option. Its flag is the field's name; `flags` adds a short one or sets a different one.
 
     With `...` as default it is required. `how` has further arguments of `cyclopts.Parameter`.
-
-    >>> option("Calls per case and model.", 3, "-n").default
-    3
     """
     if any(flag.startswith("--") for flag in flags):
         how["name"] = flags
@@ -217,9 +214,6 @@ def request_of(kind: type[_Options], arguments: Mapping[str, Any]) -> _Options:
 
     A single value may stand for several. Arguments that are no options are ignored. Raise ConfigError for a value of a
     different type.
-
-    >>> request_of(ComponentsOption, {"components": "prompts"}).components.name
-    'prompts'
     """
     hints, library = get_type_hints(kind), arguments.get("self")
     folders = {name: getattr(library, name) for name in FOLDERS if library}

@@ -55,10 +55,7 @@ def print_plan(plan: Plan, form: Format) -> None:
 
 
 def publish_plan(plan: Plan, platform: PlatformName | None, sha256: str) -> None:
-    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show its page, and its faults as warnings.
-
-    Do nothing if no platform is given.
-    """
+    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show its page, and its faults as warnings."""
     if platform is not None:
         PLATFORMS[platform].set_outputs({**outputs_of(plan), "sha256": sha256})
         PLATFORMS[platform].add_summary(plan_page(plan))
@@ -125,7 +122,6 @@ def _plan_size(plan: Plan) -> str:
 
 
 def _calls_and_cost(runs: Sequence[PlannedRun]) -> tuple[str, str]:
-    """Return the number of calls and their maximum cost, both as text."""
     cost = total_or_none(run.cost_upper_usd for run in runs)
     text = "unknown cost" if cost is None else cost_words(cost, digits=2)
     return count(sum(run.all_calls for run in runs)), text
@@ -139,7 +135,7 @@ def print_outcome(outcome: Outcome, form: Format, site: str | None = None) -> No
 def outcome_page(outcome: Outcome, published: bool = True, site: str | None = None) -> Page:
     """Report the outcome of CI runs: the verdicts, the comparisons, the worst first, and all runs.
 
-    Comparisons with the verdict unchanged are collapsed. `published` is False if records did not reach their branch.
+    `published` is False if some records did not reach their branch.
     """
     remark = "" if published else "Some records were not pushed to their branch; the log of the job has the reason."
     if outcome.draft:
@@ -181,7 +177,7 @@ def _component_conclusion(result: ComparisonResult, outcome: Outcome) -> Compari
 
 
 def add_outcome_summary(outcome: Outcome, platform: PlatformName | None, site: str | None) -> None:
-    """Add the page of an outcome to the summary of the CI job. Do nothing if `platform` is None."""
+    """Add the page of an outcome to the summary of the CI job, if there is one."""
     if platform is not None:
         PLATFORMS[platform].add_summary(outcome_page(outcome, site=site))
 
@@ -194,10 +190,7 @@ def require_platform(platform: PlatformName | None) -> None:
 
 
 def announce(page: Page, platform: PlatformName, commits: Sequence[str], number: int | None) -> None:
-    """Add a page to the job summary, and post it as a comment on pull requests.
-
-    These are the pull request `number`, if it is not None, and those that were merged with the commits.
-    """
+    """Add a page to the job summary; post it on the pull request `number` and on those that merged the commits."""
     chosen = PLATFORMS[platform]
     chosen.add_summary(page)
     addresses = [chosen.comment_on(number, page)] if number is not None else []
@@ -216,7 +209,6 @@ def open_pull_request(outcome: Outcome, platform: PlatformName, branch: str, to:
 
 
 def _drift_section(result: ComparisonResult) -> Section:
-    """Report for each model whether it drifted and which models were served; the comparison is collapsed."""
     lines = []
     for model in result.models:
         text = f"no drift: {model.model_id}; its runs are pooled"
@@ -235,7 +227,6 @@ def _drift_section(result: ComparisonResult) -> Section:
 
 
 def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
-    """Yield the runs by verdict, the worst first, and the number of calls."""
     if not outcome.runs:
         yield "No run was made." if outcome.faults else "Nothing was to be evaluated."
         return

@@ -26,16 +26,10 @@ class Platform(Protocol):
         """Write the comment on a pull request, replacing the last one; return its address."""
 
     def comment(self, commit: str, page: Page) -> str | None:
-        """Write the comment on the pull request that merged a commit, replacing the last one; return its address.
-
-        Return None if the commit belongs to no pull request.
-        """
+        """Write the comment on the pull request that merged a commit; return its address, or None if there is none."""
 
     def pull_request(self, branch: str, to: str, title: str) -> str | None:
-        """Open the pull request of a branch if none is open; return its address.
-
-        Return None if the branch does not exist or has no commit that `to` lacks.
-        """
+        """Open a branch's pull request if none is open; return its address, or None if there is nothing to merge."""
 
 
 PLATFORMS: Mapping[str, Platform] = {"github": GitHub()}

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from skill_evaluator.ci.collecting import CollectRequest, collect
 from skill_evaluator.ci.fixtures import fetched_fixtures
-from skill_evaluator.ci.outcome import Outcome, read_outcome
-from skill_evaluator.ci.plan import Plan, sha256_of
+from skill_evaluator.ci.plan import Outcome, Plan, read_outcome, sha256_of
 from skill_evaluator.ci.planning import PlanRequest, make_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import Published, PublishRequest, publish

@@ -18,8 +18,19 @@ from operator import attrgetter
 from pathlib import Path
 
 from skill_evaluator.ci.matrix import CiOptions
-from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, LostValue, Outcome, RunOutcome, Status
-from skill_evaluator.ci.plan import Plan, PlannedRun, read_plan, sha256_of
+from skill_evaluator.ci.plan import (
+    OUTCOME,
+    RECORDS,
+    Figures,
+    LostValue,
+    Outcome,
+    Plan,
+    PlannedRun,
+    RunOutcome,
+    Status,
+    read_plan,
+    sha256_of,
+)
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.display.options import FormatOption, PlatformOption, argument, options, rare, words_of
 from skill_evaluator.display.safe_text import abridged, value_pair, visible

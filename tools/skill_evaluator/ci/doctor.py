@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from skill_evaluator.ci.layout import WORKFLOWS, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, environment_of_program, secrets_for
-from skill_evaluator.ci.platforms.github import gh, last_line, name_of_repository
+from skill_evaluator.ci.platforms import gh, last_line, name_of_repository
 from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import StrictModel, read_text

@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from skill_evaluator.ci.platforms.github import clone_access
+from skill_evaluator.ci.platforms import clone_access
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import FixtureError, GitError
 from skill_evaluator.files import locked

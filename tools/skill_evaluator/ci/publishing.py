@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from skill_evaluator.ci.collecting import MAX_CLOCK_SKEW
-from skill_evaluator.ci.outcome import OUTCOME, RECORDS, RunOutcome
+from skill_evaluator.ci.plan import OUTCOME, RECORDS, RunOutcome
 from skill_evaluator.display.options import ComponentsOption, FormatOption, argument, option, options, rare
 from skill_evaluator.errors import GitError, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, parse_json, read_json, validated

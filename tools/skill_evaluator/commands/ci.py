@@ -1,12 +1,15 @@
 """`skill-evaluator ci plan`, `collect`, `publish` and `report`: the steps of a workflow."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.collecting import CollectRequest, resume_commands
+from skill_evaluator.ci.matrix import outputs_of
 from skill_evaluator.ci.planning import PlanRequest
+from skill_evaluator.ci.platforms import PLATFORMS, GitHub
 from skill_evaluator.ci.publishing import PublishRequest
 from skill_evaluator.display.options import (
     COMMON,
@@ -18,20 +21,11 @@ from skill_evaluator.display.options import (
     options,
     rare,
 )
-from skill_evaluator.display.pages import Line, page_of, print_page
+from skill_evaluator.display.pages import Line, Page, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
-from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError
-from skill_evaluator.reports.ci import (
-    add_outcome_summary,
-    announce,
-    open_pull_request,
-    outcome_page,
-    print_outcome,
-    print_plan,
-    publish_plan,
-    require_platform,
-)
+from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError, PlanError
+from skill_evaluator.reports.ci import outcome_page, plan_page
 from skill_evaluator.reports.ranking import sizing_blocks
 from skill_evaluator.text import counted
 
@@ -72,18 +66,24 @@ def plan(options: PlanOptions) -> int:
         return EXIT_OK
     made = library.ci.plan(options)
     sha256 = library.ci.write_plan(made, options.out)
-    print_plan(made, options.format)
-    publish_plan(made, options.platform, sha256)
+    print_page(options.format, json=lambda: made, page=lambda: plan_page(made))
+    if options.platform is not None:
+        platform = PLATFORMS[options.platform]
+        platform.set_outputs({**outputs_of(made), "sha256": sha256})
+        platform.add_summary(plan_page(made))
+        for fault in made.faults:
+            platform.annotate("warning", fault.message, fault.file, fault.line)
     return EXIT_OK
 
 
 def collect(options: CollectRequest) -> int:
     """Score the outputs of a plan's jobs; write one record per run, and outcome.json."""
     outcome = ContinuousIntegration.collect(options)
-    site = options.configuration.settings.site.address
-    print_outcome(outcome, options.format, site)
-    add_outcome_summary(outcome, options.platform, site)
-    if not options.platform and not outcome.complete:
+    page = outcome_page(outcome, site=options.configuration.settings.site.address)
+    print_page(options.format, json=lambda: outcome, page=lambda: page)
+    if options.platform is not None:
+        PLATFORMS[options.platform].add_summary(page)
+    elif not outcome.complete:
         for line in resume_commands(options, outcome):
             print(f"to make the missing calls: {visible(line)}", file=sys.stderr)
     return EXIT_BUG if outcome.has_bug else EXIT_OK if outcome.complete else EXIT_INCOMPLETE
@@ -121,15 +121,28 @@ class ReportOptions(ConfigOption, PlatformOption):
 
 def report(options: ReportOptions) -> int:
     """Show the results of a plan as a page, a job summary or a comment on a pull request."""
+    platform = None if options.platform is None else PLATFORMS[options.platform]
     if options.commits or options.pull_request or options.open_from:
-        require_platform(options.platform)
+        if platform is None:
+            raise PlanError("--commit, --pull-request and --open need --platform github")
+        platform.check_access()
     library = Library(**folders_of(options))
     settings, outcome = library.settings, library.ci.outcome(options.collected, options.plan)
-    site = settings.site.address
-    print_outcome(outcome, options.format, site)
-    if options.platform is not None:
-        page = outcome_page(outcome, options.published, site)
-        announce(page, options.platform, options.commits, options.pull_request)
-        if options.open_from:
-            open_pull_request(outcome, options.platform, options.open_from, options.to)
+    page = partial(outcome_page, outcome, site=settings.site.address)
+    print_page(options.format, json=lambda: outcome, page=page)
+    if platform is not None:
+        _announce(platform, options, page(published=options.published))
+        if options.open_from and any(run.run_id for run in outcome.runs):
+            address = platform.pull_request(options.open_from, options.to, "Record evaluations")
+            print(f"pull request of the records: {address or 'nothing to review'}", file=sys.stderr)
     return outcome.exit_code(settings.policy)
+
+
+def _announce(platform: GitHub, options: ReportOptions, page: Page) -> None:
+    platform.add_summary(page)
+    addresses = [] if options.pull_request is None else [platform.comment_on(options.pull_request, page)]
+    addresses += filter(None, (platform.comment(commit, page) for commit in options.commits))
+    for address in dict.fromkeys(addresses):
+        print(f"comment: {address}", file=sys.stderr)
+    if options.commits and not addresses:
+        print("comment: none, because no merged pull request has a commit of this push", file=sys.stderr)

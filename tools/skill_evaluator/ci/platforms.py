@@ -1,6 +1,6 @@
-"""GitHub: outputs, summary and annotations by its files and commands, comments by its API.
+"""CI platforms: outputs, summaries and annotations by files and commands, comments by an API.
 
-The texts are untrusted (names, outputs of models, error messages); they are escaped and cut to GitHub's limits.
+The texts are untrusted (names, outputs of models, error messages); they are escaped and cut to the platform's limits.
 """
 
 import base64
@@ -90,6 +90,9 @@ class GitHub:
                     raise
                 return None
             return str(request.html_url)
+
+
+PLATFORMS: Mapping[str, GitHub] = {"github": GitHub()}
 
 
 def clone_access(name: str) -> tuple[str, Mapping[str, str]]:

@@ -106,18 +106,12 @@ class InitRequest:
         return self.out or self.folder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitResult:
-    """A line per file, the component to try first if there is one, and the branch that written workflows evaluate."""
+def create_library(request: InitRequest, schemas: Mapping[str, str]) -> tuple[list[str], str | None]:
+    """Write the configuration, a component with one case and, if requested, workflows; overwrite nothing.
 
-    lines: Sequence[str]
-    name: str | None
-    branch: str | None
-
-
-def create_library(request: InitRequest, schemas: Mapping[str, str]) -> InitResult:
-    """Write the configuration, a component with one case and, if requested, workflows; overwrite nothing."""
-    folder, branch = request.folder, _find_branch(request.folder)
+    Return a line per file, and the component to try first if there is one.
+    """
+    folder = request.folder
     names = sorted(path.parent.name for path in folder.glob("components/*/prompt.md"))
     name = request.name or (None if names or request.workflows else EXAMPLE)
     existing = component_folder(folder, name)
@@ -127,8 +121,7 @@ def create_library(request: InitRequest, schemas: Mapping[str, str]) -> InitResu
     lines = write_missing(folder, files)
     lines += [f"kept     {existing} (it gets no example)"] if existing else []
     lines += ["added to .gitignore"] if ignore(folder) else []
-    name = name or (None if request.workflows else names[0])
-    return InitResult(lines=lines, name=name, branch=branch if request.workflows else None)
+    return lines, name or (None if request.workflows else names[0])
 
 
 def component_folder(folder: Path, name: str | None) -> str | None:
@@ -138,8 +131,8 @@ def component_folder(folder: Path, name: str | None) -> str | None:
 
 
 def files_of_library(request: InitRequest, schemas: Mapping[str, str]) -> dict[str, str]:
-    """Return the text of each file by path; workflows with their tools, scenarios and rubrics only if requested."""
-    files = library_files(_find_branch(request.folder))
+    """Return the texts of files by path; workflows with their tools, scenarios and rubrics only if requested."""
+    files = library_files(find_branch(request.folder))
     files |= {f"{CONFIG}/schemas/{name}.json": text for name, text in schemas.items()}
     for kind, prefixes in _OPTIONAL_FILES.items():
         if not getattr(request, kind):
@@ -174,8 +167,8 @@ def write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def _find_branch(folder: Path) -> str:
-    """Return the branch to evaluate; raise ConfigError for a subfolder, where GitHub does not read workflows."""
+def find_branch(folder: Path) -> str:
+    """Return the branch to evaluate; raise ConfigError for a subfolder, where GitHub reads no workflows."""
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     if not existing.is_dir():
         raise ConfigError(f"{existing} is not a folder")

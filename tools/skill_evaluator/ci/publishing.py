@@ -26,6 +26,7 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
+Wait = Callable[[float], None]
 _MAX_ATTEMPTS = 6
 _MIN_WAIT_S = 0.5
 
@@ -117,10 +118,7 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
 
 
 def publish_records(
-    repository: Repository,
-    records: Sequence[Record],
-    request: PublishRequest,
-    wait: Callable[[float], None] = time.sleep,
+    repository: Repository, records: Sequence[Record], request: PublishRequest, wait: Wait = time.sleep
 ) -> str | None:
     """Add records to a branch of a remote; return the pushed commit, or None if nothing was new.
 
@@ -155,13 +153,12 @@ def _find_parents(
     If both branches moved, the commit merges them: the tree of the evaluated branch, with all records derived again.
     """
     tip = repository.fetch(request.remote, request.target)
-    if tip is None and request.mode == "push":  # the name may be of a tag
-        raise _no_branch(request)
-    if request.mode != "pull-request":
+    if request.mode == "branch":
         return ([] if tip is None else [tip]), [], []
-    evaluated = repository.fetch(request.remote, request.to)
+    evaluated = tip if request.mode == "push" else repository.fetch(request.remote, request.to)
     if evaluated is None:
-        raise _no_branch(request)
+        message = f"{request.remote} has no branch '{request.to}'; name the evaluated branch with --to (not a tag)"
+        raise GitError(message)
     if tip is None or repository.is_ancestor(tip, evaluated):
         return [evaluated], [], []
     if repository.is_ancestor(evaluated, tip):
@@ -182,10 +179,6 @@ def _find_parents(
         except LeaderboardError as problem:
             problems.append(problem)
     return [tip, evaluated], waiting, problems
-
-
-def _no_branch(request: PublishRequest) -> GitError:
-    return GitError(f"{request.remote} has no branch '{request.to}'; name the evaluated branch with --to (not a tag)")
 
 
 def _derive_files(

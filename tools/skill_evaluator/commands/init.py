@@ -8,7 +8,7 @@ from rich.text import Text
 
 from skill_evaluator.api import Library
 from skill_evaluator.api.schemas import edited_schemas, write_schemas
-from skill_evaluator.ci.layout import InitRequest, adopt, create_library, propose
+from skill_evaluator.ci.layout import InitRequest, adopt, create_library, find_branch, propose
 from skill_evaluator.ci.linting import LintRequest
 from skill_evaluator.display.options import (
     CONFIG,
@@ -74,14 +74,14 @@ def init(options: InitRequest) -> int:
     if options.adopt:
         _adopt(options)
         return EXIT_OK
-    done = create_library(options, edited_schemas())
-    for line in done.lines:
+    lines, name = create_library(options, edited_schemas())
+    for line in lines:
         print(line)
-    if done.name:
-        print(_NEXT.format(name=done.name), end="")
-    if done.branch:
-        print(_NEXT_OF_WORKFLOWS.format(branch=done.branch), end="")
-    elif not options.workflows:
+    if name:
+        print(_NEXT.format(name=name), end="")
+    if options.workflows:
+        print(_NEXT_OF_WORKFLOWS.format(branch=find_branch(options.folder)), end="")
+    else:
         print(_WORKFLOWS.format("--workflows"))
     return EXIT_OK
 

@@ -44,19 +44,7 @@ from skill_evaluator.providers import with_program
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import refusal_reason
 from skill_evaluator.records.record import PARTIAL, Record, fault_lines, read_record, write_record
-from skill_evaluator.runner.journal import (
-    ANSWERS,
-    JUDGE,
-    MANIFEST,
-    RECORD,
-    SET_DURING_RUN,
-    Manifest,
-    input_digests,
-    merged_outcomes,
-    read_answers,
-    read_manifest,
-    run_id_of,
-)
+from skill_evaluator.runner import journal
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.scoring.answer_views import answer_changes
 from skill_evaluator.scoring.answers import TOO_COSTLY, takes_programs
@@ -73,7 +61,7 @@ _MAX_NOTE_BYTES = 1000
 _MAX_LISTED = 3
 _MAX_LOST_FIELDS = 3  # lost fields named per model
 _INDEX = re.compile(r"\[\d+\]")
-Part = tuple[PlannedRun, Manifest]
+Part = tuple[PlannedRun, journal.Manifest]
 """A planned run, and the manifest that its folder should have."""
 
 
@@ -94,7 +82,7 @@ class ArrivedRun:
     folder: Path
     path: str
     job: str | None
-    manifest: Manifest | None
+    manifest: journal.Manifest | None
     problem: str = ""
 
 
@@ -116,7 +104,7 @@ class GatheredRun:
     or did not run, and name ignored folders and outputs.
     """
 
-    manifest: Manifest
+    manifest: journal.Manifest
     judge: str | None
     answers: Mapping[Call, Replicate]
     folders: tuple[Path, ...]
@@ -218,14 +206,14 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
         raise PlanError(f"the judge '{gathered.judge}' is no longer in models.yaml; check out the plan's commit")
     judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=Path())
     answered: dict[str, Replicate] = {}
-    manifests: list[Manifest] = []
+    manifests: list[journal.Manifest] = []
     for run in arrivals.runs:
-        is_of_run = run.folder.parent.name == JUDGE and run.folder.parent.parent in gathered.folders
+        is_of_run = run.folder.parent.name == journal.JUDGE and run.folder.parent.parent in gathered.folders
         if run.manifest is None or not is_of_run or run.manifest.digests != judge.digests:
             continue
         manifests.append(run.manifest)
         with suppress(RunError):  # an output with an unreadable verdict counts as not judged
-            replicates = read_answers(run.folder, lambda _: None)
+            replicates = journal.read_answers(run.folder, lambda _: None)
             answered |= {replicate.call.case_id: replicate for replicate in replicates if replicate.answered}
     answers = SentenceAnswers(manifest=manifests[0] if manifests else None, answered=answered)
     return judged_by(
@@ -360,7 +348,7 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
         raise PlanError(f"model '{manifest.model_id}' is no longer in models.yaml; check out the plan's commit")
     cases = {case.id: case for case in load_cases(component, checkout.fixtures)}
     present = {case_id: case.digest for case_id, case in cases.items() if case_id in manifest.cases}
-    digests = manifest.digests if manifest.role == BASELINE else input_digests(component, model)
+    digests = manifest.digests if manifest.role == BASELINE else journal.input_digests(component, model)
     changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
     if changed:
         raise PlanError(
@@ -398,7 +386,7 @@ def find_arrivals(root: Path, plan: Plan) -> Arrivals:
     for name, _, files in sorted(os.walk(root)):
         folder = Path(name)
         job = next((part for part in folder.relative_to(root).parts if part in planned), None)
-        if MANIFEST in files:
+        if journal.MANIFEST in files:
             runs.append(_read_run(folder, root, job))
         for file in files:
             skipped_job = file.removesuffix(_SKIPPED)
@@ -415,10 +403,10 @@ def _is_regular_file(path: Path) -> bool:
 def _read_run(folder: Path, root: Path, job: str | None) -> ArrivedRun:
     manifest, problem = None, ""
     try:
-        for path in (folder / MANIFEST, folder / ANSWERS, folder / RECORD):
+        for path in (folder / journal.MANIFEST, folder / journal.ANSWERS, folder / journal.RECORD):
             if os.path.lexists(path) and not _is_regular_file(path):
                 raise RunError(f"{path} is not a regular file")
-        manifest = read_manifest(folder)
+        manifest = journal.read_manifest(folder)
     except RunError as caught:
         problem = str(caught)
     path_text = visible(str(folder.relative_to(root)))
@@ -442,7 +430,7 @@ def parts_of_runs(plan: Plan) -> list[list[Part]]:
 
 def answers_size(parts: Iterable[Part], arrivals: Arrivals) -> int:
     """Return the size of the outputs of these parts that arrived, in bytes."""
-    files = {arrived.folder / ANSWERS for part in parts for arrived in _folders_of(part, arrivals)}
+    files = {arrived.folder / journal.ANSWERS for part in parts for arrived in _folders_of(part, arrivals)}
     return sum(file.stat().st_size for file in files if _is_regular_file(file))
 
 
@@ -460,8 +448,8 @@ def _folders_of(part: Part, arrivals: Arrivals) -> Iterator[ArrivedRun]:
 
 def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
     """Join the planned outputs of a run's parts; remark on each ignored folder, ignored output and missing job."""
-    outputs: list[tuple[Manifest, list[Replicate]]] = []
-    manifests, folders, remarks, absent_jobs = list[Manifest](), list[Path](), list[str](), list[str]()
+    outputs: list[tuple[journal.Manifest, list[Replicate]]] = []
+    manifests, folders, remarks, absent_jobs = list[journal.Manifest](), list[Path](), list[str](), list[str]()
     for run, planned in parts:
         run_folders = list(_folders_of((run, planned), arrivals))
         for arrived in run_folders:
@@ -482,7 +470,7 @@ def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
     return GatheredRun(
         manifest=_whole_manifest(arrivals.plan, [manifest for _, manifest in parts], manifests),
         judge=None if judge is None else judge.model_id,
-        answers=merged_outcomes(outputs),
+        answers=journal.merged_outcomes(outputs),
         folders=tuple(folders),
         skipped=len(absent_jobs) == len(parts) and all(job in arrivals.notes for job in absent_jobs),
         remarks=tuple(dict.fromkeys(remarks)),
@@ -495,10 +483,10 @@ def _nothing_arrived(job: str, arrivals: Arrivals) -> str:
     return f"nothing arrived of {job}" + (f"; the folder has runs of other plans: {others}" if others else "")
 
 
-def _differences(manifest: Manifest, planned: Manifest) -> str:
+def _differences(manifest: journal.Manifest, planned: journal.Manifest) -> str:
     """List the fields in which a manifest differs from the plan; empty if there are none."""
     differences = []
-    for name in Manifest.model_fields:
+    for name in journal.Manifest.model_fields:
         actual, expected = getattr(manifest, name), getattr(planned, name)
         if name == "created":
             earliest, latest = moment(expected) - MAX_CLOCK_SKEW, datetime.datetime.now(datetime.UTC) + MAX_CLOCK_SKEW
@@ -509,8 +497,8 @@ def _differences(manifest: Manifest, planned: Manifest) -> str:
             differences.append(f"{name}: {listed(names, _MAX_LISTED)} differs from the plan")
         elif name == "skill_version" and is_generated(str(actual)) and is_generated(str(expected)):
             continue  # jobs do not see the branch of records that numbers versions; digests identify the prompt
-        elif name in SET_DURING_RUN or (name == "beside" and actual is None):  # the baseline could not be called
-            continue
+        elif name in journal.SET_DURING_RUN or (name == "beside" and actual is None):
+            continue  # the baseline could not be called
         elif actual != expected:
             differences.append(f"{name} is {_shown(actual)}, the plan says {_shown(expected)}")
     return visible(listed(differences, _MAX_LISTED))
@@ -520,27 +508,31 @@ def _shown(value: object) -> str:
     return "none" if value is None or value == () else abridged(str(value))
 
 
-def _read_answers(arrived: ArrivedRun, planned: Manifest) -> tuple[list[Replicate], list[str]]:
+def _read_answers(arrived: ArrivedRun, planned: journal.Manifest) -> tuple[list[Replicate], list[str]]:
     """Return the readable outputs of an artifact, unplanned ones included, and messages about its problems."""
     replicates, problems = list[Replicate](), list[str]()
     try:
-        for replicate in read_answers(arrived.folder, problems.append):
+        for replicate in journal.read_answers(arrived.folder, problems.append):
             replicates.append(replicate)
     except RunError as problem:
         problems.append(str(problem))
     if unplanned := sum(not planned.includes(replicate.call) for replicate in replicates):
         problems.append(f"{arrived.path}: {counted(unplanned, 'output')} of unplanned calls ignored")
     try:
-        stopped = read_record(arrived.folder / RECORD).stopped
+        stopped = read_record(arrived.folder / journal.RECORD).stopped
     except LeaderboardError:
         stopped = "a job ended before it wrote its record"
     return replicates, [*problems, abridged(stopped, 300)] if stopped else problems
 
 
-def _whole_manifest(plan: Plan, planned: Sequence[Manifest], arrived: Sequence[Manifest]) -> Manifest:
+def _whole_manifest(
+    plan: Plan, planned: Sequence[journal.Manifest], arrived: Sequence[journal.Manifest]
+) -> journal.Manifest:
     first = planned[0]
     cases = {case_id: digest for manifest in planned for case_id, digest in manifest.cases.items()}
-    new, baseline = (run_id_of(plan.invocation, first.skill, first.model_id, mark=mark) for mark in ("", BASELINE))
+    new, baseline = (
+        journal.run_id_of(plan.invocation, first.skill, first.model_id, mark=mark) for mark in ("", BASELINE)
+    )
     run_id, counterpart = (baseline, new) if first.role == BASELINE else (new, baseline)
     return first.model_copy(
         update={

@@ -19,17 +19,9 @@ from skill_evaluator.display.options import COMPONENTS, CONFIG, argument, flag, 
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import read_text, replace_text, validated
 from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.library import scaffolding
 from skill_evaluator.library.config import DeclaredSource, Model, Settings, load_models, load_settings
 from skill_evaluator.library.reading import parse_yaml, yaml_text
-from skill_evaluator.library.scaffolding import (
-    EXAMPLE,
-    IGNORED_IN_CONFIG,
-    declarations,
-    example_files,
-    fitting_parts,
-    ignore,
-    library_files,
-)
 from skill_evaluator.library.sources import NOT_READ, component_names, formats, source_of
 from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.providers import PROVIDERS, Configuration
@@ -113,14 +105,14 @@ def create_library(request: InitRequest, schemas: Mapping[str, str]) -> tuple[li
     """
     folder = request.folder
     names = sorted(path.parent.name for path in folder.glob("components/*/prompt.md"))
-    name = request.name or (None if names or request.workflows else EXAMPLE)
+    name = request.name or (None if names or request.workflows else scaffolding.EXAMPLE)
     existing = component_folder(folder, name)
     files = files_of_library(request, schemas)
-    files |= example_files(name) if name and not existing else {}
+    files |= scaffolding.example_files(name) if name and not existing else {}
     _check_writable(folder, (*files, ".gitignore"))
     lines = write_missing(folder, files)
     lines += [f"kept     {existing} (it gets no example)"] if existing else []
-    lines += ["added to .gitignore"] if ignore(folder) else []
+    lines += ["added to .gitignore"] if scaffolding.ignore(folder) else []
     return lines, name or (None if request.workflows else names[0])
 
 
@@ -132,7 +124,7 @@ def component_folder(folder: Path, name: str | None) -> str | None:
 
 def files_of_library(request: InitRequest, schemas: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of files by path; workflows with their tools, scenarios and rubrics only if requested."""
-    files = library_files(find_branch(request.folder))
+    files = scaffolding.library_files(find_branch(request.folder))
     files |= {f"{CONFIG}/schemas/{name}.json": text for name, text in schemas.items()}
     for kind, prefixes in _OPTIONAL_FILES.items():
         if not getattr(request, kind):
@@ -209,7 +201,7 @@ def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
     folder = request.folder
     files = files_of_library(request, schemas)
     if request.name and not component_folder(folder, request.name):
-        files |= example_files(request.name)
+        files |= scaffolding.example_files(request.name)
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder")
     request = replace(request, folder=folder.absolute(), out=request.out and request.out.absolute())
@@ -246,17 +238,17 @@ def _propose_own(names: Sequence[str], files: Mapping[str, str]) -> Proposal:
         path = COMPONENTS / name / "evals" / "datasets.json"
         if path.exists():
             continue
-        parts = fitting_parts(COMPONENTS / name, settings.limits)
+        parts = scaffolding.fitting_parts(COMPONENTS / name, settings.limits)
         if len(parts) == 1 or (parts and parts[0].endswith("/output")):
             contracts[name] = parts[0]
-        if text := declarations(COMPONENTS / name, contracts.get(name), settings.limits):
+        if text := scaffolding.declarations(COMPONENTS / name, contracts.get(name), settings.limits):
             declared[path.as_posix()] = text
     return Proposal(
         linted=linted,
         contracts=contracts,
         files={path: text for path, text in {**files, **declared}.items() if not Path(path).exists()},
         declared=declared.keys() - files.keys(),
-        ignored=ignore(Path(), write=False),
+        ignored=scaffolding.ignore(Path(), write=False),
     )
 
 
@@ -294,7 +286,7 @@ def _propose_sources(request: InitRequest, kinds: Sequence[str], files: Mapping[
     missing = dict(files)
     if hints := [hint for _, hint in results if hint]:
         missing[f"{CONFIG}/models.yaml"] = _models_text(hints)
-    missing[f"{CONFIG}/.gitignore"] = "".join(f"{line}\n" for line in IGNORED_IN_CONFIG)
+    missing[f"{CONFIG}/.gitignore"] = "".join(f"{line}\n" for line in scaffolding.IGNORED_IN_CONFIG)
     missing = {place: text for place, text in missing.items() if not (request.home / place).exists()}
     if not settings.sources:
         path = CONFIG / "settings.yaml"
@@ -352,4 +344,4 @@ def adopt(request: InitRequest, proposal: Proposal) -> list[str]:
         replace_text(path, files.pop(settings))
         lines.append(f"added to {settings}: sources")
     lines += write_missing(request.home, files)
-    return [*lines, *(["added to .gitignore"] if proposal.ignored and ignore(request.home) else ())]
+    return [*lines, *(["added to .gitignore"] if proposal.ignored and scaffolding.ignore(request.home) else ())]

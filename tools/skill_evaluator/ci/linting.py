@@ -10,16 +10,7 @@ from pathlib import Path, PurePosixPath
 from skill_evaluator.checking.lint import LintResult, lint_component, unknown_names
 from skill_evaluator.ci.layout import EVALUATE, WORKFLOWS, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, key_variable_of
-from skill_evaluator.display.options import (
-    SKILLS,
-    LibraryOptions,
-    PlatformOption,
-    argument,
-    flag,
-    option,
-    options,
-    rare,
-)
+from skill_evaluator.display import options as cli
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.calibration.results import read_calibration
@@ -39,14 +30,14 @@ _KEPT = ("prompt.md", "leaderboard.json")
 _Checked = tuple[LintResult, list[Problem]]
 
 
-@options
-class LintRequest(PlatformOption, LibraryOptions):
+@cli.options
+class LintRequest(cli.PlatformOption, cli.LibraryOptions):
     """The options of `lint`."""
 
-    names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
-    base: str | None = option("Check only what changed since this commit.", metavar="COMMIT")
-    no_cases: bool = rare("Check versions and records only, no schemas and cases.", False)
-    fix: bool = flag("Resolve conflict markers in leaderboard.json.")
+    names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
+    base: str | None = cli.option("Check only what changed since this commit.", metavar="COMMIT")
+    no_cases: bool = cli.rare("Check versions and records only, no schemas and cases.", False)
+    fix: bool = cli.flag("Resolve conflict markers in leaderboard.json.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

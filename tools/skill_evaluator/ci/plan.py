@@ -13,23 +13,10 @@ from pydantic import Field, NonNegativeInt
 from pydantic.json_schema import SkipJsonSchema
 
 from skill_evaluator import __version__
+from skill_evaluator import identifiers as ids
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import FrozenModel, read_json, read_versioned, validated
-from skill_evaluator.identifiers import (
-    BASELINE,
-    Commit,
-    ComponentName,
-    Digest,
-    FileName,
-    Label,
-    ModelId,
-    RunId,
-    Share,
-    Timestamp,
-    Usd,
-    VersionText,
-)
 from skill_evaluator.library.config import Limits, Policy
 from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
 from skill_evaluator.library.versions import Problem
@@ -51,16 +38,16 @@ RequestT = TypeVar("RequestT", bound=EvaluationRequest)
 class PlannedBaseline(FrozenModel):
     """The interleaved baseline: the commit of its prompt, and the digests of its inputs."""
 
-    skill_version: VersionText
-    commit: Commit
+    skill_version: ids.VersionText
+    commit: ids.Commit
     inputs: UsedInputs = (DOCUMENT,)
-    digests: dict[str, Digest]
+    digests: dict[str, ids.Digest]
 
 
 class PlannedJudge(FrozenModel):
     """The judge of a run's `expect` checks, the variable with its key, and its maximum number of calls."""
 
-    model_id: ModelId
+    model_id: ids.ModelId
     key_variable: str
     calls: NonNegativeInt
 
@@ -72,12 +59,12 @@ class PlannedRun(RunPlan):
     the provider needs none). `limits` are the run's shares of the rate limits of its models and their providers.
     """
 
-    id: FileName
-    environment: Label
+    id: ids.FileName
+    environment: ids.Label
     key_variable: str
-    cost_upper_usd: Usd | None
-    max_cost_usd: Usd | None = None
-    limits: dict[ModelId, Limits] = Field(default={}, exclude_if=lambda limits: not limits)
+    cost_upper_usd: ids.Usd | None
+    max_cost_usd: ids.Usd | None = None
+    limits: dict[ids.ModelId, Limits] = Field(default={}, exclude_if=lambda limits: not limits)
     baseline: PlannedBaseline | None = None
     judge: PlannedJudge | None = None
 
@@ -115,9 +102,9 @@ class PlannedRun(RunPlan):
 class PlannedJob(FrozenModel):
     """A job of the matrix: the ids of its runs, which it makes one after the other, and the names of its keys."""
 
-    id: FileName
-    runs: list[FileName]
-    environment: Label
+    id: ids.FileName
+    runs: list[ids.FileName]
+    environment: ids.Label
     keys: list[str]
 
 
@@ -137,11 +124,11 @@ class Plan(FrozenModel):
     """
 
     plan_version: int = PLAN_VERSION
-    invocation: RunId
-    created: Timestamp
+    invocation: ids.RunId
+    created: ids.Timestamp
     trigger: Literal["push", "dispatch", "drift"]
-    base: Commit | None
-    head: Commit | None
+    base: ids.Commit | None
+    head: ids.Commit | None
     dry_run: bool = False
     draft: bool = Field(default=False, exclude_if=lambda draft: not draft)
     runs: list[PlannedRun]
@@ -150,7 +137,7 @@ class Plan(FrozenModel):
     skipped: list[OnModels]
     untouched: NonNegativeInt = 0
     faults: list[Problem]
-    evaluator_version: Label | None = None
+    evaluator_version: ids.Label | None = None
     forecast: list[Forecast] = []
     retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
 
@@ -178,12 +165,12 @@ class Plan(FrozenModel):
                 yield run, new
                 continue
             baseline_fields = {
-                "run_id": run.run_id(self.invocation, BASELINE),
+                "run_id": run.run_id(self.invocation, ids.BASELINE),
                 "skill_version": run.baseline.skill_version,
                 "replicates": replicates_of_baseline(run.replicates),
                 "inputs": run.baseline.inputs,
                 "digests": run.baseline.digests,
-                "role": BASELINE,
+                "role": ids.BASELINE,
                 "prompt_commit": run.baseline.commit,
                 "beside": new.run_id,
             }
@@ -233,8 +220,8 @@ def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
 class Figures(FrozenModel):
     """Figures of a record: `accuracy` is the strict mean of the primary metric; `ci95` requires five cases."""
 
-    skill_version: VersionText
-    accuracy: Share | None
+    skill_version: ids.VersionText
+    accuracy: ids.Share | None
     ci95: tuple[float, float] | None
     reproducibility: float | None
 
@@ -255,19 +242,19 @@ class RunOutcome(FrozenModel):
     reason, and `missing` if no output arrived or was scored. `is_baseline` marks the interleaved baseline.
     """
 
-    skill: ComponentName
-    model_id: ModelId
+    skill: ids.ComponentName
+    model_id: ids.ModelId
     status: Status
     reason: str
     planned: NonNegativeInt
     scored: NonNegativeInt
     failed: dict[str, NonNegativeInt]
-    run_id: RunId | None = None
+    run_id: ids.RunId | None = None
     is_baseline: bool = False
     primary_metric: str | None = None
     figures: Figures | None = None
-    cost_usd: Usd | None = None
-    hit_rate: Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
+    cost_usd: ids.Usd | None = None
+    hit_rate: ids.Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
     lost_values: list[LostValue] = Field(default=[], exclude_if=lambda values: not values)
 
 
@@ -278,8 +265,8 @@ class Outcome(FrozenModel):
     runs. `faults` are components that should have run but could not. `has_bug` is not in the file.
     """
 
-    invocation: RunId
-    head: Commit | None
+    invocation: ids.RunId
+    head: ids.Commit | None
     dry_run: bool
     draft: bool = Field(default=False, exclude_if=lambda draft: not draft)
     runs: list[RunOutcome]

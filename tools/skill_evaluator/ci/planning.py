@@ -24,16 +24,7 @@ from skill_evaluator.ci.matrix import (
     with_limits,
 )
 from skill_evaluator.ci.plan import OnModels, Plan
-from skill_evaluator.display.options import (
-    SKILLS,
-    FormatOption,
-    OnlyModels,
-    PlatformOption,
-    argument,
-    option,
-    options,
-    rare,
-)
+from skill_evaluator.display import options as cli
 from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.inputs import judge_of
 from skill_evaluator.evaluation.runs import fresh_seed
@@ -69,19 +60,19 @@ _REFUSED = (".evaluator/*", ".github/*", "tools/*", "*.py", ".gitmodules")
 _CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 
 
-@options
-class PlanRequest(CiOptions, PlatformOption, FormatOption):
+@cli.options
+class PlanRequest(CiOptions, cli.PlatformOption, cli.FormatOption):
     """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
 
-    names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
-    base: str | None = option("Plan new components and bumps since this commit.", metavar="COMMIT")
-    models: OnlyModels = ()
-    replicates: int | None = option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
-    seed: int | None = rare("Seed from which each replicate's seed is drawn.")
-    max_cost: float | None = option("Maximum cost of all jobs together.", metavar="USD")
-    pull_request: str | None = rare("Plan drafts of the pull request with this merge commit.", metavar="COMMIT")
-    drift: bool = rare("Plan the recorded versions again, to detect drift.", False)
-    dry_run: bool = rare("Plan jobs that make no call.", False)
+    names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
+    base: str | None = cli.option("Plan new components and bumps since this commit.", metavar="COMMIT")
+    models: cli.OnlyModels = ()
+    replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
+    seed: int | None = cli.rare("Seed from which each replicate's seed is drawn.")
+    max_cost: float | None = cli.option("Maximum cost of all jobs together.", metavar="USD")
+    pull_request: str | None = cli.rare("Plan drafts of the pull request with this merge commit.", metavar="COMMIT")
+    drift: bool = cli.rare("Plan the recorded versions again, to detect drift.", False)
+    dry_run: bool = cli.rare("Plan jobs that make no call.", False)
 
 
 def make_plan(request: PlanRequest) -> Plan:

@@ -11,16 +11,7 @@ from skill_evaluator.ci.matrix import outputs_of
 from skill_evaluator.ci.planning import PlanRequest
 from skill_evaluator.ci.platforms import PLATFORMS, GitHub
 from skill_evaluator.ci.publishing import PublishRequest
-from skill_evaluator.display.options import (
-    COMMON,
-    ConfigOption,
-    PlatformOption,
-    argument,
-    folders_of,
-    option,
-    options,
-    rare,
-)
+from skill_evaluator.display import options as cli
 from skill_evaluator.display.pages import Line, Page, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
@@ -49,15 +40,15 @@ EXITS = {
 }
 
 
-@options
+@cli.options
 class PlanOptions(PlanRequest):
-    detect: float | None = option("Plan nothing: print how many cases detect this drop.", metavar="DROP")
-    out: Path = rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
+    detect: float | None = cli.option("Plan nothing: print how many cases detect this drop.", metavar="DROP")
+    out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
 
 
 def plan(options: PlanOptions) -> int:
     """Plan the runs of a push and their maximum cost; write plan.json. Makes no call."""
-    library = Library(**folders_of(options))
+    library = Library(**cli.folders_of(options))
     if options.detect is not None:
         if len(options.names) != 1:
             raise ConfigError("--detect takes one component: skill-evaluator ci plan --detect 0.05 <component>")
@@ -107,16 +98,20 @@ def publish(options: PublishRequest) -> int:
     return EXIT_OK
 
 
-@options
-class ReportOptions(ConfigOption, PlatformOption):
-    collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
-    plan: Path | None = rare("The file that `ci plan` wrote; read if no outcome exists.", metavar="FILE")
-    commits: tuple[str, ...] = rare("Comment on the pull request of this commit; repeatable.", (), "--commit")
-    pull_request: int | None = rare("Comment on this pull request.", metavar="NUMBER")
-    open_from: str | None = rare("Open a pull request from this branch of records.", None, "--open", metavar="BRANCH")
-    to: str = rare("With --open: the branch to merge into.", "main", metavar="BRANCH")
-    published: bool = rare("Whether all records were pushed; the page says so if not.", True, negative="--unpublished")
-    format: Format = option("How to print the result.", "markdown", metavar="text|json|markdown", group=COMMON)
+@cli.options
+class ReportOptions(cli.ConfigOption, cli.PlatformOption):
+    collected: Path = cli.argument("The folder that `ci collect` wrote.", Path("collected"))
+    plan: Path | None = cli.rare("The file that `ci plan` wrote; read if no outcome exists.", metavar="FILE")
+    commits: tuple[str, ...] = cli.rare("Comment on the pull request of this commit; repeatable.", (), "--commit")
+    pull_request: int | None = cli.rare("Comment on this pull request.", metavar="NUMBER")
+    open_from: str | None = cli.rare(
+        "Open a pull request from this branch of records.", None, "--open", metavar="BRANCH"
+    )
+    to: str = cli.rare("With --open: the branch to merge into.", "main", metavar="BRANCH")
+    published: bool = cli.rare(
+        "Whether all records were pushed; the page says so if not.", True, negative="--unpublished"
+    )
+    format: Format = cli.option("How to print the result.", "markdown", metavar="text|json|markdown", group=cli.COMMON)
 
 
 def report(options: ReportOptions) -> int:
@@ -126,7 +121,7 @@ def report(options: ReportOptions) -> int:
         if platform is None:
             raise PlanError("--commit, --pull-request and --open need --platform github")
         platform.check_access()
-    library = Library(**folders_of(options))
+    library = Library(**cli.folders_of(options))
     settings, outcome = library.settings, library.ci.outcome(options.collected, options.plan)
     page = partial(outcome_page, outcome, site=settings.site.address)
     print_page(options.format, json=lambda: outcome, page=page)

@@ -10,17 +10,7 @@ from skill_evaluator.api import Library
 from skill_evaluator.api.schemas import edited_schemas, write_schemas
 from skill_evaluator.ci.layout import InitRequest, adopt, create_library, find_branch, propose
 from skill_evaluator.ci.linting import LintRequest
-from skill_evaluator.display.options import (
-    CONFIG,
-    ConfigOption,
-    FormatOption,
-    agreed,
-    argument,
-    flag,
-    folders_of,
-    keywords_of,
-    options,
-)
+from skill_evaluator.display import options as cli
 from skill_evaluator.display.pages import page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import show
@@ -102,10 +92,10 @@ def _adopt(options: InitRequest) -> None:
     if proposal.ignored:
         print(f"proposed .gitignore: {' '.join(proposal.ignored)}")
     count = len(proposal.files) + bool(proposal.ignored)
-    if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
+    if count and cli.agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
         for line in adopt(options, proposal):
             print(line)
-        library = Library(config=options.home / CONFIG)
+        library = Library(config=options.home / cli.CONFIG)
         local = all(model.provider == "local" for model in library.models)
         judge = " and your judge into .evaluator/settings.yaml" if proposal.sentences else ""
         print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in", judge))
@@ -117,9 +107,9 @@ def _adopt(options: InitRequest) -> None:
         print("nothing was written; --yes writes the proposed files" if count else "nothing is missing")
 
 
-@options
+@cli.options
 class DemoOptions:
-    folder: Path = argument("An empty or new folder.", Path("demo"))
+    folder: Path = cli.argument("An empty or new folder.", Path("demo"))
 
 
 def demo(options: DemoOptions) -> int:
@@ -135,14 +125,14 @@ def demo(options: DemoOptions) -> int:
         with contextlib.chdir(options.folder):
             Library().evaluate(DEMO, invocation=f"2026010{day}T090000Z-00000{day}")
     run = f"20260102T090000Z-000002-{DEMO}-example-large"
-    replicates = Library(config=options.folder / CONFIG).settings.replicates
+    replicates = Library(config=options.folder / cli.CONFIG).settings.replicates
     print(_NEXT_OF_DEMO.format(folder=options.folder, skill=DEMO, replicates=replicates, run=run), end="")
     return EXIT_OK
 
 
-@options
+@cli.options
 class SchemasOptions:
-    folder: Path = argument("The folder to write to.", CONFIG / "schemas")
+    folder: Path = cli.argument("The folder to write to.", cli.CONFIG / "schemas")
 
 
 def schemas(options: SchemasOptions) -> int:
@@ -152,9 +142,9 @@ def schemas(options: SchemasOptions) -> int:
     return EXIT_OK
 
 
-@options
+@cli.options
 class LintOptions(LintRequest):
-    strict: bool = flag("Also fail on what is not ready, and on stale workflows.")
+    strict: bool = cli.flag("Also fail on what is not ready, and on stale workflows.")
 
 
 def lint(options: LintOptions) -> int:
@@ -163,7 +153,7 @@ def lint(options: LintOptions) -> int:
     With --base, only changed components are checked, and also that a changed prompt has a higher version and that
     records are only added.
     """
-    linted = Library(**folders_of(options)).lint(**keywords_of(options, LintRequest))
+    linted = Library(**cli.folders_of(options)).lint(**cli.keywords_of(options, LintRequest))
     print_linted(linted, options.format)
     mark_linted(linted, options.platform)
     wrong = list(linted.broken.values())
@@ -179,8 +169,8 @@ def lint(options: LintOptions) -> int:
     return EXIT_USER_ERROR
 
 
-@options
-class DoctorOptions(ConfigOption, FormatOption):
+@cli.options
+class DoctorOptions(cli.ConfigOption, cli.FormatOption):
     """The options of `doctor`."""
 
 
@@ -190,6 +180,6 @@ def doctor(options: DoctorOptions) -> int:
     Keys here are environment variables, keys in CI are secrets. `gh` lists the names of the secrets if you are logged
     in; otherwise they are not checked. No key is shown. Each model with a key here gets one short call.
     """
-    report = Library(**folders_of(options)).doctor()
+    report = Library(**cli.folders_of(options)).doctor()
     print_page(options.format, json=lambda: report, page=lambda: page_of("the set-up", doctor_blocks(report)))
     return EXIT_INCOMPLETE if report.problems else EXIT_OK

@@ -18,16 +18,7 @@ from typing import Any, NamedTuple, NoReturn, get_type_hints
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from skill_evaluator import __version__
-from skill_evaluator.display.options import (
-    ARGUMENTS,
-    COMMON,
-    COMPONENTS,
-    CONFIG,
-    OPTIONS,
-    RARE,
-    LibraryOptions,
-    help_of,
-)
+from skill_evaluator.display.options import ARGUMENTS, COMMON, COMPONENTS, CONFIG, RARE, LibraryOptions, help_of
 from skill_evaluator.display.safe_text import inert_output, visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, InternalError, SkillEvaluatorError
 from skill_evaluator.text import counted, nearest
@@ -222,35 +213,34 @@ def _print_help(name: str, function: Any, *, whole: bool) -> None:
     print(" ".join([f"Usage: skill-evaluator {name} [OPTIONS]", *arguments]))
     for paragraph in cleandoc(function.__doc__).split("\n\n"):
         print(f"\n{textwrap.fill(paragraph, 80)}")
+    shown_by = {} if whole else {RARE: "--help --all", COMMON: "skill-evaluator --help"}
     for section, rows in sections.items():
-        if rows and (whole or section in (ARGUMENTS, OPTIONS)):
-            _print_rows(section, rows)
+        names = ", ".join(label.split()[0].strip(",") for label, _ in rows)
+        if rows and section in shown_by:
+            print(f"\n{textwrap.fill(f'{section} ({shown_by[section]}): {names}', 80)}")
         elif rows:
-            more = {RARE: "--help --all", COMMON: "skill-evaluator --help"}[section]
-            names = ", ".join(label.split()[0].strip(",") for label, _ in rows)
-            print(f"\n{textwrap.fill(f'{section} ({more}): {names}', 80)}")
+            _print_rows(section, rows)
     codes = " · ".join(f"{code} {meaning}" for code, meaning in sorted({**_EXITS, **exits}.items()))
     print(f"\n{textwrap.fill(f'Exit codes: {codes}', 80)}")
     print("\nExamples:", *examples, sep="\n  ")
 
 
 def _show_commands(arguments: Sequence[str]) -> int:
-    first = arguments[0] if arguments else ""
+    first, asks_for_help = arguments[0] if arguments else "", _asks_for_help(arguments)
     if first == "--version":
         print(f"skill-evaluator {__version__}")
-    elif first in GROUPS and (len(arguments) == 1 or _asks_for_help(arguments)):
+        return EXIT_OK
+    if first in GROUPS and (len(arguments) == 1 or asks_for_help):
         print(f"Usage: skill-evaluator {first} COMMAND [OPTIONS]\n\n{GROUPS[first]}.")
         _print_rows("Commands", [(row.name, row.help) for row in COMMANDS.values() if row.name.split()[0] == first])
-        return EXIT_OK if len(arguments) > 1 else EXIT_USER_ERROR
-    elif not arguments or _asks_for_help(arguments):
+    elif not arguments or asks_for_help:
         _print_commands(whole="--all" in arguments)
-        return EXIT_OK if arguments else EXIT_USER_ERROR
     else:
         typed = " ".join(arguments[: 2 if first in GROUPS else 1])
         names = [name for name in COMMANDS if name.startswith(f"{first} ") or name.endswith(f" {typed}")]
         names = names or sorted({name.split()[0] for name in COMMANDS})
         raise ConfigError(f"no such command '{typed}' {nearest(typed, names)}; see skill-evaluator --help")
-    return EXIT_OK
+    return EXIT_OK if asks_for_help else EXIT_USER_ERROR
 
 
 def _print_commands(*, whole: bool) -> None:

@@ -98,7 +98,7 @@ class Library:
 
     @cached_property
     def ci(self) -> "ContinuousIntegration":
-        """CI: plan, collect and publish runs, and create or adopt a library."""
+        """CI: plan, collect and publish runs."""
         from skill_evaluator.api.ci import ContinuousIntegration
 
         return ContinuousIntegration(self.config)

@@ -12,7 +12,7 @@ from pydantic import Field, NonNegativeInt
 from skill_evaluator import __version__
 from skill_evaluator.display.safe_text import code_block
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_blocks, replace_text
+from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Timestamp
 from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, PromptIdentity, question_sizes
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, commonest_failure, text_of
@@ -197,7 +197,7 @@ def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str)
 
 def write_lines(path: Path, lines: Iterable[FrozenModel]) -> None:
     """Write a JSON Lines file; raise StorageError."""
-    replace_blocks(path, (f"{line.model_dump_json()}\n" for line in lines))
+    replace_text(path, "".join(f"{line.model_dump_json()}\n" for line in lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from skill_evaluator.display import WHOLE, arrow, interval, plain, probability, relative_change, signed
 from skill_evaluator.display.pages import Closing, Line
 from skill_evaluator.records.record import Record, unusable_text
-from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.results import (
     ComparisonResult,
     MeasureResult,
@@ -121,7 +121,7 @@ def conclude_first(
     version.
     """
     name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_text(record)
-    title = f"{name} {version_words(record.skill_version)}"
+    title = f"{name} {record.skill_version}"
     if unusable:
         again = AGAIN.format(reader.command("evaluate", name))
         return ComparisonSummary(verdict=f"{title}: not measured on {cases}", lost=unusable, next=again)
@@ -290,7 +290,7 @@ def since_accepted_words(change: SinceAccepted) -> str:
     """Format the change since the accepted baseline with its evidence and verdict."""
     low, high = map(signed, change.ci95)
     within = f"95 % confidence interval {low} to {high}, adjusted p-value {probability(change.q)}"
-    since = f"all changes since {version_words(change.version)}"
+    since = f"all changes since {change.version}"
     return f"{since}: {change.metric} {signed(change.difference)} ({within}), {change.verdict}"
 
 

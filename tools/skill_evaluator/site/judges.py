@@ -20,8 +20,8 @@ from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
 from skill_evaluator.reports.judge_results import decision_words, judged_blocks, judged_doubts, share
+from skill_evaluator.site import SiteFolder, refuse_page_name
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted
 
 JudgeRunResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration

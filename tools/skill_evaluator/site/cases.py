@@ -328,8 +328,8 @@ class ShownRun:
         """Sentences on what was changed since the run was recorded: the scorer's files, the record or the outputs."""
         digests = self.compared.recorded.component.digests
         changed = [name for name in _SCORED_BY if self.record.digests.get(name) != digests.get(name)]
-        words = f"Changed since these outputs were scored: {listed(changed)}. The marks are by the new files."
-        remarks = [words] if changed else []
+        remark = f"Changed since these outputs were scored: {listed(changed)}. The marks are by the new files."
+        remarks = [remark] if changed else []
         if has_other_outputs(self.record, self._folder, *self._outcomes):
             remarks.append("The record does not match these outputs: the record or the outputs were edited.")
         return remarks

@@ -18,8 +18,8 @@ from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode
 from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_results import calibration_words, decision_words, judge_run_blocks, share
+from skill_evaluator.site import SiteFolder, refuse_page_name
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted
 
 JudgeRunResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration

@@ -491,25 +491,18 @@ def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemH
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
     if not pdfs:
         return tuple(cases)
-    as_text = component.prompt.text_of == "pdf"
     try:
-        results = _read_pdfs(pdfs, component.limits, texts=as_text)
-        empty = [file.path for file in pdfs if as_text and not results[file.path]["text"].strip()]
-        if empty:
-            raise FixtureError(f"{empty[0]} has no text (it may be a scan); remove text_of from prompt.md")
+        contents = _read_pdfs(pdfs, component.limits, texts=component.prompt.text_of == "pdf")
     except FixtureError as problem:
         if len(cases) > 1:  # read one by one, to find the case
             return tuple(case for each in cases for case in _with_pdfs([each], component, on_problem))
         on_problem(problem)
         return ()
 
-    def replaced(value: Any) -> Any:
-        if not isinstance(value, File) or value.media_type != PDF:
-            return value
-        result = results[value.path]
-        return result["text"] if as_text else replace(value, pages=result["pages"])
+    def content(value: Any) -> Any:
+        return contents.get(value.path, value) if isinstance(value, File) else value
 
-    inputs = [{name: replaced(value) for name, value in case.inputs.items()} for case in cases]
+    inputs = [{name: content(value) for name, value in case.inputs.items()} for case in cases]
     return tuple(_digested(replace(case, inputs=values)) for case, values in zip(cases, inputs, strict=True))
 
 
@@ -564,8 +557,8 @@ def _with_extent(image: File, head: bytes) -> File:
     return replace(image, width=int(width), height=int(height))
 
 
-def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> dict[Path, Mapping[str, Any]]:
-    """Return the number of `pages` of each PDF and, with `texts`, its `text`, by path."""
+def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> dict[Path, File | str]:
+    """Return each PDF with its number of pages, or its text if `texts` is set, by path."""
     by_path = {file.path: file for file in files}
     new = [file for file in by_path.values() if (file.digest, texts) not in _read]
     if new:
@@ -583,13 +576,18 @@ def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> d
         lines = [json.loads(line) for line in process.stdout.splitlines(keepends=True) if line.endswith(b"\n")]
         for file, result in zip(new, [*lines, {"problem": process.problem}], strict=False):
             _read[file.digest, texts] = result
-    for file in by_path.values():
+    contents: dict[Path, File | str] = {}
+    for path, file in by_path.items():
         result = _read.get((file.digest, texts), {"problem": "it was not reached"})
         if "problem" in result:
-            raise FixtureError(f"{file.path} cannot be read as a PDF: {result['problem']}")
-        if len((result["text"] or "").encode("utf-8", "surrogatepass")) > limits.document_bytes:
-            raise FixtureError(f"the text of {file.path} is too long; {limits.size_of('document_bytes')}")
-    return {path: _read[file.digest, texts] for path, file in by_path.items()}
+            raise FixtureError(f"{path} cannot be read as a PDF: {result['problem']}")
+        text = result["text"] or ""
+        if texts and not text.strip():
+            raise FixtureError(f"{path} has no text (it may be a scan); remove text_of from prompt.md")
+        if len(text.encode("utf-8", "surrogatepass")) > limits.document_bytes:
+            raise FixtureError(f"the text of {path} is too long; {limits.size_of('document_bytes')}")
+        contents[path] = text if texts else replace(file, pages=result["pages"])
+    return contents
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:

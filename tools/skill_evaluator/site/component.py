@@ -370,7 +370,10 @@ def component_state(
     model = None if result is None else _deciding_model(result, status)
     if result is None or model is None:
         sure = can_show(min(record.n_cases for record in status.newest.values()))
-        where, following = Line("there is no lower version to compare it with"), Line(try_step(name, Reader()))
+        where, following = (
+            Line("no lower version has a complete run to compare it with"),
+            Line(try_step(name, Reader())),
+        )
         return replace(state, where=where, sure=sure, next=following, calm=not regressed)
     following = Line(measure_step(name, Reader())) if status.history.unmeasured else _next_line(result, model)
     calm = model.verdict in _SOUND and _largest_fall(model) > -_LARGE_DROP and not regressed

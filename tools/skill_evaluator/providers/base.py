@@ -66,20 +66,13 @@ class Request:
         ends = zip(self.dialogue, accumulate(len(message.text) for message in self.dialogue), strict=True)
         return sum(not message.files and len(self.system) + end <= self.constant for message, end in ends)
 
-    @property
-    def bare_schema(self) -> dict[str, Any]:
-        """The schema without `$schema`, which vendors reject."""
-        return {key: value for key, value in (self.schema or {}).items() if key != "$schema"}
-
 
 def _or_default(default: Any) -> WrapValidator:
-    # a faulty side field must not cost the paid output
-
     def validate(value: Any, check: Callable[[Any], Any]) -> Any:
         try:
             return check(value)
         except ValidationError:
-            return default
+            return default  # a faulty side field must not cost the paid output
 
     return WrapValidator(validate)
 
@@ -117,8 +110,8 @@ class Usage:
     def __post_init__(self) -> None:
         parts = (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
         if self.input_tokens is None or parts > self.input_tokens:
-            for part in ("cache_read_tokens", "cache_write_tokens"):
-                object.__setattr__(self, part, None)
+            object.__setattr__(self, "cache_read_tokens", None)
+            object.__setattr__(self, "cache_write_tokens", None)
         if self.cache_write_tokens is None or (self.cache_write_1h_tokens or 0) > self.cache_write_tokens:
             object.__setattr__(self, "cache_write_1h_tokens", None)
 

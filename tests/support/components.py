@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Outcome, RunOutcome
+from skill_evaluator.ci.plan import OUTCOME, RECORDS, Outcome, RunOutcome
 from skill_evaluator.files import json_text
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component, load_component

@@ -18,7 +18,7 @@ from skill_evaluator.verdicts.decide.results import (
     new_cases_words,
 )
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.planning.sizing import can_show, profile_doubt
+from skill_evaluator.verdicts.sizing import can_show, profile_doubt
 
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
@@ -112,23 +112,19 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
     )
 
 
-def conclude_first(
-    record: Record, reader: Reader, *, is_recorded: bool, ship: str = "", incomplete: str = ""
-) -> ComparisonSummary:
+def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: str = "") -> ComparisonSummary:
     """Draw the conclusion from a run without a baseline: what it measured, and the drop that it could detect.
 
-    If the run `is_recorded`, later versions are compared with it. `incomplete` names an incomplete run of a lower
-    version.
+    If the run `is_recorded`, later versions are compared with it.
     """
     name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_text(record)
     title = f"{name} {version_words(record.skill_version)}"
     if unusable:
         again = AGAIN.format(reader.command("evaluate", name))
         return ComparisonSummary(verdict=f"{title}: not measured on {cases}", lost=unusable, next=again)
-    below = f" ({incomplete})" if incomplete else ""
     record_step = f"record a baseline for later versions: {reader.command('evaluate', name)}"
     return ComparisonSummary(
-        verdict=f"{title}: measured on {cases}; there is no lower version to compare it with{below}",
+        verdict=f"{title}: measured on {cases}; there is no lower version to compare it with",
         sure="; ".join(filter(None, [can_show(record.n_cases), profile_doubt(record)])),
         ship=ship,
         next=try_step(name, reader) if is_recorded else record_step,

@@ -60,7 +60,7 @@ from skill_evaluator.site.versions import (
 )
 from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted, nearest
-from skill_evaluator.verdicts.history.component import RecordedComponent
+from skill_evaluator.verdicts.component import RecordedComponent
 
 _HERE = Path(__file__).parent
 _MAX_AUDIT_TEXT = 5_000  # characters; the sentence on a cohort names many figures

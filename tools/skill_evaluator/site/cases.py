@@ -36,8 +36,8 @@ from skill_evaluator.site.state import ComponentState
 from skill_evaluator.site.versions import ComparedComponent
 from skill_evaluator.site.writing import SiteFolder, first_rows
 from skill_evaluator.text import counted, listed, marked_differences, version_words
+from skill_evaluator.verdicts.component import RecordedComponent
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
-from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _MAX_DOCUMENT = 100_000  # characters
 _MAX_TRUTH = 50_000

@@ -16,10 +16,9 @@ from skill_evaluator.reports.summary import since_accepted_words
 from skill_evaluator.site.writing import cut_name, first_rows
 from skill_evaluator.stats import rounded
 from skill_evaluator.text import counted, version_words
+from skill_evaluator.verdicts.component import ComponentStatus
 from skill_evaluator.verdicts.decide.results import per_1000
-from skill_evaluator.verdicts.history.component import ComponentStatus
-from skill_evaluator.verdicts.history.series import History
-from skill_evaluator.verdicts.planning.ranking import RankedModel, Score
+from skill_evaluator.verdicts.shipping import History, RankedModel, Score
 
 AGREEMENT = "pairwise_exact_match"
 _DRAWN = 15  # versions in the small line of the overview

@@ -11,11 +11,11 @@ from skill_evaluator.records.record import Row
 from skill_evaluator.reports.summary import Reader, fall_words, measure_step, next_step, sure_words, try_step
 from skill_evaluator.site.component import verdict_of
 from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.verdicts.component import ComponentStatus
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, new_cases_words
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.history.component import ComponentStatus
-from skill_evaluator.verdicts.history.series import History
-from skill_evaluator.verdicts.planning.sizing import can_show
+from skill_evaluator.verdicts.shipping import History
+from skill_evaluator.verdicts.sizing import can_show
 
 SOUND = ("improved", "unchanged")
 _MAX_NAMED = 2  # models

@@ -25,11 +25,11 @@ from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.state import ComponentState, certainty, links
 from skill_evaluator.site.writing import first_rows
 from skill_evaluator.text import listed, version_words
+from skill_evaluator.verdicts.component import ComponentStatus, RecordedComponent
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.history.component import ComponentStatus, RecordedComponent
-from skill_evaluator.verdicts.history.series import Point
+from skill_evaluator.verdicts.shipping import Point
 
 _MAX_DRAWN = 40
 _CAPTIONS = {"metric": "Metrics", "field": "Fields"}

@@ -323,14 +323,8 @@ class ProviderKind:
     revision: int = 1  # rises when equal settings give other outputs
     federation: Federation | None = None  # used by `auth: oidc`, whose key requests identity tokens
     cache_floor: Callable[[Model], int | None] = lambda model: None  # tokens of the shortest prompt that is cached
-    accepts: Callable[[Model], Sequence[FileKind]] | None = None  # the default of models.yaml; None: no files at all
+    accepts: Callable[[Model], Sequence[FileKind]] | None = None  # kinds of files by default; None: text only
     file_tokens: Callable[[Model, File], FileTokens] = lambda model, file: FileTokens(0, 0)
-
-    def accepted_by(self, model: Model) -> Sequence[FileKind]:
-        """Return the kinds of files that a model accepts, from models.yaml or by default; empty for text only."""
-        if self.accepts is None:
-            return ()
-        return self.accepts(model) if model.accepts is None else model.accepts
 
     def cache_floor_of(self, model: Model) -> int | None:
         """Return the number of tokens from which a prompt of the model is cached, or None if none is cached."""

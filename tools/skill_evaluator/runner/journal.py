@@ -195,11 +195,6 @@ def find_run(run: str, components: Path) -> Path:
     raise RunError(f"there is no run folder '{run}', and no run with this id in {components} {nearest(run, newest)}")
 
 
-def answers_in(results_dir: Path) -> dict[str, str]:
-    """Return, for each run with outputs in a results folder, the argument of `explain` that names it: its id, by id."""
-    return {path.parent.name: path.parent.name for path in results_dir.glob(f"*/{ANSWERS}")}
-
-
 def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Manifest]]:
     """Find the folders and manifests of a component's runs by path, run id or invocation (a prefix of run ids).
 

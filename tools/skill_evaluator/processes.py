@@ -44,8 +44,8 @@ class ProcessLimits:
     """The limits of a program."""
 
     seconds: float
-    output_bytes: int  # of stdout and of stderr each
-    memory_bytes: int | None = None  # per process (Linux's RLIMIT_DATA); None: no limit
+    output_bytes: int  # the limit of stdout and of stderr
+    memory_bytes: int | None = None  # the limit of each process (Linux's RLIMIT_DATA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

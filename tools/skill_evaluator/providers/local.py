@@ -183,7 +183,7 @@ class _SharedStates:
     def _evaluate(self, text: str, *, go_on: bool) -> bool:
         """Evaluate a prompt, or its remaining part if `go_on`, and save the state. Return False if it is too long."""
         answer = self.engine.handle_completions({"prompt": text, "n_predict": 0, "cache_prompt": go_on})
-        if "error" in answer:  # which the call itself reports
+        if "error" in answer:  # the call itself reports it
             return False
         if sum(file.stat().st_size for file in Path(self.folder.name).iterdir()) < _MAX_BYTES:
             file = self._file(text)

@@ -44,7 +44,7 @@ _NOT_REACHED = (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError)
 class Http:
     """An aiohttp session with limits. Close it in the event loop that used it."""
 
-    timeout_s: float  # for a response; each byte sent or received extends it
+    timeout_s: float  # limit of a response; each byte sent or received extends it
     max_bytes: int
     _session: aiohttp.ClientSession | None = None
 

@@ -57,12 +57,12 @@ class BatchLine(StrictModel):
     batch: PositiveInt
     at: Timestamp
     event: BatchEvent
-    # of `intended`, before the batch is created: `calls` has cases and replicates by custom id
+    # `intended`, before the batch is created: `calls` has cases and replicates by custom id
     name: Label = ""
     calls: dict[CustomId, tuple[CaseId, NonNegativeInt]] = {}
-    id: Label | None = None  # of `submitted`: the vendor's id
-    reason: Label = ""  # of `absent`: the vendor does not have the batch
-    # of `collected`: the vendor's state and counts of calls; `again` are to be sent again
+    id: Label | None = None  # `submitted`: the vendor's id
+    reason: Label = ""  # `absent`: the vendor does not have the batch
+    # `collected`: the vendor's state and counts of calls; `again` are to be sent again
     state: Label = ""
     answered: NonNegativeInt = 0
     failed: NonNegativeInt = 0
@@ -76,7 +76,7 @@ class Batch:
     number: int
     name: str
     intended_at: float  # seconds since the epoch
-    calls: Mapping[str, Call]  # by custom id
+    calls: Mapping[str, Call]  # keys: custom ids
     attempts: Mapping[Call, int]  # the number of batches of each call, this one included
     batch_id: str | None = None
     stage: BatchEvent = "intended"

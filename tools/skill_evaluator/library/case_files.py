@@ -15,7 +15,7 @@ from skill_evaluator.files import open_file
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.prompts import File, MediaType
 from skill_evaluator.library.reading import ConfinedFolder
-from skill_evaluator.processes import ProcessLimits, Program, run_process
+from skill_evaluator.processes import Program, run_process
 
 PDF: MediaType = "application/pdf"
 _IMAGES: Mapping[bytes, MediaType] = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
@@ -83,16 +83,14 @@ def read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool = Fals
     new = [file for file in by_path.values() if (file.digest, texts) not in _read]
     if new:
         request = {"paths": [str(file.path.absolute()) for file in new], "max_pages": limits.file_pages}
-        process_limits = ProcessLimits(
+        program = Program(
+            argv=[sys.executable, "-I", str(Path(__file__).with_name("pdf.py"))],
+            folder=Path.cwd(),
             seconds=_STARTUP_S + _MAX_PDF_S * len(new),
             output_bytes=1_000_000 + 2 * limits.document_bytes * len(new),
             memory_bytes=_MAX_PDF_MEMORY,
         )
-        argv = [sys.executable, "-I", str(Path(__file__).with_name("pdf.py"))]
-        process = run_process(
-            Program(argv=argv, folder=Path.cwd(), limits=process_limits),
-            json.dumps({**request, "seconds": _MAX_PDF_S, "texts": texts}).encode(),
-        )
+        process = run_process(program, json.dumps({**request, "seconds": _MAX_PDF_S, "texts": texts}).encode())
         lines = [json.loads(line) for line in process.stdout.splitlines(keepends=True) if line.endswith(b"\n")]
         for file, result in zip(new, [*lines, {"problem": process.problem}], strict=False):
             _read[file.digest, texts] = result

@@ -24,7 +24,7 @@ from yarl import URL
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers.access import Identity, Options, cloud_of
+from skill_evaluator.providers.access import Identity, Options, cloud_client, cloud_of
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
 from skill_evaluator.providers.redaction import remember
 from skill_evaluator.providers.remote import HttpResponse, RequestBody, Send, TooLargeError, json_bytes
@@ -302,7 +302,7 @@ class SdkConnection:
     def open_client(self, model: Model, key: str | None, open_direct: Callable[[Options], Any], headers: Any) -> None:
         """Open the client of OpenAI's or Anthropic's SDK, for the vendor's own API or the cloud that `place` names."""
         options = {"http_client": self.http_client, "default_headers": headers, "max_retries": 0, "timeout": None}
-        client = open_direct(options) if self.place is None else self.place.client(model, key, options)
+        client = open_direct(options) if self.place is None else cloud_client(model, key, options)
         self.send_by, self.close_by = _requests_of(client), client.close
 
     async def close(self) -> None:

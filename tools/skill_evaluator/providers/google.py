@@ -180,7 +180,6 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
 
 
 def _requests_of(client: Any, model: Model) -> Send:
-
     async def send(
         method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
     ) -> object:

@@ -324,7 +324,6 @@ class SdkConnection:
 
 
 def _requests_of(client: Any) -> Send:
-
     async def send(
         method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
     ) -> object:

@@ -71,7 +71,6 @@ def label_results(
 
 
 def _unusable_judge(lines: Sequence[StoredLine]) -> NoUsableOutput | None:
-    """Describe a judge without a usable verdict on a labelled item. Return None if there is a usable verdict."""
     texts = (one.text for one in lines if isinstance(one, StoredVerdict) and one.text)
     read = [
         one.score if isinstance(one, StoredScore) else one.winner or any(one.criteria.values()) or None for one in lines
@@ -91,10 +90,7 @@ def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) 
 def measure(
     mode: LabelMode, criterion: str, units: Sequence[Unit], bar: float, highest: int | None = None
 ) -> LabelAgreement:
-    """Measure a judge's agreement on one criterion, over all units and by stratum.
-
-    `bar` is the minimum κ of a trusted judge, `highest` the highest score of the scale; None for other verdicts.
-    """
+    """Measure a judge's agreement on one criterion, over all units and by stratum; a trusted judge has κ ≥ `bar`."""
     called = [unit for unit in units if unit.requests]
     called = [unit for unit in called if unit.in_both_orders] or called
     judged = [unit for unit in called if unit.verdict is not None or mode == "pairwise"]
@@ -124,7 +120,6 @@ def measure(
 
 
 def _is_positive(verdict: Any, mode: LabelMode, highest: int | None) -> bool | None:
-    """Return whether a verdict is positive, as `LabelAgreement` defines it. Return None for a tie."""
     if highest is not None:
         return bool(verdict > (1 + highest) / 2)
     return {1: True, 2: False}.get(verdict) if mode == "pairwise" else verdict == 1  # a regression, or yes
@@ -142,7 +137,6 @@ def _table(units: Sequence[Unit], highest: int | None) -> statistics.Floats:
 
 
 def _position(units: Sequence[Unit]) -> Position | None:
-    """Return the order flips and position figures. Return None if the judge was called in one order only."""
     if not units or not units[0].in_both_orders:
         return None
     orders = [[unit.requests[index][0] for unit in units] for index in (0, 1)]
@@ -183,14 +177,12 @@ def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[Bias
 
 
 def _preference_shift(pairs: Sequence[tuple[Unit, int]]) -> statistics.Estimate:
-    """Return the judge's mean preference for the output (1 or 2) beside each unit, minus the human preference."""
     return statistics.shift(
         [_win_share(unit.label, output) for unit, output in pairs], [_preference(*one) for one in pairs]
     )
 
 
 def _preference(unit: Unit, output: int) -> float:
-    """Return the judge's mean preference for an output (1 or 2) over its orders, from 0 to 1."""
     return fmean(_win_share(request[0], output) for request in unit.requests)
 
 
@@ -244,7 +236,6 @@ def with_probe(name: str, labels: Labels) -> Labels:
 
 
 def _worse_output(pair: LabelledPair) -> int:
-    """Return the number of the output that people prefer less; 1 for a tie."""
     return 2 if pair.human == 1 else 1
 
 

@@ -101,7 +101,6 @@ def _labelled_unit(dimension: regression_results.DimensionResult, label: Regress
 def _dimension_rate(
     verdicts: Sequence[regression_results.DimensionResult], errors: LabelAgreement | None
 ) -> DimensionRate:
-    """Return the reported rate of a dimension, and the corrected rate if `errors` is not None."""
     reported = rate(sum(one.verdict == _WORSE for one in verdicts), len(verdicts))
     corrected = None if errors is None else corrected_rate(reported, errors.sensitivity, errors.specificity)
     return DimensionRate(dimension=verdicts[0].dimension, reported=reported, corrected=corrected)

@@ -36,7 +36,6 @@ class RegressionItem(JudgedItem):
     """A line of a file of pairs: a prompt with two outputs. The default `id` is a digest of the line.
 
     `regression_dimensions`, a list or a text with commas, replaces the command's dimensions for this pair.
-    `baseline_model` and `candidate_model` name the models that wrote the outputs, if known.
     """
 
     input: JudgedText = Field(min_length=1, validation_alias=AliasChoices("prompt", "input"))
@@ -193,8 +192,8 @@ Mismatch = Literal["regression_detected", "regression_severity", "ship_decision"
 class RegressionAnswer(FrozenModel):
     """One output of a judge: in order 1 the baseline was shown first, in order 2 the candidate.
 
-    `unscored` is the reason why it does not count. `mismatches` lists the fields of the conclusion that contradict the
-    findings, and `decision_basis` if it is too long. `unrequested` lists further dimensions, which are ignored.
+    `mismatches` lists the fields of the conclusion that contradict the findings, and `decision_basis` if it is too
+    long. `unrequested` lists further dimensions, which are ignored.
     """
 
     order: Literal[1, 2]
@@ -269,7 +268,6 @@ def _normalized(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mismatches(conclusion: Conclusion, pair: JudgedPair, rules: ShipRules, *, complete: bool) -> list[Mismatch]:
-    """List the fields of a conclusion that contradict the findings. If not `complete`, check only its length."""
     worse = {finding.dimension: finding.impact for finding in conclusion.per_dimension if finding.impact is not None}
     expected: dict[Mismatch, object] = {
         "regression_detected": bool(worse),

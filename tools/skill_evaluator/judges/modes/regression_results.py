@@ -86,8 +86,7 @@ class PairResult(FrozenModel):
 class DimensionSummary(FrozenModel):
     """A dimension over the pairs in which both orders count. `worse`: the share of regressions.
 
-    `impacts` counts regressions by impact, `unverified` those without a quotation that shows the difference. `flips`:
-    the share of pairs whose orders disagree.
+    `unverified` counts regressions without a quotation that shows the difference. `flips`: share of order flips.
     """
 
     dimension: Label
@@ -105,9 +104,8 @@ class JudgeRegressions(JudgeFigures):
     """One judge. The shares of `decisions` and the `flips` are over the pairs in which both orders count.
 
     `undecided` counts pairs without a usable output. `lean`, from -1 to 1, is the advantage of the output shown first.
-    `repeats`: share of replicates that agree in every dimension. `mismatches` counts outputs whose conclusion
-    contradicts their findings, `unrequested` counts further dimensions. `unverified`: share of regressions without a
-    quotation that shows the difference.
+    `mismatches` counts outputs whose conclusion contradicts their findings. `unverified`: share of regressions without
+    a quotation that shows the difference.
     """
 
     declared_strong: bool
@@ -131,7 +129,7 @@ class RateAlert(FrozenModel):
     """A judge's rate of regressions in a dimension, corrected for its errors, and the rate that the policy allows.
 
     `above`: whether the whole interval of `corrected` is above `allowed`; null if unknown, with the reason in
-    `problem`. `sensitivity` and `specificity` are from the judge run `calibration`.
+    `problem`.
     """
 
     judge: ModelId

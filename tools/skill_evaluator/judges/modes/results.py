@@ -65,8 +65,7 @@ class PanelResult(FrozenModel):
     """The combined result of several judges. `agreement`: the share of verdicts on which all judges agree.
 
     `figures`: by criterion the mean score or the win rate of output 1, or the share of each ship decision. `summary`:
-    the mean weighted score from 0 to 1. `win_rates`: of more than two outputs by name, best first. Agreement on matches
-    compares the overall verdicts; scores agree if they are less than a level apart.
+    the mean weighted score from 0 to 1. `win_rates`: of more than two outputs by name, best first.
     """
 
     figures: Mapping[Label, Estimate] = {}

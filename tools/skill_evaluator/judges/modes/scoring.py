@@ -106,11 +106,11 @@ class ItemScores(FrozenModel):
 
 
 class CriterionScores(FrozenModel):
-    """One criterion over all items, which are the units of the intervals.
+    """One criterion over all items, which are the units of the intervals; `score` is from 1 to `highest`.
 
-    `score` is on the scale 1 to `highest`. `counts`: judgements by score. `unsure`: judgements below the criterion's
-    confidence threshold. `quoted`: share of judgements with a quotation from the texts. `length`: Spearman's ρ of score
-    and output length. `repeats`: share of replicates that agree.
+    `counts`: judgements by score. `unsure`: judgements below the criterion's confidence threshold. `quoted`: share of
+    judgements with a quotation from the texts. `length`: Spearman's ρ of score and output length. `repeats`: share of
+    replicates that agree.
     """
 
     criterion: Label

@@ -53,8 +53,7 @@ _MAX_CHANGES_NAMED = 3
 class JudgeRunFields(FrozenModel):
     """The fields of a judge run that its results repeat. `rubric`: the digest of the rubric.
 
-    `skill`: the component whose outputs are judged; null for items from a file. `source`: the file or the run. Judge
-    runs are comparable if rubric, prompts and the judge's settings are equal.
+    `skill`: the component whose outputs are judged; null for items from a file. `source`: the file or the run.
     """
 
     id: RunId
@@ -79,8 +78,7 @@ class JudgeRunHead(JudgeRunFields):
 class JudgeRun(JudgeRunFields):
     """The file judging.json. `criteria`: ids of criteria or dimensions; `items`: digest of the texts by id.
 
-    `questions`: digest of the judge's input by id, empty if all outputs are identical. `judges`: digest of the settings
-    by model id.
+    `questions`: digest of the judge's input by id, empty if all outputs are identical. `judges`: settings digest by id.
     """
 
     judging_version: int = JUDGING_VERSION

@@ -1,8 +1,7 @@
 """The items to judge, and the questions on them.
 
 A judge prompt is a Markdown file: `## Instructions` become the system text, `## Texts` the user text, and `##
-Mitigations` has a sentence for each bias mitigation. A judged text is enclosed in tags with a mark that it cannot
-imitate.
+Mitigations` has a sentence for each bias mitigation.
 """
 
 import hashlib

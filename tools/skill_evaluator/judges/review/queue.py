@@ -325,8 +325,8 @@ def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
 def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
     """Write the labels on which reviewers agree into a file of labels, replacing the labels of the same items.
 
-    Only items drawn at random are exported. Return the numbers of exported labels, of questions without a majority, and
-    of items that were not drawn at random. Raise JudgeError or StorageError.
+    Return the numbers of exported labels, of questions without a majority, and of items that were not drawn at random,
+    which are not exported. Raise JudgeError or StorageError.
     """
     items = queue.items()
     labels = latest(queue.labels(items))

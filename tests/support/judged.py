@@ -4,8 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.judges.modes.regression import JudgedPair, RegressionAnswer, RegressionItem, read_answer
-from skill_evaluator.judges.modes.regression_results import PairResult, combine_orders
+from skill_evaluator.judges.modes.regression import (
+    JudgedPair,
+    PairResult,
+    RegressionAnswer,
+    RegressionItem,
+    combine_orders,
+    read_answer,
+)
 from skill_evaluator.judges.modes.ship_rules import Dimension, ShipRules, dimensions_of
 from skill_evaluator.judges.prompting.results import ORDERS, JudgeRecord, Order
 

@@ -14,12 +14,7 @@ from skill_evaluator.judges.calibration.results import (
     JudgeCalibration,
     JudgeResult,
 )
-from skill_evaluator.judges.modes.regression_results import (
-    DimensionSummary,
-    JudgeRegressions,
-    PairResult,
-    RegressionResults,
-)
+from skill_evaluator.judges.modes.regression import DimensionSummary, JudgeRegressions, PairResult, RegressionResults
 from skill_evaluator.judges.prompting.judging import JudgeRunHead
 from skill_evaluator.judges.prompting.questions import PromptIdentity
 from skill_evaluator.judges.prompting.results import NoUsableOutput

@@ -44,7 +44,7 @@ FORMATS: Mapping[str, str] = {
     "judging-score": "skill_evaluator.judges.prompting.results.StoredScore",
     "judge-regression-item": "skill_evaluator.judges.modes.regression.RegressionItem",
     "judge-regression-answer": "skill_evaluator.judges.modes.regression.Conclusion",
-    "judge-regression": "skill_evaluator.judges.modes.regression_results.RegressionResults",
+    "judge-regression": "skill_evaluator.judges.modes.regression.RegressionResults",
     "pinned": "skill_evaluator.records.pinned.PinnedOutputs",
     "judge-pin": "skill_evaluator.records.pinned.PinReport",
     "judge-calibration": "skill_evaluator.judges.calibration.results.JudgeCalibration",

@@ -14,7 +14,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.calibration.results import ANY, BatchResult, JudgeCalibration, JudgeResult, LabelAgreement
 from skill_evaluator.judges.modes.pairwise import PAIR, JudgePreferences, PairwiseResults
-from skill_evaluator.judges.modes.regression_results import (
+from skill_evaluator.judges.modes.regression import (
     DECISIONS,
     MIN_PAIRS,
     JudgeRegressions,

@@ -16,7 +16,7 @@ from skill_evaluator.judges.calibration.results import (
     JudgeResult,
     LabelAgreement,
 )
-from skill_evaluator.judges.modes import regression_results
+from skill_evaluator.judges.modes import regression
 from skill_evaluator.judges.modes.ship_rules import NONE, SEVERITIES
 from skill_evaluator.judges.prompting.questions import PromptIdentity
 from skill_evaluator.judges.prompting.results import JudgeRecord
@@ -29,13 +29,13 @@ _WORSE = "candidate_worse"
 _WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate_better": 2}  # baseline, candidate
 
 
-def _reports(pair: regression_results.PairResult) -> dict[str, bool]:
+def _reports(pair: regression.PairResult) -> dict[str, bool]:
     """Return a flag by dimension and for `any`: True if the judge reports a regression; {} if no verdict is usable."""
     reports = {one.dimension: one.verdict == _WORSE for one in pair.counted}
     return {**reports, ANY: any(reports.values())} if reports else {}
 
 
-def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[regression_results.PairResult]) -> DetectionResult:
+def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[regression.PairResult]) -> DetectionResult:
     """Measure a judge on corrupted pairs and controls. `judged` has its results in the order of `pairs`."""
     reports = [(pair, report) for pair, result in zip(pairs, judged, strict=True) if (report := _reports(result))]
     dimensions = []
@@ -56,7 +56,7 @@ def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[regression_res
     )
 
 
-def batch_result(judge: regression_results.JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
+def batch_result(judge: regression.JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
     """Measure a judge's verdicts on a batch of which some pairs are labelled. Raise JudgeError if none is labelled."""
     model_id = judge.judge.model_id
     if judge.unusable is not None:
@@ -77,7 +77,7 @@ def batch_result(judge: regression_results.JudgeRegressions, labels: Labels, bar
     pairs = len({name for name, _ in rows})
     result = BatchResult(
         pairs=pairs,
-        too_few=pairs < regression_results.MIN_PAIRS,
+        too_few=pairs < regression.MIN_PAIRS,
         dimensions=[_dimension_rate(verdicts, agreement.get(name)) for name, verdicts in by_dimension.items()],
         rated={level: {rating: rated.count((level, rating)) for rating in SEVERITIES} for level in SEVERITIES},
         rated_kappa=cohen_kappa(
@@ -92,23 +92,21 @@ def _severity(verdict: str, impact: str | None) -> str:
     return impact if impact is not None and verdict == _WORSE else NONE
 
 
-def _labelled_unit(dimension: regression_results.DimensionResult, label: RegressionLabel) -> Unit:
+def _labelled_unit(dimension: regression.DimensionResult, label: RegressionLabel) -> Unit:
     orders = [[_WINNERS[verdict]] for verdict in dimension.by_order]
     verdict = _WINNERS.get(dimension.verdict, dimension.verdict)
     return Unit(people=[_WINNERS[label.human]], requests=orders, verdict=verdict)
 
 
-def _dimension_rate(
-    verdicts: Sequence[regression_results.DimensionResult], errors: LabelAgreement | None
-) -> DimensionRate:
+def _dimension_rate(verdicts: Sequence[regression.DimensionResult], errors: LabelAgreement | None) -> DimensionRate:
     reported = rate(sum(one.verdict == _WORSE for one in verdicts), len(verdicts))
     corrected = None if errors is None else corrected_rate(reported, errors.sensitivity, errors.specificity)
     return DimensionRate(dimension=verdicts[0].dimension, reported=reported, corrected=corrected)
 
 
 def with_alerts(
-    results: regression_results.RegressionResults, policy: JudgePolicy, calibration: JudgeCalibration | None
-) -> regression_results.RegressionResults:
+    results: regression.RegressionResults, policy: JudgePolicy, calibration: JudgeCalibration | None
+) -> regression.RegressionResults:
     """Return the results with an alert for each judge and dimension whose rate of regressions has a limit."""
     alerts = []
     for judge in results.judges:
@@ -122,7 +120,7 @@ def with_alerts(
             if corrected is not None and corrected.value is None:
                 corrected = None
             alerts.append(
-                regression_results.RateAlert(
+                regression.RateAlert(
                     judge=judge.judge.model_id,
                     dimension=dimension,
                     allowed=allowed,

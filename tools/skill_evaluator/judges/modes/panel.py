@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from skill_evaluator.judges.modes import pairwise
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, Preferred
-from skill_evaluator.judges.modes.regression import JudgedPair
-from skill_evaluator.judges.modes.regression_results import DECISIONS, JudgeRegressions, PairResult
+from skill_evaluator.judges.modes.regression import DECISIONS, JudgedPair, JudgeRegressions, PairResult
 from skill_evaluator.judges.modes.results import JudgeAgreement, JudgeFigures, PanelDecision, PanelResult, Verdict
 from skill_evaluator.judges.modes.scoring import JudgeScores, weighted_summary
 from skill_evaluator.judges.modes.ship_rules import ShipRules, decide, highest

@@ -20,8 +20,7 @@ from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read
 from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, MatchResult, PairItem
-from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of
-from skill_evaluator.judges.modes.regression_results import PairResult
+from skill_evaluator.judges.modes.regression import JudgedPair, PairResult, RegressionItem, pairs_of
 from skill_evaluator.judges.modes.scoring import ItemScores
 from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact
 from skill_evaluator.judges.prompting.questions import JudgedItem, OutputItem, read_items

@@ -19,7 +19,7 @@ from skill_evaluator.judges.calibration.labels import (
     read_verdicts,
 )
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
-from skill_evaluator.judges.modes import pairwise, regression, regression_results, scoring
+from skill_evaluator.judges.modes import pairwise, regression, scoring
 from skill_evaluator.judges.modes import sentences as judged_sentences
 from skill_evaluator.judges.modes.sentences import SentencesItem, Vote, votes_on
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
@@ -71,7 +71,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasR
         verdicts = read_verdicts(request.verdicts, labels)
         results += label_results(labels, verdicts, request.bar, _scale_ends(_rubric(request)))
     if request.batch is not None:
-        batch = regression_results.read_regressions(request.batch)
+        batch = regression.read_regressions(request.batch)
         results += [batch_result(judge, labels, request.bar) for judge in batch.judges]
     calibration = JudgeCalibration(bar=request.bar, judges=results)
     return Judged(results=calibration, folder=request.out, code=calibration.exit_code)
@@ -212,7 +212,7 @@ def _read_outputs(task: CalibrationTask, calls: JudgeCalls) -> tuple[list[Stored
         verdicts += scoring.scores_of(scored)
         unusable.append(scored.unusable)
     if task.compared:
-        regressions = regression_results.reduce_regressions(task.compared, calls, ShipRules(), declared_strong=True)
+        regressions = regression.reduce_regressions(task.compared, calls, ShipRules(), declared_strong=True)
         detection = None if regressions.unusable else detection_of(task.corrupted, regressions.pairs)
         unusable.append(regressions.unusable)
     return verdicts, {"record": calls.record, "detection": detection, "unusable": next(filter(None, unusable), None)}

@@ -16,8 +16,8 @@ from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.judges.calibration.detection import with_alerts
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
-from skill_evaluator.judges.modes import pairwise, panel, regression, regression_results, scoring
-from skill_evaluator.judges.modes.regression_results import RegressionResults
+from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
+from skill_evaluator.judges.modes.regression import RegressionResults
 from skill_evaluator.judges.modes.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage, PanelResult
 from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, ComparedOutputs, read_compared, read_outputs
 from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
@@ -297,7 +297,7 @@ def _regression_mode(request: RegressionRequest, session: JudgeSession) -> Mode:
     return Mode(
         task=task,
         units={(pair.item.id,): pair for pair in pairs},
-        reduce=lambda units, calls: regression_results.reduce_regressions(
+        reduce=lambda units, calls: regression.reduce_regressions(
             units, calls, rules, declared_strong=calls.run.model.judge == "strong"
         ),
         outcomes=lambda judge: {(pair.id,): pair for pair in judge.pairs},
@@ -305,7 +305,7 @@ def _regression_mode(request: RegressionRequest, session: JudgeSession) -> Mode:
         verdict=lambda pair: pair.ship_decision,
         review_item=review.regression_item,
         panel=lambda judges: panel.panel_regressions(judges, pairs, rules, policy.panel.weights),
-        build=partial(_regression_results, compared, _read_earlier(request, session, task), policy, calibration),
+        build=partial(_build_regression, compared, _read_earlier(request, session, task), policy, calibration),
     )
 
 
@@ -336,7 +336,7 @@ def _regression_task(
     return task, judged_pairs
 
 
-def _regression_results(
+def _build_regression(
     compared: ComparedOutputs,
     earlier: RegressionResults | None,
     policy: JudgePolicy,
@@ -350,7 +350,7 @@ def _regression_results(
         left_out=dict(compared.left_out),
         ship_decision=None,
         against=None if earlier is None else earlier.judging.id,
-        changes=[] if earlier is None else regression_results.rate_changes(shared["judges"], earlier.judges),
+        changes=[] if earlier is None else regression.rate_changes(shared["judges"], earlier.judges),
     )
     results = results.model_copy(update={"ship_decision": _ship_decision(results)})
     return results if results.cascade is not None else with_alerts(results, policy, calibration)
@@ -361,10 +361,10 @@ def _ship_decision(results: RegressionResults) -> ShipDecision | None:
     decisions = [judge.ship_decision for judge in results.judges]
     joint_decisions = results.panel.by_item if results.panel else results.cascade.decisions if results.cascade else ()
     if joint_decisions:
-        names: dict[str, ShipDecision] = {name: name for name in regression_results.DECISIONS}
+        names: dict[str, ShipDecision] = {name: name for name in regression.DECISIONS}
         decisions = [names.get(str(decision.verdict)) for decision in joint_decisions]
     undecided = [None] if set(results.left_out.values()) - {NOT_APPLICABLE} else []
-    return regression_results.most_careful([*decisions, *undecided])
+    return regression.most_careful([*decisions, *undecided])
 
 
 def _load_criteria(
@@ -413,6 +413,6 @@ def _read_earlier(request: RegressionRequest, session: JudgeSession, task: Judge
         path = find_judge_run(request.against, request.out, "regression") / RESULTS
         if not path.exists():
             raise JudgeError(f"--against {request.against}: {path} does not exist; that judge run is incomplete")
-    earlier = regression_results.read_regressions(path)
-    regression_results.refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
+    earlier = regression.read_regressions(path)
+    regression.refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
     return earlier

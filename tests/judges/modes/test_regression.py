@@ -19,8 +19,7 @@ from skill_evaluator.judges.modes.regression import (
     with_questions,
 )
 from skill_evaluator.judges.modes.ship_rules import PRESETS, ShipRules, blocking_sentence, decide, dimensions_of
-from skill_evaluator.judges.prompting.judging import JudgeCalls
-from skill_evaluator.judges.prompting.results import ORDERS
+from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls
 from skill_evaluator.judges.statistics import rate
 from skill_evaluator.library.config import ComponentJudge
 from skill_evaluator.providers.base import Completion

@@ -24,8 +24,7 @@ from skill_evaluator.judges.modes.regression import (
 )
 from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
-from skill_evaluator.judges.prompting.judging import JudgeRunSize
-from skill_evaluator.judges.prompting.results import NoUsableOutput
+from skill_evaluator.judges.prompting.judging import JudgeRunSize, NoUsableOutput
 from skill_evaluator.judges.statistics import Estimate, Trust, mean_within, rate
 from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import Judged, JudgedResults

@@ -14,7 +14,7 @@ from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.modes.results import NO_FIGURE, JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
-from skill_evaluator.judges.prompting.judging import JudgeCalls
+from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, Order, StoredVerdict
 from skill_evaluator.judges.prompting.questions import (
     JudgedItem,
     JudgedText,
@@ -24,7 +24,6 @@ from skill_evaluator.judges.prompting.questions import (
     mark_of,
 )
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
-from skill_evaluator.judges.prompting.results import ORDERS, Order, StoredVerdict
 from skill_evaluator.judges.statistics import Estimate, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.stats import by_key, mean_or_none, rounded

@@ -23,7 +23,7 @@ from skill_evaluator.judges.modes.ship_rules import (
     ShipRules,
 )
 from skill_evaluator.judges.prompting import forms
-from skill_evaluator.judges.prompting.judging import JudgeCalls
+from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, JudgeText, Order
 from skill_evaluator.judges.prompting.questions import (
     JudgedItem,
     JudgedText,
@@ -35,7 +35,6 @@ from skill_evaluator.judges.prompting.questions import (
     mark_of,
 )
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_valid_verdict, shows_difference
-from skill_evaluator.judges.prompting.results import ORDERS, JudgeText, Order
 from skill_evaluator.judges.statistics import Estimate, difference, mean_within, rate, repeatability
 from skill_evaluator.stats import benjamini_hochberg, by_key
 from skill_evaluator.text import canonical_json, digest

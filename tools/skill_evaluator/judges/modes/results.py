@@ -8,9 +8,8 @@ from pydantic import NonNegativeInt, PositiveFloat
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label, ModelId, Share
-from skill_evaluator.judges.prompting.judging import JudgeRunHead
+from skill_evaluator.judges.prompting.judging import JudgeRecord, JudgeRunHead, JudgeText, NoUsableOutput
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, NoUsableOutput
 from skill_evaluator.judges.statistics import Estimate, rate
 
 RESULTS_VERSION = 1

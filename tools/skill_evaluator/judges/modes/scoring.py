@@ -13,10 +13,9 @@ from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.modes.results import JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
-from skill_evaluator.judges.prompting.judging import JudgeCalls
+from skill_evaluator.judges.prompting.judging import JudgeCalls, JudgeText, StoredScore
 from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, OutputItem, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
-from skill_evaluator.judges.prompting.results import JudgeText, StoredScore
 from skill_evaluator.judges.statistics import Estimate, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.stats import by_key, mean_or_none, rounded

@@ -23,8 +23,8 @@ from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, MatchResult, Pa
 from skill_evaluator.judges.modes.regression import JudgedPair, PairResult, RegressionItem, pairs_of
 from skill_evaluator.judges.modes.scoring import ItemScores
 from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact
+from skill_evaluator.judges.prompting.judging import Order
 from skill_evaluator.judges.prompting.questions import JudgedItem, OutputItem, read_items
-from skill_evaluator.judges.prompting.results import Order
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD, Criterion
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest, listed, nearest

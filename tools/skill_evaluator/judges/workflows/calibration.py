@@ -6,9 +6,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
-from skill_evaluator.judges.calibration.agreement import label_results, measure, probe_biases, with_probe
+from skill_evaluator.judges.calibration.agreement import (
+    batch_result,
+    detection_of,
+    label_results,
+    measure,
+    probe_biases,
+    with_probe,
+)
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
-from skill_evaluator.judges.calibration.detection import batch_result, detection_of
 from skill_evaluator.judges.calibration.labels import (
     LabelledPair,
     Labels,
@@ -30,12 +36,15 @@ from skill_evaluator.judges.prompting.judging import (
     JudgeRunSize,
     JudgeSession,
     JudgeTask,
+    StoredLine,
+    StoredScore,
+    no_usable_output,
+    texts_of,
     write_lines,
     write_papers,
 )
 from skill_evaluator.judges.prompting.questions import JudgePrompt, OutputItem, load_prompt
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.prompting.results import StoredLine, StoredScore, no_usable_output, texts_of
 from skill_evaluator.judges.workflows.judging import BiasReport, Judged, resume_command
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings

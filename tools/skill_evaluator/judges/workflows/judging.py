@@ -14,7 +14,7 @@ from typing import Any
 
 from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
-from skill_evaluator.judges.calibration.detection import with_alerts
+from skill_evaluator.judges.calibration.agreement import with_alerts
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
 from skill_evaluator.judges.modes.regression import RegressionResults

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_type_hints
 
 from skill_evaluator.audit.drafting import draft_scenarios
 from skill_evaluator.audit.request import ScenariosDraftRequest
@@ -16,20 +16,11 @@ from skill_evaluator.judges.prompting.judging import JudgeRunSize
 from skill_evaluator.judges.review.queue import export_labels, items_from, queue_in
 from skill_evaluator.judges.review.server import ReviewServer
 from skill_evaluator.judges.statistics import BAR
+from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.calibration import calibrate
 from skill_evaluator.judges.workflows.drafting import DraftedCases, draft_cases, draft_rubric
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.judges.workflows.judging import judge as judge_outputs
-from skill_evaluator.judges.workflows.requests import (
-    CalibrateRequest,
-    CasesDraftRequest,
-    JudgeRequest,
-    PairwiseRequest,
-    RegressionRequest,
-    RubricDraftRequest,
-    ScoreRequest,
-    Stakes,
-)
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
@@ -39,7 +30,7 @@ from skill_evaluator.reports.judge_results import bias_report
 from skill_evaluator.runner.journal import find_run, read_component_manifest
 from skill_evaluator.runner.session import Watch
 
-_Request = TypeVar("_Request", bound=JudgeRequest)
+_Request = TypeVar("_Request", bound=requests.JudgeRequest)
 
 
 class JudgeOptions(TypedDict, total=False):
@@ -123,7 +114,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(_request(ScoreRequest, locals()), options.get("watch"), bias_report)
+        return judge_outputs(_request(requests.ScoreRequest, locals()), options.get("watch"), bias_report)
 
     def pairwise(
         self,
@@ -144,7 +135,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(_request(PairwiseRequest, locals()), options.get("watch"), bias_report)
+        return judge_outputs(_request(requests.PairwiseRequest, locals()), options.get("watch"), bias_report)
 
     def regression(
         self,
@@ -154,7 +145,7 @@ class Judges:
         baseline: str | None = None,
         dimensions: str | Sequence[str] = (),
         preset: str = "default",
-        stakes: Stakes = "normal",
+        stakes: Literal["normal", "high"] = "normal",
         against: str | None = None,
         **options: Unpack[JudgedOptions],
     ) -> Judged | JudgeRunSize:
@@ -173,7 +164,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(_request(RegressionRequest, locals()), options.get("watch"), bias_report)
+        return judge_outputs(_request(requests.RegressionRequest, locals()), options.get("watch"), bias_report)
 
     def calibrate(
         self,
@@ -202,7 +193,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return calibrate(_request(CalibrateRequest, locals()), options.get("watch"), bias_report)
+        return calibrate(_request(requests.CalibrateRequest, locals()), options.get("watch"), bias_report)
 
     def rubric(
         self,
@@ -229,7 +220,7 @@ class Judges:
         Returns:
             The findings of `judge lint` in the draft, or the size of the call in a dry run.
         """
-        request = request_of(RubricDraftRequest, locals())
+        request = request_of(requests.RubricDraftRequest, locals())
         return draft_rubric(request, watch) or self.lint([request.out])
 
     def scenarios(
@@ -285,7 +276,7 @@ class Judges:
             The drafted cases and the number of skipped drafts by reason, or the size of the calls in a dry run.
         """
         refuse_fetched(load_settings(self.config).fixtures, self.fixtures)
-        return draft_cases(request_of(CasesDraftRequest, locals()), watch)
+        return draft_cases(request_of(requests.CasesDraftRequest, locals()), watch)
 
     def lint(self, files: Sequence[Path] = ()) -> RubricLint:
         """Check rubrics, by default all in `.evaluator/rubrics`, as `judge lint` does."""

@@ -14,26 +14,9 @@ from skill_evaluator.files import FrozenModel, first_problem, read_versioned
 from skill_evaluator.identifiers import Label, ModelId, RunId, Share
 from skill_evaluator.judges.modes import ship_rules
 from skill_evaluator.judges.modes.results import NO_FIGURE, RESULTS_VERSION, JudgeFigures, ModeResults
-from skill_evaluator.judges.modes.ship_rules import (
-    Dimension,
-    Finding,
-    Impact,
-    RegressionSeverity,
-    ShipDecision,
-    ShipRules,
-)
-from skill_evaluator.judges.prompting import forms
+from skill_evaluator.judges.prompting import forms, questions
 from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, JudgeText, Order
-from skill_evaluator.judges.prompting.questions import (
-    JudgedItem,
-    JudgedText,
-    JudgePrompt,
-    JudgeQuestion,
-    delimited,
-    fill,
-    load_prompt,
-    mark_of,
-)
+from skill_evaluator.judges.prompting.questions import JudgeQuestion
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_valid_verdict, shows_difference
 from skill_evaluator.judges.statistics import Estimate, difference, mean_within, rate, repeatability
 from skill_evaluator.stats import benjamini_hochberg, by_key
@@ -43,21 +26,21 @@ MAX_BASIS_WORDS = 40
 _NAME_DIGITS = 12
 _NAME_KEYS = ("dimension", "verdict", "impact", "regression_severity", "ship_decision")
 MIN_PAIRS = 100  # rates from fewer pairs get a warning
-DECISIONS: tuple[ShipDecision, ...] = ("ship", "review_required", "block")  # mildest first
-PairVerdict = Finding | Literal["uncertain"]
-_POINTS: Mapping[Finding, int] = {"candidate_worse": -1, "same": 0, "candidate_better": 1}
+DECISIONS: tuple[ship_rules.ShipDecision, ...] = ("ship", "review_required", "block")  # mildest first
+PairVerdict = ship_rules.Finding | Literal["uncertain"]
+_POINTS: Mapping[ship_rules.Finding, int] = {"candidate_worse": -1, "same": 0, "candidate_better": 1}
 _ALPHA = 0.05
 
 
-class RegressionItem(JudgedItem):
+class RegressionItem(questions.JudgedItem):
     """A line of a file of pairs: a prompt with two outputs. The default `id` is a digest of the line.
 
     `regression_dimensions`, a list or a text with commas, replaces the command's dimensions for this pair.
     """
 
-    input: JudgedText = Field(min_length=1, validation_alias=AliasChoices("prompt", "input"))
-    baseline_output: JudgedText = Field(min_length=1)
-    candidate_output: JudgedText
+    input: questions.JudgedText = Field(min_length=1, validation_alias=AliasChoices("prompt", "input"))
+    baseline_output: questions.JudgedText = Field(min_length=1)
+    candidate_output: questions.JudgedText
     regression_dimensions: Annotated[
         tuple[str, ...], BeforeValidator(lambda value: value.split(",") if isinstance(value, str) else value)
     ] = ()
@@ -87,7 +70,7 @@ class JudgedPair:
     """One item, the dimensions in which its outputs are compared, and the question in each order."""
 
     item: RegressionItem
-    dimensions: tuple[Dimension, ...]
+    dimensions: tuple[ship_rules.Dimension, ...]
     questions: tuple[JudgeQuestion, ...] = ()
 
 
@@ -108,26 +91,32 @@ def pairs_of(
     return pairs
 
 
-def with_questions(pairs: Sequence[JudgedPair], rules: ShipRules, seed: int) -> tuple[list[JudgedPair], JudgePrompt]:
+def with_questions(
+    pairs: Sequence[JudgedPair], rules: ship_rules.ShipRules, seed: int
+) -> tuple[list[JudgedPair], questions.JudgePrompt]:
     """Return the pairs with their questions, and the prompt. Identical outputs have no question."""
-    prompt = load_prompt("regression")
+    prompt = questions.load_prompt("regression")
     judged_pairs = []
     for pair in pairs:
-        questions = list[JudgeQuestion]()
-        mark, form = mark_of(seed, pair.item.digest), regression_form(pair.dimensions)
-        system = fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
+        pair_questions = list[JudgeQuestion]()
+        mark, form = questions.mark_of(seed, pair.item.digest), regression_form(pair.dimensions)
+        system = questions.fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
         outputs = {"baseline": pair.item.baseline_output, "candidate": pair.item.candidate_output}
         for order in () if pair.item.identical else ORDERS:
-            slots = {"mark": mark, "prompt": delimited("prompt", pair.item.input, mark)}
+            slots = {"mark": mark, "prompt": questions.delimited("prompt", pair.item.input, mark)}
             for place, role in zip(("first", "second"), outputs if order == 1 else reversed(outputs), strict=True):
-                slots |= {f"{place}_role": role, place: delimited(role, outputs[role], mark)}
-            user = fill(prompt.texts, slots)
-            questions.append(JudgeQuestion(case_id=f"{pair.item.id}/{order}", system=system, user=user, schema=form[0]))
-        judged_pairs.append(replace(pair, questions=tuple(questions)))
+                slots |= {f"{place}_role": role, place: questions.delimited(role, outputs[role], mark)}
+            user = questions.fill(prompt.texts, slots)
+            pair_questions.append(
+                JudgeQuestion(case_id=f"{pair.item.id}/{order}", system=system, user=user, schema=form[0])
+            )
+        judged_pairs.append(replace(pair, questions=tuple(pair_questions)))
     return judged_pairs, prompt
 
 
-def _instructions(dimensions: Sequence[Dimension], rules: ShipRules, form: forms.Form) -> dict[str, str]:
+def _instructions(
+    dimensions: Sequence[ship_rules.Dimension], rules: ship_rules.ShipRules, form: forms.Form
+) -> dict[str, str]:
     low = ["any `low`: `review_required`"]
     if rules.one_low == "ship":
         low = ["several `low`: `review_required`", "a single `low`: `ship`"]
@@ -144,13 +133,13 @@ def _instructions(dimensions: Sequence[Dimension], rules: ShipRules, form: forms
     }
 
 
-def regression_form(dimensions: Sequence[Dimension]) -> forms.Form:
+def regression_form(dimensions: Sequence[ship_rules.Dimension]) -> forms.Form:
     """Return the form of a judge's output. Findings precede the decision, so that the judge writes them first."""
     names = [dimension.name for dimension in dimensions]
     finding, shown = forms.object_of(
         {
             "dimension": forms.one_of(names),
-            "verdict": forms.one_of(get_args(Finding)),
+            "verdict": forms.one_of(get_args(ship_rules.Finding)),
             "evidence_baseline": forms.TEXT,
             "evidence_candidate": forms.TEXT,
             "impact": forms.one_of(ship_rules.IMPACTS),
@@ -161,8 +150,8 @@ def regression_form(dimensions: Sequence[Dimension]) -> forms.Form:
         {
             "per_dimension": ({"type": "array", "items": finding}, [{**shown, "dimension": name} for name in names]),
             "regression_detected": ({"type": "boolean"}, "a boolean: true | false"),
-            "regression_severity": forms.one_of(get_args(RegressionSeverity)),
-            "ship_decision": forms.one_of(get_args(ShipDecision)),
+            "regression_severity": forms.one_of(get_args(ship_rules.RegressionSeverity)),
+            "ship_decision": forms.one_of(get_args(ship_rules.ShipDecision)),
             "ship_reason": forms.TEXT,
             "decision_basis": (basis, forms.TEXT[1]),
         }
@@ -173,10 +162,10 @@ class DimensionFinding(FrozenModel):
     """A judge's verdict in one dimension; `impact` and `verified` are null unless the candidate is worse."""
 
     dimension: str
-    verdict: Finding
+    verdict: ship_rules.Finding
     evidence_baseline: JudgeText = ""
     evidence_candidate: JudgeText = ""
-    impact: Impact | None = None
+    impact: ship_rules.Impact | None = None
     verified: bool | None = None
 
     @model_validator(mode="after")
@@ -190,8 +179,8 @@ class Conclusion(FrozenModel):
     """A judge's own conclusion from its findings, which code only compares with its decision."""
 
     regression_detected: StrictBool
-    regression_severity: RegressionSeverity
-    ship_decision: ShipDecision
+    regression_severity: ship_rules.RegressionSeverity
+    ship_decision: ship_rules.ShipDecision
     ship_reason: JudgeText
     decision_basis: JudgeText = Field(description=f"at most {MAX_BASIS_WORDS} words")
     per_dimension: tuple[DimensionFinding, ...] = Field(default=(), exclude=True)
@@ -222,7 +211,7 @@ class RegressionAnswer(FrozenModel):
 
 
 def read_answer(
-    text: str | Unscored, pair: JudgedPair, rules: ShipRules, order: Order = 1, replicate: int = 0
+    text: str | Unscored, pair: JudgedPair, rules: ship_rules.ShipRules, order: Order = 1, replicate: int = 0
 ) -> RegressionAnswer:
     """Read a judge's output on a pair: the last complete answer that is not copied from a judged text."""
     judged = (pair.item.input, pair.item.baseline_output, pair.item.candidate_output)
@@ -232,7 +221,7 @@ def read_answer(
     return answer.model_copy(update={"order": order, "replicate": replicate})
 
 
-def _check_answer(value: object, pair: JudgedPair, rules: ShipRules) -> RegressionAnswer | Unscored:
+def _check_answer(value: object, pair: JudgedPair, rules: ship_rules.ShipRules) -> RegressionAnswer | Unscored:
     requested = [dimension.name for dimension in pair.dimensions]
     unrequested: list[str] = []
     if isinstance(value, dict) and isinstance(findings := value.get("per_dimension"), list):
@@ -278,12 +267,14 @@ def _normalized(members: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _mismatches(conclusion: Conclusion, pair: JudgedPair, rules: ShipRules, *, complete: bool) -> list[Mismatch]:
+def _mismatches(
+    conclusion: Conclusion, pair: JudgedPair, rules: ship_rules.ShipRules, *, complete: bool
+) -> list[Mismatch]:
     worse = {finding.dimension: finding.impact for finding in conclusion.per_dimension if finding.impact is not None}
     expected: dict[Mismatch, object] = {
         "regression_detected": bool(worse),
         "regression_severity": ship_rules.severity_of(worse.values()),
-        "ship_decision": ship_rules.decide(worse, pair.dimensions, ShipRules(one_low=rules.one_low))[0],
+        "ship_decision": ship_rules.decide(worse, pair.dimensions, ship_rules.ShipRules(one_low=rules.one_low))[0],
     }
     mismatches = [name for name, value in expected.items() if complete and getattr(conclusion, name) != value]
     too_long = len(conclusion.decision_basis.split()) > MAX_BASIS_WORDS
@@ -299,8 +290,8 @@ class DimensionResult(FrozenModel):
 
     dimension: Label
     verdict: PairVerdict
-    impact: Impact | None
-    by_order: list[Finding | None]
+    impact: ship_rules.Impact | None
+    by_order: list[ship_rules.Finding | None]
     confidence: Share = 1.0
     verified: bool | None = None
 
@@ -315,10 +306,10 @@ class PairResult(FrozenModel):
 
     id: Label
     stratum: Label
-    ship_decision: ShipDecision | None
+    ship_decision: ship_rules.ShipDecision | None
     reasons: list[str]
     regression_detected: bool | None
-    regression_severity: RegressionSeverity | None
+    regression_severity: ship_rules.RegressionSeverity | None
     dimensions: list[DimensionResult]
     answers: list[RegressionAnswer]
     identical: bool = False
@@ -351,7 +342,7 @@ class DimensionSummary(FrozenModel):
     same: NonNegativeInt
     uncertain: NonNegativeInt
     worse: Estimate
-    impacts: dict[Impact, NonNegativeInt]
+    impacts: dict[ship_rules.Impact, NonNegativeInt]
     unverified: NonNegativeInt = 0
     flips: Estimate
 
@@ -365,8 +356,8 @@ class JudgeRegressions(JudgeFigures):
     """
 
     declared_strong: bool
-    ship_decision: ShipDecision | None
-    decisions: dict[ShipDecision, Estimate]
+    ship_decision: ship_rules.ShipDecision | None
+    decisions: dict[ship_rules.ShipDecision, Estimate]
     undecided: NonNegativeInt
     dimensions: list[DimensionSummary]
     flips: Estimate
@@ -419,7 +410,7 @@ class RegressionResults(ModeResults):
     judges: list[JudgeRegressions]
     baseline: RunId | None = None
     candidate: RunId | None = None
-    ship_decision: ShipDecision | None
+    ship_decision: ship_rules.ShipDecision | None
     alerts: list[RateAlert] = []
     against: RunId | None = None
     changes: list[RateChange] = []
@@ -443,7 +434,7 @@ def read_regressions(path: Path) -> RegressionResults:
     return read_versioned(RegressionResults, path, "results_version", RESULTS_VERSION, JudgeError)
 
 
-def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | None:
+def most_careful(decisions: Sequence[ship_rules.ShipDecision | None]) -> ship_rules.ShipDecision | None:
     """Return the most careful decision; if one is None, at least `review_required`. Return None if all are None.
 
     >>> most_careful(["ship", None]), most_careful([None])
@@ -453,7 +444,7 @@ def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | Non
     return "review_required" if worst == "ship" and None in decisions else worst
 
 
-def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules: ShipRules) -> PairResult:
+def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules: ship_rules.ShipRules) -> PairResult:
     """Combine a judge's outputs on a pair over both orders and all replicates.
 
     The majority of an order's replicates decides the order. If the orders disagree, the verdict is *uncertain* and a
@@ -523,7 +514,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
     )
 
 
-def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[Finding, float] | None:
+def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.Finding, float] | None:
     """Return the majority verdict and its share; a tie is *same* with half the share. Return None if empty."""
     if not findings:
         return None
@@ -533,7 +524,7 @@ def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[Finding, fl
 
 
 def reduce_regressions(
-    pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: ShipRules, *, declared_strong: bool
+    pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: ship_rules.ShipRules, *, declared_strong: bool
 ) -> JudgeRegressions:
     """Return one judge's verdicts on pairs, and their rates."""
     results = []

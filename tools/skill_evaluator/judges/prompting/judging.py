@@ -20,27 +20,9 @@ from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRe
 from skill_evaluator.library.config import Model, Price, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
+from skill_evaluator.runner import journal, prices
 from skill_evaluator.runner.engine import CallHandlers
-from skill_evaluator.runner.journal import (
-    Manifest,
-    Run,
-    Transport,
-    check_writable,
-    new_invocation,
-    outcomes,
-    run_id_of,
-    settings_digest,
-)
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import (
-    COST_OF_BATCHES,
-    ModelEstimate,
-    call_cost,
-    estimate,
-    hit_rate,
-    price_of,
-    refuse_unpriced,
-)
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
 from skill_evaluator.runner.session import Session, Watch, no_progress, with_keys
 from skill_evaluator.stats import rounded, total_or_none
@@ -142,7 +124,9 @@ def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
     return (replicate.completion.text for replicate in answers if replicate.completion is not None)
 
 
-def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None) -> JudgeRecord:
+def record_of(
+    run: journal.Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None
+) -> JudgeRecord:
     """Return the record of a judge, with the amounts of all its calls."""
     completions = [replicate.completion for replicate in answers.values() if replicate.completion is not None]
     usage = [completion.usage for completion in completions]
@@ -157,8 +141,10 @@ def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, 
         answered=len(completions),
         input_tokens=None if inputs is None else int(inputs),
         output_tokens=None if outputs is None else int(outputs),
-        cost_usd=rounded(total_or_none(call_cost(run.model, price, replicate) for replicate in answers.values())),
-        hit_rate=hit_rate(usage),
+        cost_usd=rounded(
+            total_or_none(prices.call_cost(run.model, price, replicate) for replicate in answers.values())
+        ),
+        hit_rate=prices.hit_rate(usage),
         stopped=stopped,
     )
 
@@ -178,7 +164,7 @@ class JudgeRunFields(FrozenModel):
     prompts: list[PromptIdentity] = Field(min_length=1)
     seed: int
     replicates: ReplicateCount
-    transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
+    transport: journal.Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
 
 
 class JudgeRunHead(JudgeRunFields):
@@ -270,14 +256,14 @@ def write_judge_run(folder: Path, judging: JudgeRun) -> None:
     replace_text(folder / JUDGING, json_text(judging.model_dump(mode="json")))
 
 
-def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list[Run]:
+def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list[journal.Run]:
     """Return a run for each judge, with its manifest and its folder."""
     prompts = {prompt.name: prompt.digest for prompt in judging.prompts}
     runs = []
     for model in models:
-        manifest = Manifest.view(
+        manifest = journal.Manifest.view(
             judging,
-            run_id=run_id_of(judging.id, "", model.id),
+            run_id=journal.run_id_of(judging.id, "", model.id),
             skill="judge",
             skill_version=str(JUDGING_VERSION),
             model_id=model.id,
@@ -286,7 +272,7 @@ def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list
             cases=judging.questions,
             digests={"settings": judging.judges[model.id], "rubric": judging.rubric, **prompts},
         )
-        runs.append(Run(model=model, manifest=manifest, folder=folder / RUNS / manifest.run_id))
+        runs.append(journal.Run(model=model, manifest=manifest, folder=folder / RUNS / manifest.run_id))
     return runs
 
 
@@ -316,7 +302,7 @@ class JudgeRunSize:
     """The size of a judge run: an estimate for each judge, and notes on the calls."""
 
     judging: JudgeRun
-    judges: Sequence[ModelEstimate]
+    judges: Sequence[prices.ModelEstimate]
     notes: Sequence[str]
 
 
@@ -324,7 +310,7 @@ class JudgeRunSize:
 class JudgeCalls:
     """One judge of a judge run: its outputs by call, its record, and the failure that stopped its calls, or None."""
 
-    run: Run
+    run: journal.Run
     answers: Mapping[Call, Replicate]
     record: JudgeRecord
     stopped: Failure | None
@@ -373,7 +359,7 @@ class JudgeResults:
         ]
 
 
-OnOutcome = Callable[[Run, Replicate], None]
+OnOutcome = Callable[[journal.Run, Replicate], None]
 
 
 def handlers_for(
@@ -417,14 +403,14 @@ class JudgeSession:
         if judge_session.transport == "batch":
             refuse_unbatched(models)
         if request.max_cost is not None:
-            refuse_unpriced(models, configuration.kinds)
+            prices.refuse_unpriced(models, configuration.kinds)
         for model in models:
             if model.profile != "deterministic":
                 print(f"warning: the judge {model.id} has profile: {model.profile}; its verdicts vary", file=sys.stderr)
         return judge_session
 
     @property
-    def transport(self) -> Transport:
+    def transport(self) -> journal.Transport:
         """Whether calls are made directly or by a batch API."""
         return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
 
@@ -438,10 +424,10 @@ class JudgeSession:
         created = datetime.datetime.now(datetime.UTC)
         return JudgeRun.view(
             task,
-            id=new_invocation(created),
+            id=journal.new_invocation(created),
             created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
             prompts=[prompt.identity for prompt in task.prompts],
-            judges={model.id: settings_digest(model) for model in self.models},
+            judges={model.id: journal.settings_digest(model) for model in self.models},
             questions=questions,
             seed=self.request.seed,
             replicates=self.request.replicates,
@@ -457,9 +443,9 @@ class JudgeSession:
         for model in self.models:
             kind = self.configuration.kinds[model.provider]
             key = key_note(model, kind, self.configuration.keys)
-            amounts = asdict(estimate(sizes, model, kind, self.request.replicates, batch=batch))
-            judges.append(ModelEstimate(model_id=model.id, provider=model.provider, key=key, **amounts))
-        notes = [*task.notes, *([COST_OF_BATCHES] if batch else [])]
+            amounts = asdict(prices.estimate(sizes, model, kind, self.request.replicates, batch=batch))
+            judges.append(prices.ModelEstimate(model_id=model.id, provider=model.provider, key=key, **amounts))
+        notes = [*task.notes, *([prices.COST_OF_BATCHES] if batch else [])]
         return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
 
     def session(self, *, budget: Budget | None = None) -> Session:
@@ -480,7 +466,7 @@ class JudgeSession:
         if resumed is not None:
             judging, folder = resumed_judge_run(judging, resumed, self.request.out)
         models = list(with_keys(self.models, self.configuration).values())
-        check_writable(folder / RUNS, "--out DIR")
+        journal.check_writable(folder / RUNS, "--out DIR")
         if resumed is None:
             write_judge_run(folder, judging)
         return judging, folder, models
@@ -501,8 +487,8 @@ class JudgeSession:
         halted = session.make_calls(runs, handlers_for(task.questions, on_outcome))
         parts = []
         for run in runs:
-            answers, stopped = outcomes(run.folder), halted[run.manifest.run_id]
-            price = price_of(run.model, self.configuration.kinds[run.model.provider])
+            answers, stopped = journal.outcomes(run.folder), halted[run.manifest.run_id]
+            price = prices.price_of(run.model, self.configuration.kinds[run.model.provider])
             record = record_of(run, answers, price, stopped.reason if stopped else None)
             parts.append(JudgeCalls(run=run, answers=answers, record=record, stopped=stopped))
         return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)

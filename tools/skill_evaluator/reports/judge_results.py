@@ -228,9 +228,9 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
             if one.score is not None and one.replicate == 0
         ]
     rows = []
-    for _, name, item_id, one in sorted(scored, key=lambda row: row[0])[:_MAX_PAIRS]:
-        texts = (" … ".join(one.evidence), one.justification, one.suggestion)
-        rows.append(row_of([name, item_id, one.criterion], one.score, *map(_evidence_cell, texts)))
+    for _, name, item_id, score in sorted(scored, key=lambda row: row[0])[:_MAX_PAIRS]:
+        texts = (" … ".join(score.evidence), score.justification, score.suggestion)
+        rows.append(row_of([name, item_id, score.criterion], score.score, *map(_evidence_cell, texts)))
     columns = ("judge", "output", "criterion", "score", "evidence", "justification", "suggestion")
     sheet = Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:])
     return replace(sheet, caption="The lowest scores")
@@ -342,9 +342,11 @@ def _regression_blocks(results: regression.RegressionResults) -> Iterator[Block]
     if results.changes:
         columns = ("judge", "dimension", "earlier", "now", "difference", "p", "q", "")
         rows = []
-        for one in results.changes:
-            figures = (one.earlier, one.later, one.difference, probability(one.p), probability(one.q))
-            rows.append(row_of([one.judge, one.dimension], *figures, Cell("rose", style="red") if one.rose else ""))
+        for change in results.changes:
+            figures = (change.earlier, change.later, change.difference, probability(change.p), probability(change.q))
+            rows.append(
+                row_of([change.judge, change.dimension], *figures, Cell("rose", style="red") if change.rose else "")
+            )
         caption = f"Rates of regressions against {results.against}"
         yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:7]), caption=caption)
     yield from _panel_blocks("majority", results.panel)

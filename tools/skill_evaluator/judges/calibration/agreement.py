@@ -165,9 +165,7 @@ def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[resu
             lengths = [len(text or "") for text in (unit.line.output_1, unit.line.output_2)]
             longer += [(unit, lengths.index(max(lengths)) + 1)] if 0 < min(lengths) < max(lengths) else []
             is_own = [model in own_models for model in (unit.line.model_1, unit.line.model_2) if model is not None]
-            own_family += (
-                [(unit, is_own.index(True) + 1)] if len(is_own) == len(judging.ORDERS) and sum(is_own) == 1 else []
-            )
+            own_family += [(unit, is_own.index(True) + 1)] if len(is_own) == 2 and sum(is_own) == 1 else []
     complete = [unit for unit in units if unit.in_both_orders]
     orders = [[unit.requests[index][0] for unit in complete] for index in (0, 1)]
     shifts = {
@@ -180,9 +178,8 @@ def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[resu
 
 
 def _preference_shift(pairs: Sequence[tuple[Unit, int]]) -> statistics.Estimate:
-    return statistics.shift(
-        [_win_share(unit.label, output) for unit, output in pairs], [_preference(*one) for one in pairs]
-    )
+    people = [_win_share(unit.label, output) for unit, output in pairs]
+    return statistics.shift(people, [_preference(unit, output) for unit, output in pairs])
 
 
 def _preference(unit: Unit, output: int) -> float:
@@ -204,14 +201,12 @@ def score_biases(
     for unit, item in scored:
         if item.model is not None:
             gaps[item.model in own_models].append((unit.verdict - unit.label) / (highest - 1))
+    people, verdicts = [unit.label for unit, _ in scored], [unit.verdict for unit, _ in scored]
+    own_gap, other_gap = (statistics.mean_within(gaps[own], -1.0, 1.0) for own in (True, False))
     shifts = {
-        "leniency": statistics.shift(
-            [unit.label for unit, _ in scored], [unit.verdict for unit, _ in scored], (1.0, highest)
-        ),
+        "leniency": statistics.shift(people, verdicts, (1.0, highest)),
         "length": statistics.spearman([length for length, _ in lengths], [gap for _, gap in lengths]),
-        "self_preference": statistics.difference(
-            *(statistics.mean_within(gaps[own], -1.0, 1.0) for own in (True, False))
-        ),
+        "self_preference": statistics.difference(own_gap, other_gap),
         "noise": statistics.own_noise(unit.requests for unit, _ in scored),
     }
     return _bias_rows("score", criterion, shifts)
@@ -223,10 +218,8 @@ def _bias_rows(
     rows = []
     for bias, figure in shifts.items():
         if figure is not None and figure.value is not None:
-            excludes_zero = figure.ci95 and figure.excludes(0.0)
-            rows.append(
-                results.BiasResult(bias=bias, mode=mode, criterion=criterion, shift=figure, present=excludes_zero)
-            )
+            present = figure.ci95 and figure.excludes(0.0)
+            rows.append(results.BiasResult(bias=bias, mode=mode, criterion=criterion, shift=figure, present=present))
     return rows
 
 
@@ -249,10 +242,7 @@ def _worse_output(pair: LabelledPair) -> int:
 
 
 def probe_biases(
-    names: Iterable[str],
-    labels: Labels,
-    verdicts: Sequence[judging.StoredLine],
-    scales: Mapping[str, int],
+    names: Iterable[str], labels: Labels, verdicts: Sequence[judging.StoredLine], scales: Mapping[str, int]
 ) -> list[results.BiasResult]:
     """Return the shift of a judge's verdicts that each probe causes; `scales` has the highest score by criterion."""
     rows = []
@@ -290,10 +280,7 @@ def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[regression.Pai
         reported = [(pair, report.get(name, False)) for pair, report in reports]
         detected = [worse for pair, worse in reported if pair.dimension and name in (pair.dimension, results.ANY)]
         unreported = [not worse for pair, worse in reported if pair.corruption == CONTROL]
-        sensitivity, specificity = (
-            statistics.rate(sum(detected), len(detected)),
-            statistics.rate(sum(unreported), len(unreported)),
-        )
+        sensitivity, specificity = (statistics.rate(sum(flags), len(flags)) for flags in (detected, unreported))
         dimensions.append(results.DimensionDetection(dimension=name, sensitivity=sensitivity, specificity=specificity))
     kinds = {
         kind: [report.get(pair.dimension or "", False) for pair, report in reports if pair.corruption == kind]

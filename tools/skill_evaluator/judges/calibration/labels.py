@@ -203,9 +203,7 @@ Answer = tuple[int, Any, float | None]
 """Order, winner or score, and confidence. Only overall winners and scores have a confidence."""
 
 
-def _answers_by_criterion(
-    verdicts: Iterable[StoredLine],
-) -> Iterator[tuple[tuple[LabelMode, str, str], Answer]]:
+def _answers_by_criterion(verdicts: Iterable[StoredLine]) -> Iterator[tuple[tuple[LabelMode, str, str], Answer]]:
     for verdict in verdicts:
         if isinstance(verdict, StoredScore):
             yield ("score", verdict.criterion, verdict.id), (1, verdict.score, verdict.confidence)

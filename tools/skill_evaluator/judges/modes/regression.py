@@ -104,8 +104,8 @@ def with_questions(
         outputs = {"baseline": pair.item.baseline_output, "candidate": pair.item.candidate_output}
         for order in () if pair.item.identical else ORDERS:
             slots = {"mark": mark, "prompt": questions.delimited("prompt", pair.item.input, mark)}
-            for place, role in zip(("first", "second"), outputs if order == 1 else reversed(outputs), strict=True):
-                slots |= {f"{place}_role": role, place: questions.delimited(role, outputs[role], mark)}
+            for slot, role in zip(("first", "second"), outputs if order == 1 else reversed(outputs), strict=True):
+                slots |= {f"{slot}_role": role, slot: questions.delimited(role, outputs[role], mark)}
             user = questions.fill(prompt.texts, slots)
             pair_questions.append(
                 JudgeQuestion(case_id=f"{pair.item.id}/{order}", system=system, user=user, schema=form[0])

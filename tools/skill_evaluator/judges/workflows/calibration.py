@@ -196,7 +196,7 @@ def _calibrate_by_rubric(
         bar=request.bar, judging=judge_results.judging.head(task.task.rubric_file), judges=results
     )
     judging.write_papers(judge_results.folder, task.task, calibration, draw_report(calibration))
-    return Judged.of(request, judge_results, calibration)
+    return Judged.of(request, judge_results, judge_results, calibration)
 
 
 def _read_outputs(task: CalibrationTask, calls: judging.JudgeCalls) -> tuple[list[judging.StoredLine], dict[str, Any]]:

@@ -56,14 +56,9 @@ class Judged:
 
     @classmethod
     def of(
-        cls,
-        request: requests.JudgeRequest,
-        first: judging.JudgeResults,
-        results: Any,
-        last: judging.JudgeResults | None = None,
+        cls, request: requests.JudgeRequest, first: judging.JudgeResults, last: judging.JudgeResults, results: Any
     ) -> "Judged":
-        """Build the result of a command; `last` is the last stage of a cascade, None if there is one stage."""
-        last = last or first
+        """Build the result of a command from the first and the last stage, which differ in a cascade."""
         code = EXIT_OK if results is None else results.exit_code
         if not last.complete and code != EXIT_REGRESSED:
             code = EXIT_INCOMPLETE
@@ -130,7 +125,7 @@ class Mode:
             print("items are queued for review once the judge run is complete", file=sys.stderr)
         elif last.complete and (request.review or cascade is not None):
             self._queue(judges, first.judging, request, is_cascade=cascade is not None)
-        return Judged.of(request, first, results, last)
+        return Judged.of(request, first, last, results)
 
     def _is_settled(self, outcome: Any) -> bool:
         return set(self.reasons([outcome])) <= _SETTLED
@@ -180,9 +175,8 @@ class Mode:
         results = self.build(judging=head, judges=list(judges), panel=joint, cascade=cascade)
         judging.write_papers(stage.folder, self.task, results, draw_report(results))
         if isinstance(results, scoring.ScoreResults):
-            judging.write_lines(
-                stage.folder / scoring.SCORES, (line for one in judges for line in scoring.scores_of(one))
-            )
+            scores = (line for one in judges for line in scoring.scores_of(one))
+            judging.write_lines(stage.folder / scoring.SCORES, scores)
         elif isinstance(results, pairwise.PairwiseResults):
             verdicts = (line for one in judges for line in pairwise.verdicts_of(one))
             judging.write_lines(stage.folder / pairwise.VERDICTS, verdicts)

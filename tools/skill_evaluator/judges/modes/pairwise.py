@@ -15,7 +15,7 @@ from skill_evaluator.judges.modes.results import NO_FIGURE, JudgeFigures, Judgem
 from skill_evaluator.judges.prompting import forms, questions
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
 from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, Order, StoredVerdict
-from skill_evaluator.judges.prompting.questions import JudgeQuestion
+from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
 from skill_evaluator.judges.statistics import Estimate, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
@@ -62,12 +62,10 @@ class PairMatch:
 
     item: PairItem
     names: tuple[str, str]
-    questions: tuple[JudgeQuestion, JudgeQuestion]
+    questions: Sequence[JudgeQuestion]
 
 
-def make_matches(
-    rubric: NamedRubric, items: Sequence[PairItem], seed: int
-) -> tuple[list[PairMatch], questions.JudgePrompt]:
+def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> tuple[list[PairMatch], JudgePrompt]:
     """Return the matches of all pairs of outputs of each item, and the prompt."""
     prompt, form = questions.load_prompt("pairwise"), preference_form(rubric.criteria)
     instructions = {"criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False)}
@@ -80,9 +78,7 @@ def make_matches(
                 outputs = {"first_output": item.texts[names[0]], "second_output": item.texts[names[1]]}
                 texts, mark = {"input": item.input, **outputs}, questions.mark_of(seed, item.digest)
                 match_questions.append(prompt.question(f"{match_id}/{order}", instructions, texts, form, mark))
-            matches.append(
-                PairMatch(item=item, names=(first, second), questions=(match_questions[0], match_questions[1]))
-            )
+            matches.append(PairMatch(item=item, names=(first, second), questions=match_questions))
     return matches, prompt
 
 
@@ -293,9 +289,7 @@ def _criterion_figures(
         if tuple(match.item.texts) == PAIR and (share := result.shares[name]) is not None
     ]
     first_replicates = [match[0].orders for match in by_match if match[0].winner is not None]
-    position = position_bias(
-        [in_order.winner for in_order, _ in first_replicates], [swapped.winner for _, swapped in first_replicates]
-    )
+    position = position_bias(*([orders[index].winner for orders in first_replicates] for index in (0, 1)))
     judged_matches = [usable for match in by_match if (usable := [one for one in match if one.winner is not None])]
     return PairwiseCriterion.view(
         position,

@@ -107,9 +107,8 @@ def with_questions(
             for slot, role in zip(("first", "second"), outputs if order == 1 else reversed(outputs), strict=True):
                 slots |= {f"{slot}_role": role, slot: questions.delimited(role, outputs[role], mark)}
             user = questions.fill(prompt.texts, slots)
-            pair_questions.append(
-                JudgeQuestion(case_id=f"{pair.item.id}/{order}", system=system, user=user, schema=form[0])
-            )
+            case_id = f"{pair.item.id}/{order}"
+            pair_questions.append(JudgeQuestion(case_id=case_id, system=system, user=user, schema=form[0]))
         judged_pairs.append(replace(pair, questions=tuple(pair_questions)))
     return judged_pairs, prompt
 
@@ -117,15 +116,11 @@ def with_questions(
 def _instructions(
     dimensions: Sequence[ship_rules.Dimension], rules: ship_rules.ShipRules, form: forms.Form
 ) -> dict[str, str]:
-    low = ["any `low`: `review_required`"]
+    lines = ["any impact `high`: `block`", ship_rules.blocking_sentence(dimensions), "any `medium`: `review_required`"]
     if rules.one_low == "ship":
-        low = ["several `low`: `review_required`", "a single `low`: `ship`"]
-    lines = [
-        "any impact `high`: `block`",
-        ship_rules.blocking_sentence(dimensions),
-        "any `medium`: `review_required`",
-        *low,
-    ]
+        lines += ["several `low`: `review_required`", "a single `low`: `ship`"]
+    else:
+        lines += ["any `low`: `review_required`"]
     return {
         "rules": "\n".join(f"  - {line}" for line in [*lines, "nothing of that: `ship`"]),
         "dimensions": "\n".join(f"- `{dimension.name}`: {dimension.question}" for dimension in dimensions),
@@ -136,26 +131,24 @@ def _instructions(
 def regression_form(dimensions: Sequence[ship_rules.Dimension]) -> forms.Form:
     """Return the form of a judge's output. Findings precede the decision, so that the judge writes them first."""
     names = [dimension.name for dimension in dimensions]
-    finding, shown = forms.object_of(
-        {
-            "dimension": forms.one_of(names),
-            "verdict": forms.one_of(get_args(ship_rules.Finding)),
-            "evidence_baseline": forms.TEXT,
-            "evidence_candidate": forms.TEXT,
-            "impact": forms.one_of(ship_rules.IMPACTS),
-        }
-    )
+    finding: dict[str, forms.Form] = {
+        "dimension": forms.one_of(names),
+        "verdict": forms.one_of(get_args(ship_rules.Finding)),
+        "evidence_baseline": forms.TEXT,
+        "evidence_candidate": forms.TEXT,
+        "impact": forms.one_of(ship_rules.IMPACTS),
+    }
+    schema, shown = forms.object_of(finding)
     basis = {**forms.TEXT[0], "description": f"at most {MAX_BASIS_WORDS} words"}
-    return forms.object_of(
-        {
-            "per_dimension": ({"type": "array", "items": finding}, [{**shown, "dimension": name} for name in names]),
-            "regression_detected": ({"type": "boolean"}, "a boolean: true | false"),
-            "regression_severity": forms.one_of(get_args(ship_rules.RegressionSeverity)),
-            "ship_decision": forms.one_of(get_args(ship_rules.ShipDecision)),
-            "ship_reason": forms.TEXT,
-            "decision_basis": (basis, forms.TEXT[1]),
-        }
-    )
+    conclusion: dict[str, forms.Form] = {
+        "per_dimension": ({"type": "array", "items": schema}, [{**shown, "dimension": name} for name in names]),
+        "regression_detected": ({"type": "boolean"}, "a boolean: true | false"),
+        "regression_severity": forms.one_of(get_args(ship_rules.RegressionSeverity)),
+        "ship_decision": forms.one_of(get_args(ship_rules.ShipDecision)),
+        "ship_reason": forms.TEXT,
+        "decision_basis": (basis, forms.TEXT[1]),
+    }
+    return forms.object_of(conclusion)
 
 
 class DimensionFinding(FrozenModel):
@@ -540,7 +533,8 @@ def reduce_regressions(
     unusable = calls.unusable(unscored, len(all_answers))
     compared = [result for result in results if result.compared]  # both orders count
     decided = [result.ship_decision for result in compared]
-    dimensions = {one.name: one.blocking for pair in pairs for one in pair.dimensions}
+    blocking = {one.name: one.blocking for pair in pairs for one in pair.dimensions}
+    summaries = [_dimension_summary(name, blocks, compared) for name, blocks in blocking.items()]
     worse = [one for result in compared for one in result.dimensions if one.verified is not None]
     repeats = [_replicate_agreement(result) for result in results]
     severities = [result.regression_severity or ship_rules.NONE for result in compared]
@@ -550,9 +544,7 @@ def reduce_regressions(
         ship_decision=most_careful([result.ship_decision for result in results]),
         decisions={} if unusable else {name: rate(decided.count(name), len(decided)) for name in DECISIONS},
         undecided=[result.ship_decision for result in results].count(None),
-        dimensions=[]
-        if unusable
-        else [_dimension_summary(name, blocks, compared) for name, blocks in dimensions.items()],
+        dimensions=[] if unusable else summaries,
         flips=rate(sum(any(one.flipped for one in result.dimensions) for result in compared), len(compared)),
         lean=mean_within([_position_advantage(result) for result in compared if not result.identical], -1.0, 1.0),
         repeats=mean_within([share for share in repeats if share is not None]),

@@ -74,14 +74,8 @@ def score_form(criteria: Sequence[Criterion]) -> forms.Form:
     for criterion in criteria:
         schema = {"type": "integer", "enum": list(range(1, criterion.highest + 1))}
         score = (schema, f"a whole number from 1 to {criterion.highest}")
-        keys = {
-            "evidence": forms.TEXTS,
-            "justification": forms.TEXT,
-            "score": score,
-            "suggestion": forms.TEXT,
-            "confidence": forms.CONFIDENCE,
-        }
-        by_criterion[criterion.id] = forms.object_of(keys)
+        keys = {"evidence": forms.TEXTS, "justification": forms.TEXT, "score": score, "suggestion": forms.TEXT}
+        by_criterion[criterion.id] = forms.object_of({**keys, "confidence": forms.CONFIDENCE})
     return forms.object_of({"criteria": forms.object_of(by_criterion)})
 
 

@@ -4,7 +4,6 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from skill_evaluator.audit.drafting import draft_scenarios
 from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.ci.fixtures import refuse_fetched
@@ -316,7 +315,10 @@ class Judges:
         Returns:
             The folder of the scenarios, or the size of the call in a dry run.
         """
-        return draft_scenarios(request_of(ScenariosDraftRequest, locals()), watch)
+        request = request_of(ScenariosDraftRequest, locals())
+        from skill_evaluator.audit import family as families  # imports numpy
+
+        return families.draft_scenarios(request, watch)
 
     def draft_cases(
         self,

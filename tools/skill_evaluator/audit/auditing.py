@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from skill_evaluator.audit.calls import CallTally, gather
 from skill_evaluator.audit.cube import Cube, Floats, read_cube
-from skill_evaluator.audit.gathering import CallTally, gather
 from skill_evaluator.audit.manifest import audit_folders, size_warnings
 from skill_evaluator.audit.request import AuditReportRequest
 from skill_evaluator.audit.results import (

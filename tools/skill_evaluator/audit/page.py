@@ -293,9 +293,9 @@ def _chart(name: Literal["map", "boxes", "heat"], result: AuditResult, title: st
 
 
 def _draw_chart(name: str, result: AuditResult) -> Any:
-    from skill_evaluator.audit.charts import CHARTS_BY_NAME  # imports altair, which is optional
+    from skill_evaluator.audit import charts  # imports altair, which is optional
 
-    return CHARTS_BY_NAME[name](result)
+    return charts.CHARTS_BY_NAME[name](result)
 
 
 def _size_text(result: AuditResult) -> str:

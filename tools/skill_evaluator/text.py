@@ -38,17 +38,11 @@ def canonical_json(value: Any) -> str:
 
 
 def _canonical(value: Any) -> Any:
-    # loops, because a comprehension adds a stack frame per level
     if isinstance(value, dict):
-        members, object_members = {}, _members(value)
-        for key in sorted(object_members):
-            members[key] = _canonical(object_members[key])
-        return members
+        members = dict(sorted(_members(value).items()))
+        return dict(zip(members, map(_canonical, members.values()), strict=True))
     if isinstance(value, list):
-        items = []
-        for child in value:
-            items.append(_canonical(child))
-        return items
+        return list(map(_canonical, value))
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -90,11 +84,8 @@ def frozen(value: Any) -> Hashable:
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     if isinstance(value, dict):
-        members = _members(value)
-        parts: list[Hashable] = ["object"]
-        for key in sorted(members):
-            parts += (key, frozen(members[key]))
-        return tuple(parts)
+        members = dict(sorted(_members(value).items()))
+        return ("object", *members, *map(frozen, members.values()))
     if isinstance(value, list):
         return ("array", *map(frozen, value))
     if value is None or isinstance(value, bool):

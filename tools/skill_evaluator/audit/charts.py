@@ -27,7 +27,6 @@ _TITLE_OFFSET = 52  # pixels from the axis to the name of a quadrant, below its 
 _NAME_OFFSET = 9  # pixels from a point to its name
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"
-_INTERVALS = ("ability_ci95", "fluctuation_ci95")
 _BLUE = "#0072b2"
 _ARIA = {"description": alt.Description("description:N"), "tooltip": alt.Tooltip("description:N")}
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
@@ -84,12 +83,9 @@ def _point(model: ModelAudit) -> dict[str, Any]:
         "name": short_name(model.model),
         "grade": _UNGRADED if model.grade is None else visible(model.grade),
         "description": description if model.grade is None else f"{description}, grade {visible(model.grade)}",
-        **{name: getattr(model, name) or () for name in _INTERVALS},
+        "ability_ci95": model.ability_ci95 or (),
+        "fluctuation_ci95": model.fluctuation_ci95 or (),
     }
-
-
-def _data_of(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in point.items() if name not in _INTERVALS} for point in points]
 
 
 def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
@@ -116,12 +112,11 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
 def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
     colour, shape = _grade_encodings(point["grade"] for point in shown)
     style = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MAX_NAMED else 0.22, "aria": False}
-    bars = (  # low to high
-        [dict(zip(("low", "high"), point[name], strict=True)) | _data_of([point])[0] for point in shown if point[name]]
-        for name in _INTERVALS
+    across, up = (
+        drawn_from([{**point, "low": point[name][0], "high": point[name][1]} for point in shown if point[name]])
+        for name in ("ability_ci95", "fluctuation_ci95")
     )
-    across, up = map(drawn_from, bars)
-    marks = drawn_from(_data_of(shown)).mark_point(filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8)
+    marks = drawn_from(shown).mark_point(filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8)
     x, y = axes.x("ability"), axes.y("fluctuation")
     layers = [
         across.mark_rule(**style).encode(x=axes.x("low"), x2="high", y=y, color=colour),
@@ -132,7 +127,7 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
         return layers
     middle = sum(axes.across) / 2
     for align, dx in (("left", _NAME_OFFSET), ("right", -_NAME_OFFSET)):  # names on the inner side, clear of the axes
-        named_points = _data_of(point for point in shown if (point["ability"] <= middle) == (align == "left"))
+        named_points = [point for point in shown if (point["ability"] <= middle) == (align == "left")]
         if named_points:
             text = drawn_from(named_points).encode(x=x, y=y, text="name:N")
             label: dict[str, Any] = {"align": align, "baseline": "middle", "dx": dx, "fontSize": FONT_SIZE}

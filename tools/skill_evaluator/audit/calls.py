@@ -1,7 +1,6 @@
 """The calls of an audit: make them (`audit run`), read them, and score their outputs."""
 
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -13,24 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube import Cube, Outcomes, cube_of_outcomes, without_gaps
-from skill_evaluator.audit.drawing import (
-    DrawnAudit,
-    changed_cases,
-    drawn_audit,
-    new_audit,
-    read_benchmark,
-    validate_request,
-)
-from skill_evaluator.audit.manifest import (
-    AUDIT,
-    RUNS,
-    AuditedBenchmark,
-    AuditManifest,
-    audit_folders,
-    read_audit_manifest,
-)
+from skill_evaluator.audit.drawing import changed_cases, draw_audit, read_benchmark
+from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditedBenchmark, AuditManifest, read_audit_manifest
 from skill_evaluator.audit.request import AuditFolders, AuditRunRequest, Missing
-from skill_evaluator.display.options import FOLDERS, LATEST, words_of
+from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, RunError
 from skill_evaluator.files import json_text, replace_text
@@ -55,7 +40,7 @@ from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import quantile, total_or_none
-from skill_evaluator.text import counted, nearest
+from skill_evaluator.text import counted
 
 _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost of direct calls, and no latency"
 
@@ -299,8 +284,7 @@ class AuditResults:
 
 def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
     """Draw a new audit or resume one, make the missing calls, and count the outcomes."""
-    validate_request(request)
-    drawn, folder = _draw(request)
+    drawn, folder = draw_audit(request)
     audit, configuration = drawn.manifest, drawn.configuration
     earlier = read_runs(folder, audit)
     runs = []
@@ -332,23 +316,3 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
         upper = sum_of(drawn.estimates()).cost_upper_usd or 0.0
         request = replace(request, max_cost=round(upper + 0.01, 2))
     return AuditResults(request=request, audit=audit, folder=folder, models=len(configuration.models), runs=results)
-
-
-def _draw(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
-    """Return the audit to resume, or a new one, and its folder."""
-    if request.resumed is None:
-        drawn = new_audit(request, keyed=True)
-        for doubt in drawn.manifest.doubts:
-            print(f"warning: {visible(doubt)}", file=sys.stderr)
-        return drawn, request.audits / drawn.manifest.id
-    folder = Path(request.resumed)
-    if not (folder / AUDIT).is_file():  # an id or `latest`
-        ids = [audit_folder.name for audit_folder in audit_folders(request.audits)]
-        audit_id = ids[-1] if request.resumed == LATEST and ids else request.resumed
-        if audit_id not in ids:
-            raise AuditError(f"no audit '{audit_id}' in {request.audits} to resume {nearest(audit_id, ids)}")
-        folder = request.audits / audit_id
-    audit = read_audit_manifest(folder / AUDIT)
-    if request.batch and audit.transport != "batch":
-        raise AuditError(f"cannot resume the audit {audit.id} with --batch: it was started without it")
-    return drawn_audit(audit, request), folder

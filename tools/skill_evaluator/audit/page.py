@@ -22,7 +22,6 @@ from skill_evaluator.audit.results import (
     BenchmarkFigures,
     BenchmarkUsed,
     ModelAudit,
-    RankEntry,
     Regime,
     ScenarioEffect,
     Thresholds,
@@ -154,12 +153,12 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
 
 
 def _advice(regime: Regime) -> str:
-    sentence = f"{regime.title} ({regime.note}): {_entry_list(regime.ranked)}"
-    return f"{sentence}; filtered out: {_entry_list(regime.left_out)}." if regime.left_out else f"{sentence}."
-
-
-def _entry_list(entries: Sequence[RankEntry]) -> str:
-    return listed([f"{entry.model} {entry.reason}" for entry in entries], _MAX_NAMED) or "none"
+    ranked, left_out = (
+        listed([f"{entry.model} {entry.reason}" for entry in entries], _MAX_NAMED)
+        for entries in (regime.ranked, regime.left_out)
+    )
+    sentence = f"{regime.title} ({regime.note}): {ranked or 'none'}"
+    return f"{sentence}; filtered out: {left_out}." if left_out else f"{sentence}."
 
 
 def _model_blocks(result: AuditResult) -> Iterator[Block]:

@@ -107,10 +107,7 @@ class GatheredAudit:
         return [name for name in self.manifest.models if not self.tallies[name].answered]
 
     def cube(self, weights: Mapping[str, float], missing: Missing) -> Cube:
-        """Build the cube of the models with outputs; `weights` replace those of the manifest.
-
-        Raise AuditError if no model has an output, or if scores are missing and `missing` does not exclude them.
-        """
+        """Build the cube of the models with outputs, see `without_gaps`; `weights` replace those of the manifest."""
         models = [name for name in self.manifest.models if self.tallies[name].answered]
         if not models:
             raise AuditError(
@@ -207,10 +204,7 @@ class _Grid:
 
 
 def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manifest]]:
-    """Return the folder and the manifest of each run of an audit, by model id.
-
-    Raise AuditError if a run belongs to another audit or has other inputs.
-    """
+    """Return folder and manifest of each run of an audit by model id; raise AuditError if a run is not of the audit."""
     runs = {}
     for path in sorted(path.parent for path in folder.glob(f"{RUNS}/*/{MANIFEST}")):
         run = read_manifest(path)

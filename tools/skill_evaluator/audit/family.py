@@ -70,10 +70,7 @@ class FamilyCheck(FrozenModel):
 
 
 def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
-    """Check the templates of a family and read its trial.
-
-    An unreadable template gives a remark. Raise ConfigError or AuditError if there is no template or no such trial.
-    """
+    """Check the templates of a family and read its trial; raise ConfigError if there is no template."""
     paths = family_paths(request.config, request.family)
     if not paths:
         raise ConfigError(f"{request.config / 'scenarios'} contains no scenario; write some, or run scenarios draft")
@@ -183,10 +180,7 @@ class _Family(FrozenModel):
 
 
 def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
-    """Have a model draft eight to ten scenarios and return the folder of the family; in a dry run return the size.
-
-    Raise ConfigError if the family exists, and JudgeError if the output contains no valid family.
-    """
+    """Have a model draft eight to ten scenarios and return the folder of the family, or in a dry run the size."""
     if not request.task.strip():
         raise ConfigError("--task is empty: name the domain in a few words")
     family = request.family or _file_name(request.task)

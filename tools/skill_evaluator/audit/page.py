@@ -92,10 +92,7 @@ def site_audit(result: AuditResult) -> dict[str, Any]:
 
 
 def write_audit(reported: ReportedAudit) -> list[Path]:
-    """Write report.md, report.json, charts and cube into `reported.out`, if it is not None; return their paths.
-
-    Print a warning if charts cannot be drawn.
-    """
+    """Write report.md, report.json, charts and cube into `reported.out`, if it is not None; return their paths."""
     out, page = reported.out, audit_page(reported.result)
     if out is None:
         return []
@@ -328,11 +325,6 @@ def _noise_text(result: AuditResult) -> str:
 
 
 def _threshold_text(cuts: Thresholds | None) -> str:
-    """Format the upper bound of each grade.
-
-    >>> _threshold_text(Thresholds(q25=1.3, q50=1.57, q75=2.04))
-    'AAA ≤ 1.30 · AA ≤ 1.57 · A ≤ 2.04 · BBB above'
-    """
     if cuts is None:
         return "none (a single model has no cohort)"
     bounds = cuts.cuts or dict(zip(QUARTERS, (cuts.q25, cuts.q50, cuts.q75), strict=False))
@@ -344,11 +336,7 @@ def _interval_text(ci95: Interval | None) -> str:
 
 
 def points(value: float | None, digits: int = 2) -> str:
-    """Format a score in per cent, or a spread in points.
-
-    >>> points(79.066), points(79.066, 1), points(None)
-    ('79.07', '79.1', '–')
-    """
+    """Format a score in per cent, or a spread in points."""
     return "–" if value is None else f"{value:.{digits}f}"
 
 

@@ -58,11 +58,7 @@ Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 
 @lru_cache(maxsize=10_000)
 def precedence(version: str) -> Precedence:
-    """Return a sort key for semver order; raise ValueError for an invalid version.
-
-    >>> sorted(["1.0.0", "1.0.0-rc.10", "0.9.0", "1.0.0-rc.9"], key=precedence)
-    ['0.9.0', '1.0.0-rc.9', '1.0.0-rc.10', '1.0.0']
-    """
+    """Return a sort key for semver order; raise ValueError for an invalid version."""
     parsed = semver.Version.parse(version)
     parts = parsed.prerelease.split(".") if parsed.prerelease else []
     identifiers = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
@@ -200,7 +196,6 @@ class Archive:
         self._repository = repository
         self._blobs: dict[str, str] = {}
         self._read: dict[str, Record] = {}
-        self._beside: dict[str, RecordedRun | None] = {}
         self.entries: list[RecordedRun] = []
         self.accepted: list[Acceptance] = []
         for folder in self._folders:
@@ -249,13 +244,11 @@ class Archive:
         """Return the interleaved baseline of a run, or None if there is none or some of its calls are missing."""
         if run.beside is None or run.is_baseline:
             return None
-        if run.beside not in self._beside:
-            path = self._record_path(run.beside)
-            exists = run.beside in self._read or path.exists() or path.name in self._blobs
-            self._beside[run.beside] = entry_of(self.record(run.beside)) if exists else None
-        baseline = self._beside[run.beside]
-        is_final = baseline is not None and (baseline.complete or baseline.usable is not None)
-        return baseline if baseline is not None and is_final and baseline.beside == run.run_id else None
+        path = self._record_path(run.beside)
+        if run.beside not in self._read and not path.exists() and path.name not in self._blobs:
+            return None
+        baseline = self.record(run.beside)
+        return entry_of(baseline) if baseline.is_final and baseline.beside == run.run_id else None
 
     def runs_of(self, model_id: str) -> list[RecordedRun]:
         """Return the entries of a model and, after them, their interleaved baselines."""
@@ -276,7 +269,6 @@ class Archive:
         self._read |= new
         older = [entry for entry in self.entries if entry.run_id not in new]
         entries = [entry for entry in map(entry_of, new.values()) if not entry.is_baseline]
-        self._beside = {}
         self.entries = mark_edited(_without_superseded([*entries, *older]))
 
 
@@ -384,10 +376,7 @@ def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
 def append_rows(
     path: Path, skill: str, rows: Iterable[Row], records: Mapping[Path, Record] = MappingProxyType({})
 ) -> None:
-    """Write the records by path, then add the rows to the leaderboard, each run once.
-
-    Raise LeaderboardError and change nothing if a row is refused.
-    """
+    """Write the records by path, then add the rows to the leaderboard; raise LeaderboardError if a row is refused."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         content, refused = with_rows(read_board(path), path, skill, rows)
         for refusal in refused.values():

@@ -137,7 +137,8 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
     recorded = [
         run
         for run in runs_like(archive.entries, candidate)
-        if run.version == candidate.version and not run.draft and (candidate.draft or _has_other_prompt(run, candidate))
+        if run.version == candidate.version and not run.draft
+        if candidate.draft or (None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt)
     ]
     return (
         archive.interleaved_baseline(candidate)
@@ -185,10 +186,6 @@ def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[Re
     return [run for run in entries if not run.edited and _matches(run, candidate)]
 
 
-def _has_other_prompt(run: RecordedRun, candidate: RecordedRun) -> bool:
-    return None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt
-
-
 def skipped_run_notes(
     entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None
 ) -> Iterator[str]:
@@ -234,10 +231,7 @@ def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """An accepted version and its records; `new` is false if it was accepted before for the same reason.
-
-    `above` is a higher accepted version, which remains the baseline of later versions.
-    """
+    """An accepted version; `new` is false if it was accepted before, `above` is a higher accepted version."""
 
     acceptance: Acceptance
     new: bool

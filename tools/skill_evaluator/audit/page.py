@@ -45,7 +45,6 @@ from skill_evaluator.display.pages import (
 )
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
-from skill_evaluator.errors import AuditError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.runner.journal import check_writable
 from skill_evaluator.runner.prices import AMOUNTS, COST_OF_BATCHES
@@ -100,8 +99,9 @@ def write_audit(reported: ReportedAudit) -> list[Path]:
     charts = [out / CHARTS]
     try:
         draw(page, out / CHARTS)
-    except AuditError as problem:
-        print(f"warning: {problem}", file=sys.stderr)
+    except ImportError as problem:
+        message = f"charts require libraries that cannot be imported ({problem}): {INSTALL}"
+        print(f"warning: {message}", file=sys.stderr)
         charts = []
     replace_text(out / REPORT, page.markdown(CHARTS if charts else ""))
     replace_text(out / REPORTED, json_text(reported.result.model_dump(mode="json")))
@@ -109,11 +109,8 @@ def write_audit(reported: ReportedAudit) -> list[Path]:
 
 
 def draw(page: Page, folder: Path) -> list[Path]:
-    """Write every chart as an SVG file and return the paths; raise AuditError if a library is not installed."""
-    try:
-        drawings = draw_charts(page.blocks)
-    except ImportError as problem:
-        raise AuditError(f"charts require libraries that cannot be imported ({problem}): {INSTALL}") from problem
+    """Write every chart as an SVG file and return the paths; raise ImportError if a library is not installed."""
+    drawings = draw_charts(page.blocks)
     for name, drawing in drawings.items():
         replace_text(folder / name, drawing)
     return [folder / name for name in drawings]

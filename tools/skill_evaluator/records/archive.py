@@ -387,11 +387,6 @@ def append_rows(
             replace_text(path, content)
 
 
-def add_records(path: Path, records: Mapping[Path, Record]) -> None:
-    """Write the records of a component, by path, and add their rows to the leaderboard; see `append_rows`."""
-    append_rows(path, next(iter(records.values())).skill, [record.row() for record in records.values()], records)
-
-
 def read_board(path: Path) -> bytes | None:
     """Return the content of a leaderboard, or None if there is no file."""
     return read_bytes(path, LeaderboardError, BOARD_SIZE) if path.exists() else None

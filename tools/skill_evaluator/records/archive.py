@@ -103,14 +103,9 @@ class RecordedRun(BaseModel):
         return is_baseline(self.run_id, self.beside)
 
     @property
-    def order(self) -> tuple[str, str]:
-        """The sort key for older runs first."""
-        return self.timestamp, self.run_id
-
-    @property
-    def version_order(self) -> tuple[Precedence, str, str]:
+    def version_order(self) -> tuple[Any, ...]:
         """The sort key for lower versions first, then older runs."""
-        return precedence(self.version), *self.order
+        return precedence(self.version), *order(self)
 
     def is_comparable(self, run: "RecordedRun") -> bool:
         """Return whether two runs have the same scorer, schema, declarations, settings and scenario."""
@@ -287,7 +282,7 @@ def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
     """Return the runs with a semver version in the content of a leaderboard, newest first; raise LeaderboardError."""
     runs = parse_board(content, path, LeaderboardKeys).runs
     versions = set(filter(semver.Version.is_valid, {run.version for run in runs}))
-    return sorted((run for run in runs if run.version in versions), key=lambda run: run.order, reverse=True)
+    return sorted((run for run in runs if run.version in versions), key=order, reverse=True)
 
 
 def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
@@ -308,7 +303,7 @@ def entry_of(record: Record | Row) -> RecordedRun:
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
     """Return the oldest complete run of each version, by version; its prompt is the prompt of the version."""
     candidates = [entry for entry in entries if entry.complete and entry.prompt is not None]
-    return {entry.version: entry for entry in sorted(candidates, key=lambda entry: entry.order, reverse=True)}
+    return {entry.version: entry for entry in sorted(candidates, key=order, reverse=True)}
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
@@ -369,7 +364,7 @@ def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
-    """Return the sort key of rows: time, then run id. A later attempt at a run sorts after an earlier one."""
+    """Return the sort key of runs: time, then run id; a later attempt at a run sorts after an earlier one."""
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 
@@ -409,7 +404,7 @@ def with_rows(
         new.pop(recorded.run_id, None)
     first_runs_of_versions = list(first_runs(board.runs).values())
     refused: dict[str, LeaderboardError] = {}
-    for entry in sorted(map(entry_of, new.values()), key=lambda entry: entry.order):
+    for entry in sorted(map(entry_of, new.values()), key=order):
         reason = refusal_reason(first_runs_of_versions, entry.version, entry.prompt) if entry.complete else None
         if reason is None:
             first_runs_of_versions.append(entry)

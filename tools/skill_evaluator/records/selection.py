@@ -17,6 +17,7 @@ from skill_evaluator.records.archive import (
     Archive,
     RecordedRun,
     accept_version,
+    order,
     precedence,
     versions_accepted,
 )
@@ -206,7 +207,7 @@ def _matches(entry: RecordedRun, candidate: RecordedRun) -> bool:
 
 def _best_baseline(runs: Iterable[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
     """Return the newest comparable run, else the newest run, else None."""
-    return max(runs, key=lambda run: (run.is_comparable(candidate), run.order), default=None)
+    return max(runs, key=lambda run: (run.is_comparable(candidate), order(run)), default=None)
 
 
 def _no_such_run(runs: Sequence[RecordedRun], name: str) -> LeaderboardError:

@@ -49,15 +49,12 @@ INSIDE = {  # the second level of large packages, from the ground up
         "cube",
         "manifest",
         "drawing",
-        "gathering",
         "calls",
         "statistics",
         "auditing",
         "family",
-        "drafting",
         "charts",
         "page",
-        "printing",
     ),
 }
 ONLY_IMPORTER = {"yaml": "library.reading"}

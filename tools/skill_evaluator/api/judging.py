@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_type_hints
 
-from skill_evaluator.audit.drafting import draft_scenarios
 from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.ci.fixtures import refuse_fetched
@@ -252,7 +251,10 @@ class Judges:
         Returns:
             The folder of the scenarios, or the size of the call in a dry run.
         """
-        return draft_scenarios(_request(ScenariosDraftRequest, locals()), options.get("watch"))
+        request = _request(ScenariosDraftRequest, locals())
+        from skill_evaluator.audit import family as families  # imports numpy
+
+        return families.draft_scenarios(request, options.get("watch"))
 
     def draft_cases(
         self,

@@ -6,6 +6,7 @@ An error makes a rubric unusable for judges; a warning is a probable mistake.
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
@@ -61,21 +62,19 @@ def _lint_rubric(path: Path, *, follow_links: bool) -> LintedRubric:
         return LintedRubric(file=str(path), remarks=(remark,))
     rubric, problems = text.check()
     criteria = () if rubric is None else rubric.criteria
-    remarks = [
-        Remark(severity="error", rule="format", line=problem.line, message=problem.message) for problem in problems
-    ]
+    found: list[tuple[int, Severity, str, str]] = [(each.line, "error", "format", each.message) for each in problems]
     if rubric is not None and rubric.unreviewed:
         message = "a model drafted this rubric and nobody reviewed it; review it, then remove `unreviewed`"
-        remarks.append(Remark(severity="warning", rule="unreviewed", line=text.line(("unreviewed",)), message=message))
+        found.append((text.line(("unreviewed",)), "warning", "unreviewed", message))
     for index, criterion in enumerate(criteria):
         for severity, rule, location, message in (*_level_faults(criterion), *_method_faults(criterion)):
             line = text.line(_json_path(text, location) if text.has_levels else ("criteria", index, *location))
-            remarks.append(Remark(severity=severity, rule=rule, line=line, message=f"'{criterion.name}': {message}"))
-    return LintedRubric(
-        file=str(path),
-        criteria=tuple(criterion.id for criterion in criteria),
-        remarks=tuple(sorted(remarks, key=lambda remark: remark.line)),
+            found.append((line, severity, rule, f"'{criterion.name}': {message}"))
+    remarks = (
+        Remark(severity=severity, rule=rule, line=line, message=message)
+        for line, severity, rule, message in sorted(found, key=itemgetter(0))
     )
+    return LintedRubric(file=str(path), criteria=tuple(each.id for each in criteria), remarks=tuple(remarks))
 
 
 def _json_path(text: RubricText, location: Place) -> Place:

@@ -63,23 +63,14 @@ class TopNames:
     named: frozenset[str] | None = None
 
 
-def missing_keys(output: Any, names: TopNames) -> frozenset[str]:
-    """Return the required top-level keys that an output lacks. A key with the value null is present.
+def missing_and_extra_keys(output: Any, names: TopNames) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the required top-level keys that an output lacks, and its keys that the schema does not name.
 
-    The set is empty for an output that is not an object.
+    A key with the value null is present. Both sets are empty for an output that is not an object.
     """
-    return names.required - output.keys() if isinstance(output, dict) else frozenset()
-
-
-def extra_keys(output: Any, names: TopNames) -> frozenset[str]:
-    """Return the top-level keys of an output that the schema does not name, even if the schema allows them.
-
-    >>> sorted(extra_keys({"vendor": "A", "total": 9}, TopNames(named=frozenset({"shop", "total"}))))
-    ['vendor']
-    """
-    if not isinstance(output, dict) or names.named is None:
-        return frozenset()
-    return frozenset(output.keys() - names.named)
+    if not isinstance(output, dict):
+        return frozenset(), frozenset()
+    return names.required - output.keys(), frozenset(output if names.named is not None else ()) - (names.named or set())
 
 
 def top_names(schema: Mapping[str, Any] | None) -> TopNames:

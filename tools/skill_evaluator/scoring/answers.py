@@ -29,8 +29,7 @@ from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, 
 from skill_evaluator.metrics.schema_errors import (
     ContractError,
     contract_errors,
-    extra_keys,
-    missing_keys,
+    missing_and_extra_keys,
     only_extra_keys,
     top_names,
 )
@@ -126,9 +125,6 @@ class OutputContract:
     extra_keys: frozenset[str] = frozenset()
 
 
-CONTRACT_KEPT = OutputContract()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
     """The scores of one distinct text of a case.
@@ -138,7 +134,7 @@ class Scored:
 
     outcome: str
     metrics: Mapping[str, float | None]
-    contract: OutputContract = CONTRACT_KEPT
+    contract: OutputContract = OutputContract()
     fields: Mapping[str, FieldCounts] = field(default_factory=dict)
     canonical: str | None = None
     problem: str | None = None
@@ -422,13 +418,11 @@ class AnswerScorer:
         return frozenset(metrics.keys() | unchecked)
 
     def _contract(self, output: Any) -> OutputContract:
-        missing, extra = missing_keys(output, self._names), extra_keys(output, self._names)
-        if self.component.contract.conforms(output):
-            return OutputContract(missing_keys=missing, extra_keys=extra) if missing or extra else CONTRACT_KEPT
-        max_errors = self.component.limits.schema_errors
-        violations = self.component.contract.violations(output, max_errors)
+        missing, extra = missing_and_extra_keys(output, self._names)
+        contract, max_errors = self.component.contract, self.component.limits.schema_errors
+        violations = [] if contract.conforms(output) else contract.violations(output, max_errors)
         return OutputContract(
-            holds=False,
+            holds=not violations,
             holds_but_for_extra_keys=only_extra_keys(violations),
             # one error may name any number of extra keys
             errors=contract_errors(violations, self.component.plan)[:max_errors],

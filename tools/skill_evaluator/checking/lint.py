@@ -89,7 +89,7 @@ class LintResult:
     """The lint result of a component. `version`, `output` and `primary_metric` are None if it cannot be loaded.
 
     `not_evaluated` is the reason why the component is not evaluated yet. `waiting` has the ids of cases without a
-    document, `unreviewed` those of drafted cases, `checks` the checks of all cases, one per id.
+    document, `unreviewed` those of drafted cases.
     """
 
     name: str

@@ -125,11 +125,7 @@ def read_checks(
 
 
 def check_of(declared: Mapping[str, Any]) -> Check:
-    """Return the check that a mapping declares.
-
-    Raise ValueError with a one-line message if the declaration is invalid, and SkillEvaluatorError if the file of a
-    Python check is.
-    """
+    """Return the check that a mapping declares. Raise ValueError with a one-line message if it is invalid."""
     try:
         [check] = read_checks([DeclaredCheck.model_validate(declared)], Path(), Path(), SkillEvaluatorError, Path)
     except ValidationError as problem:
@@ -204,8 +200,7 @@ def _read_function(name: str, path: Path, where: Path, error: type[SkillEvaluato
 def passes(check: Check, text: str, parsed: Parsed) -> bool | None:
     """Return whether an output passes a check. Return None if the check needs a program or a judge.
 
-    `parsed` is the output as JSON. A check at a pointer fails if the output is not JSON or has no value there, even if
-    it is a `not_…` check.
+    `parsed` is the output as JSON. Without a value at its pointer, even a `not_…` check fails.
     """
     value: Any = Raw(text)
     if check.pointer is not None:

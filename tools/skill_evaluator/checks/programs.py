@@ -1,7 +1,4 @@
-"""Run python checks, each in a new process with an empty environment.
-
-The process gets the source and the output as JSON and returns JSON; nothing is imported or unpickled here.
-"""
+"""Run python checks, each in a new process that gets and returns JSON."""
 
 import json
 import sys
@@ -31,8 +28,7 @@ class FunctionScore(StrictModel):
 def call_function(check: Check, text: str, context: dict[str, Any]) -> FunctionScore:
     """Return the score of an output by a check's function. It is 0 if the function fails or reaches a limit.
 
-    `context` has the parsed `answer`, and the `inputs` and `truth` of the case. Raise RunError if the process cannot be
-    started.
+    `context` has `answer` (the parsed output), `inputs` and `truth`. Raise RunError if the process cannot be started.
     """
     name = check.argument.rpartition(":")[2]
     task = {"source": check.source, "function": name, "text": text, "context": context}

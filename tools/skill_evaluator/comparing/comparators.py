@@ -29,8 +29,7 @@ _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 class Comparator:
     """A comparator: `canonical` returns a hashable form; `close` decides on two raw values under a tolerance.
 
-    Both take any JSON value except null. `close` must be reflexive and symmetric, be true for equal canonical forms and
-    depend only on these forms. It is called only if the rule has a tolerance or threshold.
+    Neither gets null. `close` must be reflexive and symmetric, and depend only on the canonical forms.
     """
 
     canonical: Callable[[Any, FieldRule], Hashable]

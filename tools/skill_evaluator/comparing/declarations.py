@@ -79,10 +79,7 @@ class FieldRule:
 
 
 def refuse_wrong_rules(rules: Mapping[str, FieldRule], key_path: str, where: str) -> None:
-    """Raise ComponentError for a rule with an unknown comparator or an unreadable date format.
-
-    The message names the key below `key_path` in the file `where`.
-    """
+    """Raise ComponentError for an unknown comparator or unreadable date format below `key_path` in the file `where`."""
     shipped = get_args(Compare)
     for path, rule in rules.items():
         if rule.compare not in (None, *shipped) and rule.compare not in (added := plugins.names(COMPARATOR_GROUP)):

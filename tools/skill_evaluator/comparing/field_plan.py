@@ -107,12 +107,9 @@ class FieldPlan:
         return len(self._fields) >= _MAX_CACHED_FIELDS
 
     def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
-        """Yield the field and the value of every object, array and leaf inside a value, outermost first, with nulls.
-
-        A value with a leaf rule is not entered. Iterative, because values may be hundreds of levels deep.
-        """
+        """Yield the field and value of every object, array and leaf, outermost first, not below a value with a rule."""
         ahead = [(self.field(""), value)]
-        while ahead:
+        while ahead:  # iterative, because values may be hundreds of levels deep
             field, part = ahead.pop()
             yield field, part
             if field.rule is not None:

@@ -127,10 +127,7 @@ class Exported:
 
 
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:
-    """Return the export of the requested records; `recorded` reads a component by name.
-
-    Raise LeaderboardError if there are none.
-    """
+    """Return the export of the requested records. Raise LeaderboardError if there are none."""
     names = request.sources or sorted({path.parents[2].name for path in request.components.glob(_RECORDS_GLOB)})
     if request.to == "junit":
         if request.table != "records":
@@ -190,10 +187,7 @@ Test = tuple[str, Outcome, Sequence[str]]  # name, outcome, reasons
 
 
 def junit_text(suites: Iterable[tuple[str, Iterable[Test]]], name: str) -> str:
-    """Return JUnit XML of (suite name, tests).
-
-    The message of a test has its first two reasons, the text of a failed test all but the first.
-    """
+    """Return JUnit XML; a message has the first two reasons of a test, the text of a failed test all but the first."""
     root = ElementTree.Element("testsuites", name=visible(name))
     for suite_name, tests in suites:
         suite = ElementTree.SubElement(root, "testsuite", name=visible(suite_name))

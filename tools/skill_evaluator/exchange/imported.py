@@ -1,8 +1,4 @@
-"""Import results of other tools as records, for verdicts, histories and rankings.
-
-Results are the JSON of promptfoo and of inspect_ai, and tables (CSV, TSV, JSON Lines) with one line per output. A
-value that the file does not have is None.
-"""
+"""Import results of other tools as records: JSON of promptfoo and inspect_ai, and tables with a line per output."""
 
 import math
 import re
@@ -384,10 +380,7 @@ def _component_of(record: Record, components: Path, limits: SafetyLimits) -> Com
 
 
 def records_in(path: Path) -> list[Record]:
-    """Return the record in a file, or another tool's results as one record per model.
-
-    The version of another tool's results is the file's name.
-    """
+    """Return the record in a file, or another tool's results as one record per model, with the file name as version."""
     value = read_json(path, LeaderboardError) if path.suffix == ".json" else None
     if isinstance(value, dict) and "run_id" in value:
         return [parse_record(value, path)]

@@ -37,9 +37,9 @@ def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | 
 class FieldCounts:
     """The leaves of one path in one or more outputs, by outcome.
 
-    `flawed` counts outputs with a leaf that is not right, `filled` outputs with a value at the path, `filled_in_truth`
-    outputs whose truth has one; a value is a leaf that is not null. `token_f1` and `rouge_l` are sums over `texts` free
-    texts, to which a missing or extra text adds 0. `confusion` counts pairs (true label, output label) of a category.
+    `flawed` counts outputs with a leaf that is not right, `filled` outputs with a value that is not null at the path,
+    `filled_in_truth` outputs whose truth has one. `token_f1` and `rouge_l` are sums over `texts` free texts, to which a
+    missing or extra text adds 0. `confusion` counts pairs (true label, output label) of a category.
     """
 
     right: int = 0
@@ -154,7 +154,7 @@ def field_values(outputs: CaseOutputs) -> dict[str, Counter[Hashable]]:
     paths = (path for path, rule in outputs.plan.leaves.items() if rule.compare != "ignore")
     values: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
     parsed = outputs.groups.total()
-    for path, path_values in outputs.tally().values.items():
+    for path, path_values in outputs.tally()[0].items():
         values.setdefault(path, Counter()).update(path_values)
     for counts in values.values():
         absent = parsed - counts.total()

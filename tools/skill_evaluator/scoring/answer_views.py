@@ -31,8 +31,7 @@ _MAX_COMPARED_CHARS = 50_000  # comparing longer outputs could take minutes
 class Answer:
     """The output of one planned call; `outcome` is `scored`, `unparseable`, or the kind of failure.
 
-    `metrics` has the recorded scores; if it is None, a view computes them. `unmarked` is the reason why a view does not
-    compare the output with the ground truth.
+    `metrics` has the recorded scores (None: a view computes them). `unmarked` is the reason not to compare the output.
     """
 
     index: int
@@ -106,11 +105,7 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """All equal outputs of a case, compared with the ground truth once.
-
-    `answer` is the first output, `texts` are the distinct texts. Leaves and schema errors are empty if the output was
-    not parsed or not compared.
-    """
+    """All equal outputs of a case, compared with the ground truth once; `answer` is the first, `texts` are distinct."""
 
     answer: Answer
     replicates: tuple[int, ...]
@@ -127,10 +122,7 @@ FieldValue = tuple[ComparedLeaf, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseView:
-    """A case and its distinct outputs, most frequent first.
-
-    `hidden_outputs` counts the distinct outputs that are not shown, `hidden_replicates` their replicates.
-    """
+    """A case and its distinct outputs, most frequent first, and the numbers of outputs and replicates not shown."""
 
     case: Case
     answers: tuple[Answer, ...]
@@ -275,10 +267,7 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAnswers:
-    """The changed outputs of a model since its baseline, over `compared` cases.
-
-    `absent` is the reason if there are no outputs to compare.
-    """
+    """The changed outputs of a model over `compared` cases, or the reason why they are `absent`."""
 
     model_id: str
     baseline: str
@@ -293,10 +282,7 @@ Answers = Mapping[Call, Replicate]
 def answer_changes(
     component: Component, cases: Sequence[Case], baseline: Record, candidate: Record, answers: tuple[Answers, Answers]
 ) -> Iterator[AnswerChange]:
-    """Yield the changed outputs of cases with the same inputs in both runs.
-
-    `answers` has the outputs by call, of the baseline and of the candidate.
-    """
+    """Yield the changed outputs of cases with the same inputs; `answers` are the baseline's and the candidate's."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     by_case = [by_key((call.case_id, replicate) for call, replicate in outcomes.items()) for outcomes in answers]

@@ -113,10 +113,7 @@ _MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContract:
-    """The validity of one output under the schema, its errors, and its missing and extra top-level keys.
-
-    `holds_but_for_extra_keys` ignores errors on keys that the schema does not allow.
-    """
+    """The validity of one output under the schema, its errors, and its missing and extra top-level keys."""
 
     holds: bool = True
     holds_but_for_extra_keys: bool = True
@@ -144,9 +141,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """The agreement of a case's outputs: by metric, the stability of each field, and the lengths of each array.
+    """The agreement of a case's outputs by metric (None: too costly), and the stability and values of each field.
 
-    `metrics` is None if computing them is too costly. `values` counts the values of each field, long texts as digests.
+    `values` counts the values of each field, long texts as digests; `arrays` has the lengths of each array.
     """
 
     metrics: Mapping[str, float | None] | None
@@ -184,7 +181,7 @@ class CaseScore:
 
     @property
     def answered(self) -> int:
-        """The number of replicates with an output of the model: scored, unparseable, refused or truncated."""
+        """The number of replicates that returned an output: scored, unparseable, refused or truncated."""
         return sum(outcome in ANSWERED for outcome in self.outcomes)
 
     @property
@@ -269,10 +266,7 @@ def unparseable(
     problem: str | None = None,
     checks: CheckScores | None = None,
 ) -> Scored:
-    """Return the scores of an output that is not compared, with its outcome and the `problem` as reason.
-
-    If `checks` is None, the output fails all checks.
-    """
+    """Return the scores of an output that is not compared, with the `problem` as reason. `checks` None: all failed."""
     scores = all_failed(case) if checks is None else checks
     metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
     return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
@@ -299,10 +293,7 @@ class AnswerScorer:
         self._may_last = not is_shipped  # a plugin's metric or comparator may never end
 
     def start_workers(self, calls: int) -> None:
-        """Start processes for long texts among at most `calls` outputs, and for long ground truths.
-
-        Short texts and multiple-choice letters are scored in this process, which is faster than sending them.
-        """
+        """Start processes for long ground truths and for long texts among at most `calls` outputs."""
         component, cases = self.component, self.cases.values()
         self._short = frozenset(case.id for case in cases if self._is_short(canonical_json(case.truth)))
         needs_none = not calls and len(self._short) == len(cases)
@@ -399,10 +390,9 @@ class AnswerScorer:
         )
 
     def undefined(self, case_id: str) -> frozenset[str]:
-        """Return the metrics that are undefined for any output of a case.
+        """Return the metrics that are undefined for any output of a case, such as `jaccard` for a truth without array.
 
-        For example, `jaccard` is undefined if the ground truth has no array. Raise FixtureError if the ground truth is
-        too costly to score.
+        Raise FixtureError if the ground truth is too costly to score.
         """
         if case_id not in self._undefined:
             self._undefined[case_id] = self._undefined_metrics(case_id)

@@ -231,7 +231,6 @@ def _contradicted_profiles(component: Component) -> Iterator[str]:
 
 
 def _stale_outputs(component: Component, cases: Sequence[Case]) -> Iterator[str]:
-    """Yield hints on pinned outputs whose case changed or no longer exists, or whose version has another prompt."""
     by_id = {case.id: case for case in cases}
     for outputs in read_pinned(component.folder, component.name).values():
         stale = [
@@ -274,7 +273,6 @@ def _prose_hints(component: Component) -> Iterator[str]:
 
 
 def _type_hints(plan: FieldPlan, values_by_path: Mapping[str, list[Any]]) -> Iterator[str]:
-    """Yield a hint for each field that is compared as text although all its values are dates or amounts."""
     for path, rule in plan.leaves.items():
         values = values_by_path.get(path, [])
         if rule.compare != "string" or path in plan.declared or len(values) < _MIN_TRUTHS:

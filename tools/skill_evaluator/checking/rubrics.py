@@ -78,7 +78,6 @@ def _lint_rubric(path: Path, *, follow_links: bool) -> LintedRubric:
 
 
 def _json_path(text: RubricText, location: Place) -> Place:
-    """Convert a path in a criterion to the path in the JSON form of the rubric."""
     if location[:1] != ("rubric",):
         return location
     scores = [level["score"] for level in text.value["levels"]]
@@ -86,10 +85,6 @@ def _json_path(text: RubricText, location: Place) -> Place:
 
 
 def _level_faults(criterion: Criterion) -> Iterator[Fault]:
-    """Yield the faults of a criterion's levels and edge cases.
-
-    Every level of a scale 1-10 requires a description, and the ends of a shorter scale.
-    """
     missing = [score for score in range(1, criterion.highest + 1) if score not in criterion.rubric]
     if criterion.highest == 10 and missing:
         message = f"every level of a scale 1-10 requires a description; missing: {listed(list(map(str, missing)), 9)}"
@@ -117,7 +112,6 @@ _UNUSUAL = {
 
 
 def _method_faults(criterion: Criterion) -> Iterator[Fault]:
-    """Yield a missing type, a method that is unusual for the type, and mitigations without effect on the method."""
     method = criterion.primary_method
     if criterion.type is None:
         message = "no type; set `objective` (careful people agree) or `subjective`, which decides the method"

@@ -183,7 +183,6 @@ def _derived_id(text: str) -> str:
 
 
 def _read_function(name: str, path: Path, where: Path, error: type[SkillEvaluatorError]) -> str:
-    """Return the source of a file that defines the function, without running it. Raise `error` if it does not."""
     try:
         source = read_text(path, error, _SOURCE)
     except error as problem:

@@ -116,7 +116,6 @@ class _Comparison:
     def _compare_respelt(
         self, truth: dict[str, Any], output: dict[str, Any], field: Field, truth_at: ValuePath, output_at: ValuePath
     ) -> None:
-        """Compare objects with keys that are not in NFC: members match by NFC name, paths have the original keys."""
         truth_keys, output_keys = keys_by_nfc_name(truth), keys_by_nfc_name(output)
         truths, outputs = rename_keys(truth, truth_keys), rename_keys(output, output_keys)
         for name in {**truths, **outputs}:

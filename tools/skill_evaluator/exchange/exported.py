@@ -244,7 +244,6 @@ def _junit_tests(record: Record, verdict: ModelVerdict | None) -> Iterator[Test]
 
 
 def _failed_cases(verdict: ModelVerdict) -> dict[str, Sequence[str]]:
-    """Return the reasons by case id for cases that broke, fell or, after a regression, are worse in each output."""
     worse = verdict.cases.every_answer_worse if verdict.verdict == "regressed" else ()
     reason = "every output scored less than any output of the baseline"
     failed: dict[str, Sequence[str]] = {case: ["worse", reason] for case in worse}

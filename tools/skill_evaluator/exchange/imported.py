@@ -261,7 +261,6 @@ def _table_outputs(path: Path, on_problem: ProblemHandler) -> list[ImportedOutpu
 
 
 def _are_scores(cells: Sequence[Any]) -> bool:
-    """Return whether at least half of the cells are numbers and no number is outside 0 to 1."""
     filled = [number for cell in cells if (number := _as_number(cell)) is not None]
     numbers = [each for each in filled if isinstance(each, int | float) and abs(each) < math.inf]
     return 0 < len(filled) <= 2 * len(numbers) and all(0 <= number <= 1 for number in numbers)
@@ -372,7 +371,6 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
 
 
 def _component_of(record: Record, components: Path, limits: SafetyLimits) -> Component:
-    """Return the component of a record. If it does not exist, create one whose prompt.md names the tool."""
     prompt = components / record.skill / "prompt.md"
     if not prompt.exists():
         replace_text(prompt, _PROMPT.format(name=record.skill, version=record.skill_version, tool=record.provider))
@@ -389,7 +387,6 @@ def records_in(path: Path) -> list[Record]:
 
 
 def _case_score(case_id: str, outputs: Sequence[ImportedOutput], metrics: Sequence[str], replicates: int) -> CaseScore:
-    """Return the scores of a case. Missing replicates were not run; metrics without any score are undefined."""
     n_missing = replicates - len(outputs)
     scored = [output.scores for output in outputs if not output.failed]
     return CaseScore(
@@ -403,7 +400,6 @@ def _case_score(case_id: str, outputs: Sequence[ImportedOutput], metrics: Sequen
 
 
 def _agreement(outputs: Sequence[ImportedOutput]) -> float | None:
-    """Return the share of pairs of outputs with equal texts. Return None for fewer than two texts."""
     texts = Counter(each.output.strip() for each in outputs if not each.failed and each.output is not None)
     n = texts.total()
     return sum(count * (count - 1) for count in texts.values()) / (n * (n - 1)) if n > 1 else None

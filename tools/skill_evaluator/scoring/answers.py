@@ -53,7 +53,6 @@ CheckScores = Mapping[str, CheckScore]  # key: check id
 
 
 def _check_text(case: Case, text: str, expected: Expected) -> dict[str, CheckScore]:
-    """Return the results of a case's checks on a text by check id. Checks by a program or judge have no score yet."""
     text = split_reasoning(text)[1]
     has_paths = any(check.pointer is not None for check in case.checks)
     parsed = parse_output(text, "json", (), expected) if has_paths else Parsed()

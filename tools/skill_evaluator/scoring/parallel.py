@@ -154,7 +154,6 @@ class _Worker:
 
 
 def _serve(connection: Connection, work: Callable[..., Any], limits: SafetyLimits) -> None:
-    """Run the tasks received over a connection until its other end is closed."""
     _become_worker(connection, limits.score_megabytes)
     while True:
         try:

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.checks import programs
-from skill_evaluator.checks.programs import FunctionScore, call_function
+from skill_evaluator.checks import declared
+from skill_evaluator.checks.declared import FunctionScore, call_function
 from skill_evaluator.processes import ProcessLimits
 
 from tests.checks.test_checks import checks
@@ -61,7 +61,7 @@ def test_function_that_fails_or_exceeds_a_limit_scores_0(
     tmp_path: Path, body: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = ProcessLimits(seconds=1, output_bytes=10_000, memory_bytes=1_000_000_000)
-    monkeypatch.setattr(programs, "LIMITS", limits)
+    monkeypatch.setattr(declared, "LIMITS", limits)
     pwned = tmp_path / "pwned"
     head = f"""
 import os, time

@@ -1,7 +1,10 @@
-"""Validate declared checks, and build a `Check` with id and digest from each."""
+"""Validate declared checks, build a `Check` with id and digest from each, and run it."""
 
 import ast
+import json
 import re
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import ConfigDict, Field, PositiveFloat, StringConstraints, ValidationError, create_model, model_validator
 
 from skill_evaluator.checks import CHECKS, NO_VALUE, CheckKind, Pointer, Raw, value_at
-from skill_evaluator.errors import SkillEvaluatorError
+from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, first_problem, read_text
-from skill_evaluator.identifiers import Tier
+from skill_evaluator.identifiers import Share, Tier
 from skill_evaluator.parsing import Parsed
+from skill_evaluator.processes import ProcessLimits, Program, run_process
 from skill_evaluator.text import canonical_json, digest, nearest
 
 CheckId = Annotated[str, StringConstraints(pattern=r"^\w[\w-]*$", max_length=80)]
 _MAX_ID = 48  # characters of an id derived from a check's text
 _SOURCE = SizeLimit(max_bytes=1_000_000)
+LIMITS = ProcessLimits(seconds=10.0, output_bytes=10_000, memory_bytes=1_000_000_000)
+_CHILD = str(Path(__file__).with_name("function.py"))
 
 
 class _OneCheck(StrictModel):
@@ -224,3 +230,27 @@ def _lowered(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_lowered(item) for item in value]
     return value.lower() if isinstance(value, str) else value
+
+
+class FunctionScore(StrictModel):
+    """The score that a function returned for an output, and its reason."""
+
+    score: Share
+    reason: str = ""
+
+
+def call_function(check: Check, text: str, context: dict[str, Any]) -> FunctionScore:
+    """Return the score of an output by a check's function. It is 0 if the function fails or reaches a limit.
+
+    `context` has `answer` (the parsed output), `inputs` and `truth`. Raise RunError if the process cannot be started.
+    """
+    name = check.argument.rpartition(":")[2]
+    task = {"source": check.source, "function": name, "text": text, "context": context}
+    program = Program(argv=[sys.executable, "-I", _CHILD], folder=Path(tempfile.gettempdir()), limits=LIMITS)
+    process = run_process(program, json.dumps(task).encode())
+    if process.reason == "absent":
+        raise RunError(f"the check {check.id} cannot be run: {process.problem}")
+    try:
+        return FunctionScore.model_validate_json(process.stdout)
+    except ValidationError:
+        return FunctionScore(score=0.0, reason=process.problem or "the process wrote no valid score")

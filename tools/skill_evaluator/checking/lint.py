@@ -1,7 +1,4 @@
-"""Lint of one component: its field plan, hints, and problems of its files, cases, judge and records.
-
-A hint names a probable mistake in declarations or ground truths, which may be intended.
-"""
+"""Lint of one component: the field plan, problems, and hints on probable mistakes, which may be intended."""
 
 import datetime
 import json
@@ -88,8 +85,7 @@ def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) ->
 class LintResult:
     """The lint result of a component. `version`, `output` and `primary_metric` are None if it cannot be loaded.
 
-    `not_evaluated` is the reason why the component is not evaluated yet. `waiting` has the ids of cases without a
-    document, `unreviewed` those of drafted cases.
+    `not_evaluated` is a reason. `waiting` has the ids of cases without a document, `unreviewed` those of drafts.
     """
 
     name: str

@@ -1,7 +1,4 @@
-"""`judge lint`: mistakes in a rubric, each with its line and rule.
-
-An error makes a rubric unusable for judges; a warning is a probable mistake.
-"""
+"""`judge lint`: errors in a rubric, which make it unusable, and probable mistakes, each with line and rule."""
 
 import re
 from collections import Counter

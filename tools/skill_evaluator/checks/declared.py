@@ -89,11 +89,10 @@ _KINDS = tuple(name for name in DeclaredCheck.model_fields if name not in _Weigh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check, ready to run. `text` is its declaration as text.
+    """One check, ready to run. `text` is its declaration as text, `source` the code of a python check.
 
     `pointer` is the JSON pointer to its value in the parsed output, or None for the raw text. Without a `kind`, a value
-    must exist at the pointer. `source` is the source code of a python check. The digest covers all that decides whether
-    an output passes.
+    must exist at the pointer. The digest covers all that decides whether an output passes.
     """
 
     id: str

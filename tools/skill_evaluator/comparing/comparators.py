@@ -1,7 +1,7 @@
-"""Compare two leaves: by a canonical form (equal forms mean equal leaves), or with a declared tolerance.
+"""Compare two leaves by a canonical form, or with a declared tolerance.
 
-A canonical form is hashable and carries its type, so that `1` is not `"1"` and `true` is not `1`. A package adds a
-comparator through the entry-point group `skill_evaluator.comparators` (objects of type `Comparator`).
+A canonical form carries its type, so that `1` is not `"1"`. A package adds a `Comparator` through the entry-point group
+`skill_evaluator.comparators`.
 """
 
 import datetime

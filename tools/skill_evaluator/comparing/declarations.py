@@ -95,10 +95,7 @@ def refuse_wrong_rules(rules: Mapping[str, FieldRule], key_path: str, where: str
 
 
 def refuse_idle_settings(rule: FieldRule, kind: Literal["leaf", "array", "object"], path: str, where: str) -> None:
-    """Raise ComponentError for a setting that has no effect on this kind of value.
-
-    A leaf that is ignored or uses a plugin's comparator may have any option.
-    """
+    """Raise ComponentError for a setting that has no effect on this kind of value."""
     settings = [*rule.options, *(["weight"] if rule.weight != 1 else [])]
     aligned = [name for name in ("align", "key") if getattr(rule, name)]
     if kind == "leaf":

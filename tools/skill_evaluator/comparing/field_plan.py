@@ -1,7 +1,6 @@
 """Compile `schema.json` and the declared fields to a plan: the comparison of each leaf, the alignment of each array.
 
-A path is dotted, with `[]` for array items: `budget[].amount`. Undeclared rules follow the schema; a leaf without a
-rule (a key that the model invented) is compared by the type of its value.
+A leaf without a rule (a key that the model invented) is compared by the type of its value.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

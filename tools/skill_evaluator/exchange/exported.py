@@ -1,8 +1,4 @@
-"""Export records as tables (CSV or JSON Lines) and verdicts as JUnit XML, for other programs.
-
-A table has the same columns in the same order for all records, then those of their metrics. A value that was not
-measured is None.
-"""
+"""Export records as tables (CSV or JSON Lines) and verdicts as JUnit XML; values that were not measured are None."""
 
 import csv
 import json

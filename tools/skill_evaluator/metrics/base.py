@@ -1,8 +1,4 @@
-"""The inputs and declarations of metrics.
-
-An accuracy metric reads a `Comparison`, which all metrics of an output share. A reproducibility metric reads the
-`CaseOutputs` of a case, without a ground truth; they hold canonical texts, not values, to save memory.
-"""
+"""The inputs of metrics (`Comparison` for accuracy, `CaseOutputs` for reproducibility) and their declarations."""
 
 import json
 from collections import Counter, defaultdict
@@ -20,10 +16,7 @@ from skill_evaluator.errors import ConfigError
 
 
 class Comparison:
-    """One parsed output and its ground truth; their leaves are aligned on first access.
-
-    `truth` is None for the ground truth null, and for a case without one.
-    """
+    """One parsed output and its ground truth, which is None for null and for a case without one."""
 
     def __init__(
         self,
@@ -34,9 +27,9 @@ class Comparison:
         memoized_truth: MemoizedValue | None = None,
         checks: Sequence[tuple[float, float | None]] = (),
     ) -> None:
-        """Compare two values. `memoized_truth` replaces `truth`; sharing it between outputs saves work.
+        """Compare two values, by type without a plan; `checks` has (weight, score) of each check.
 
-        Without a plan, leaves are compared by the type of their values. `checks` has (weight, score) of each check.
+        `memoized_truth` replaces `truth`; sharing it between outputs saves work.
         """
         self.plan = plan or FieldPlan()
         self.memoized_truth = memoized_truth or MemoizedValue(truth, self.plan)

@@ -1,7 +1,6 @@
 """Parse the text of an output to its JSON value, choice or text, or classify the problem.
 
-Reasoning is removed first. If the remaining text is not JSON as a whole, its candidates are read: complete, outermost
-objects and arrays, in a code fence or amid other text.
+If the text is not JSON as a whole, its candidates are complete, outermost objects and arrays.
 """
 
 import json

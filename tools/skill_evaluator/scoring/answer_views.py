@@ -1,7 +1,4 @@
-"""Views of cases for people: outputs beside the ground truth, and changes between two runs.
-
-Outcomes and scores come from the scorer or the record; views never change a score or a verdict.
-"""
+"""Views of cases for people: outputs beside the ground truth, and changes between two runs."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,8 +76,7 @@ def read_answers(
 ) -> list[Answer]:
     """Return the outcome of each call of a case, with the parsed output unless it was too costly to score.
 
-    `outcome_of` returns the recorded outcome of a text, given the replicate's index and the text. Texts longer than
-    `max_chars` are not parsed.
+    `outcome_of` returns the outcome of (replicate index, text). Texts longer than `max_chars` are not parsed.
     """
     answers = []
     for index, replicate in enumerate(replicates):

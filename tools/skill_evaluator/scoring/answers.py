@@ -1,7 +1,4 @@
-"""Score one text: parse it, validate it with the schema, compare it with the ground truth, and run its checks.
-
-`CaseScore` and `Scorecard` hold the scores of a run.
-"""
+"""Score one text: parse it, validate it with the schema, compare it with the ground truth, and run its checks."""
 
 import math
 import os
@@ -117,15 +114,7 @@ class ContractError(NamedTuple):
 
 
 def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractError, ...]:
-    """Convert the errors of a `jsonschema_rs` validator; an error on several extra keys becomes one for each key.
-
-    >>> import jsonschema_rs
-    >>> rows = {"items": {"properties": {"sum": {"type": "number"}}, "required": ["sum"]}}
-    >>> validator = jsonschema_rs.validator_for({"properties": {"rows": rows}})
-    >>> for error in contract_errors(validator.iter_errors({"rows": [{"sum": "9"}, {}]}), FieldPlan()): print(*error)
-    rows[].sum type "9" is not of type "number"
-    rows[].sum required "sum" is a required property
-    """
+    """Convert the errors of a `jsonschema_rs` validator; an error on several extra keys becomes one for each key."""
     broken = []
     for error in errors:
         rule, message, error_paths = error.kind.name, error.message, [error.instance_path]
@@ -159,22 +148,14 @@ class TopNames:
 
 
 def missing_and_extra_keys(output: Any, names: TopNames) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the required top-level keys that an output lacks, and its keys that the schema does not name.
-
-    A key with the value null is present. Both sets are empty for an output that is not an object.
-    """
+    """Return the required top-level keys that an output lacks (null is present), and its keys that are not named."""
     if not isinstance(output, dict):
         return frozenset(), frozenset()
     return names.required - output.keys(), frozenset(output if names.named is not None else ()) - (names.named or set())
 
 
 def top_names(schema: Mapping[str, Any] | None) -> TopNames:
-    """Return the top-level keys of a schema, also through `$ref`, `allOf`, `anyOf`, `oneOf`, `if`, `then` and `else`.
-
-    >>> names = top_names({"properties": {"shop": {}, "total": {}}, "required": ["shop"]})
-    >>> sorted(names.required), sorted(names.named or ())
-    (['shop'], ['shop', 'total'])
-    """
+    """Return the top-level keys of a schema, also through `$ref` and combining keywords such as `allOf` and `if`."""
     nodes = [node for node in same_value(schema, schema or {}, _COMBINING_KEYWORDS) if isinstance(node, Mapping)]
     certain = [node for node in same_value(schema, schema or {}, ("allOf",)) if isinstance(node, Mapping)]
     property_names = frozenset(name for node in nodes for name in node.get("properties", ()))

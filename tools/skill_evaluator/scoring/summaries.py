@@ -1,7 +1,6 @@
 """Summarize a scorecard for a record: by metric, field and array, and for the schema.
 
-The case is the unit: replicates are averaged within a case, then means are taken over cases. Only field counts are
-summed over cases and replicates (a field's accuracy is right ÷ n).
+Replicates are averaged within a case, then cases. Only field counts are summed over cases and replicates.
 """
 
 from collections import Counter

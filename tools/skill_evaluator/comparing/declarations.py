@@ -132,13 +132,7 @@ def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
 
 
 def compared_as(rule: FieldRule) -> str:
-    """Format the comparator of a leaf with its options.
-
-    >>> compared_as(FieldRule(compare="number", tolerance=0.005, from_string=True))
-    'number, ± 0.005, also written as text'
-    >>> compared_as(FieldRule(compare="text", threshold=0.8))
-    'text, from token F1 0.8'
-    """
+    """Format the comparator of a leaf with its options, such as `number, ± 0.005, also written as text`."""
     kind = rule.compare or "exact"
     if kind == "text":
         return "text, reported only" if rule.threshold is None else f"text, from token F1 {rule.threshold:g}"
@@ -148,11 +142,7 @@ def compared_as(rule: FieldRule) -> str:
 
 
 def aligned_by(rule: FieldRule) -> str:
-    """Format the alignment of an array's items.
-
-    >>> aligned_by(FieldRule(align="key", key=("category", "period")))
-    'by key category + period'
-    """
+    """Format the alignment of an array's items, such as `by key category + period`."""
     if rule.align == "key":
         return f"by key {' + '.join(rule.key)}"
     return _ALIGNMENT_TEXTS[rule.align] if rule.align else "by its items"

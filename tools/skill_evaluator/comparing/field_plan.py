@@ -78,27 +78,18 @@ class FieldPlan:
                 self._fields[path] = cached
         return cached
 
-    def with_numbers(self, value: Any) -> Any:
+    def with_numbers(self, value: Any, path: str = "") -> Any:
         """Return a value with its numeric texts replaced by numbers; all scores and digests use this form."""
         if not self.numeric_texts:
             return value
-        top = [value]
-        ahead: list[tuple[Any, Any, str]] = [(top, 0, "")]
-        while ahead:
-            parent, key, path = ahead.pop()
-            part = parent[key]
-            if isinstance(part, dict):
-                part = parent[key] = dict(part)
-                names = {key: name for name, key in keys_by_nfc_name(part).items()}
-                for name in part:
-                    child = below(path, names.get(name, name))
-                    ahead.append((part, name, child if child in self.named else below(path, "*")))
-            elif isinstance(part, list):
-                part = parent[key] = list(part)
-                ahead += [(part, index, f"{path}[]") for index in range(len(part))]
-            elif isinstance(part, str) and path in self.numeric_texts:
-                parent[key] = read_number(part)
-        return top[0]
+        if isinstance(value, dict):
+            names = {key: name for name, key in keys_by_nfc_name(value).items()}
+            paths = {key: below(path, names.get(key, key)) for key in value}
+            stars = {key: child if child in self.named else below(path, "*") for key, child in paths.items()}
+            return {key: self.with_numbers(child, stars[key]) for key, child in value.items()}
+        if isinstance(value, list):
+            return [self.with_numbers(item, f"{path}[]") for item in value]
+        return read_number(value) if isinstance(value, str) and path in self.numeric_texts else value
 
     @property
     def full(self) -> bool:

@@ -181,10 +181,7 @@ class OutputScorer:
         return scores
 
     def _prepared(self, truth: Any) -> tuple[bytes | None, MemoizedValue]:
-        """Take a prepared ground truth out of the cache, so that no other thread uses it, or prepare it.
-
-        The cache has copies, keyed by content, because the caller may change its own object.
-        """
+        """Take a prepared copy of a ground truth out of the cache, so that no other thread uses it, or prepare it."""
         content = _content(truth)
         side = None if content is None else self._truths.pop(content, None)
         if side is None:

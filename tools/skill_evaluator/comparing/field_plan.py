@@ -83,8 +83,8 @@ class FieldPlan:
         if not self.numeric_texts:
             return value
         if isinstance(value, dict):
-            names = {key: name for name, key in keys_by_nfc_name(value).items()}
-            paths = {key: below(path, names.get(key, key)) for key in value}
+            names = {key: key for key in value} | {key: name for name, key in keys_by_nfc_name(value).items()}
+            paths = {key: below(path, name) for key, name in names.items()}
             stars = {key: child if child in self.named else below(path, "*") for key, child in paths.items()}
             return {key: self.with_numbers(child, stars[key]) for key, child in value.items()}
         if isinstance(value, list):

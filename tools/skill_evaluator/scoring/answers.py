@@ -77,11 +77,6 @@ def _run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until
     return results
 
 
-def all_failed(case: Case) -> dict[str, CheckScore]:
-    """Return a score of 0 by check id, for an output that was refused, truncated or too large."""
-    return {check.id: CheckScore(0.0) for check in case.checks}
-
-
 def _weighted(case: Case, scores: CheckScores) -> list[tuple[float, float | None]]:
     return [(check.weight, scores[check.id].score) for check in case.checks if check.id in scores]
 
@@ -322,7 +317,7 @@ def unparseable(
     checks: CheckScores | None = None,
 ) -> Scored:
     """Return the scores of an output that is not compared, with the `problem` as reason. `checks` None: all failed."""
-    scores = all_failed(case) if checks is None else checks
+    scores = {check.id: CheckScore(0.0) for check in case.checks} if checks is None else checks
     metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
     return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
 

@@ -122,6 +122,10 @@ class Scorer:
         scored = case.scores[digest] = wait_for(case.scores[digest])
         return scored
 
+    def by_replicate(self, case_id: str) -> dict[int, Scored]:
+        """Return the scores of a case's completions by replicate."""
+        return self._cases[case_id].by_replicate()
+
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
         """Add the scores of judged checks, by (case id, text). Refused and truncated outputs still fail them."""
         for (case_id, text), scores in judged.items():

@@ -6,11 +6,12 @@ nor pass them on, because the best of many drafts would look like an improvement
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.request import EvaluationRequest
@@ -73,52 +74,45 @@ class Inputs(Configuration):
 
 def read_inputs(request: EvaluationRequest) -> Inputs:
     """Read settings, component, cases and models, and check the leaderboard. Raise SkillEvaluatorError if invalid."""
-    request = _with_scenario(request)
+    if request.no_prompt:
+        if request.scenario is not None or request.rerun_baseline or request.with_baseline:
+            raise RunError("--no-prompt cannot be combined with --scenario, --with-baseline or --rerun-baseline")
+        request = replace(request, no_prompt=False, scenario=SCHEMA_ALONE)
     amounts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
     refuse_amounts(amounts, request.max_calls, request.max_cost)
     if request.resumed is not None and (request.dry_run or request.no_reuse):
         raise RunError("--resume and --run cannot be combined with --dry-run or --no-reuse")
     _refuse_designs(request)
     configuration = read_configuration(request.config)
-    component = apply_scenario(
-        load_component(request.components, request.skill, configuration.settings.limits, request.fixtures),
-        request.config,
-        request.scenario,
-    )
-    configuration_of_component = with_program(configuration, component)
+    settings, all_models = configuration.settings, configuration.models
+    component = load_component(request.components, request.skill, settings.limits, request.fixtures)
+    component = apply_scenario(component, request.config, request.scenario)
+    configuration = with_program(configuration, component)
     with tolerating_git():  # fails before any paid call
         Repository(component.files[0])
     patterns = () if request.resumed else request.cases  # a resumed run has its cases in its manifest
     cases = load_cases(component, request.fixtures, patterns)
     check_leaderboard(component)
-    models = select_models(configuration_of_component.models, request.models)
+    models = select_models(configuration.models, request.models)
     if request.batch:
         refuse_unbatched(models)
-    judge, models = judge_of(component, cases, models, configuration.models, configuration.settings)
+    judge, models = judge_of(component, cases, models, all_models, settings)
     if judge is not None:
-        read_calibration(request.config, configuration.settings)
+        read_calibration(request.config, settings)
     if request.max_cost is not None:
-        refuse_unpriced([*models, *([judge] if judge else [])], configuration_of_component.kinds)
+        refuse_unpriced([*models, *([judge] if judge else [])], configuration.kinds)
     return Inputs(
         request=request,
         component=component,
         cases=cases,
         models=models,
-        kinds=configuration_of_component.kinds,
-        keys=configuration_of_component.keys,
-        settings=configuration_of_component.settings,
+        kinds=configuration.kinds,
+        keys=configuration.keys,
+        settings=configuration.settings,
         shard=Shard.parse(request.shard) if request.shard else None,
         results_dir=request.results or component.results_dir,
         judge=judge,
     )
-
-
-def _with_scenario(request: EvaluationRequest) -> EvaluationRequest:
-    if not request.no_prompt:
-        return request
-    if request.scenario is not None or request.rerun_baseline or request.with_baseline:
-        raise RunError("--no-prompt cannot be combined with --scenario, --with-baseline or --rerun-baseline")
-    return replace(request, no_prompt=False, scenario=SCHEMA_ALONE)
 
 
 def _refuse_designs(request: EvaluationRequest) -> None:
@@ -239,7 +233,9 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
         raise RunError(f"no case of '{component.name}' is applicable to a model; see not_applicable in meta.json")
     alone = _planned_runs([(run, component) for run in new], request)
     designed = request.with_baseline or request.failing or request.rerun_baseline
-    if not designed and not _is_interleaved(request, inputs.settings.policy):
+    has_no_verdict = request.draft or request.cases or request.shard or request.scenario
+    plain = has_no_verdict or request.recorded_baseline or request.invocation  # jobs of a plan are designed by the plan
+    if not designed and (plain or inputs.settings.policy.design != "beside"):
         return alone
     if request.failing and not (new := _failing_runs(new, inputs)):
         return _planned_runs([], request)
@@ -250,13 +246,8 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
     return planned
 
 
-def _is_interleaved(request: EvaluationRequest, policy: Policy) -> bool:
-    otherwise = (request.draft, request.cases, request.shard, request.scenario, request.invocation)
-    return policy.design == "beside" and not request.recorded_baseline and not any(otherwise)
-
-
 def _planned_runs(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
-    runs = [replace(run, manifest=run.manifest.model_copy(update={"draft": request.draft})) for run, _ in pieces]
+    runs = [_changed(run, draft=request.draft) for run, _ in pieces]
     components = {run.manifest.run_id: component for run, component in pieces}
     return PlannedRuns(runs=runs, components=components, roles=_roles_of(runs))
 
@@ -341,11 +332,16 @@ def _with_unfinished_runs(planned: PlannedRuns, inputs: Inputs, recorded: Sequen
 
 def _extended(unfinished: Run, run: Run) -> Run:
     names = ("cases", "replicates", "selection", "not_applicable")
-    manifest = unfinished.manifest.model_copy(update={name: getattr(run.manifest, name) for name in names})
+    extended = _changed(unfinished, **{name: getattr(run.manifest, name) for name in names})
+    manifest = extended.manifest
     create_run(unfinished.folder, manifest)
     size = f"{counted(len(manifest.cases), 'case')} × {counted(manifest.replicates, 'replicate')}"
     print(f"continuing the unfinished run {manifest.run_id} with {size} {_NO_REUSE_HINT}", file=sys.stderr)
-    return replace(unfinished, manifest=manifest)
+    return extended
+
+
+def _changed(run: Run, **values: Any) -> Run:
+    return replace(run, manifest=run.manifest.model_copy(update=values))
 
 
 def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
@@ -468,16 +464,14 @@ Pieces = tuple[Run, Component]
 
 
 def _design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
-    design: Callable[[Run, Inputs, Archive], Iterator[Pieces]]
-    request = inputs.request
-    if request.with_baseline or request.failing:
-        design, reason = _run_with_baseline, "there is no complete record of a lower version as its baseline"
-        option = "--failing" if request.failing else "--with-baseline"
-    else:
-        design, reason, option = _rerun, "there is no complete record yet", "--rerun-baseline"
-    archive = Archive(inputs.component)
+    request, archive = inputs.request, Archive(inputs.component)
+    option = "--failing" if request.failing else "--with-baseline"
+    reason = "there is no complete record of a lower version as its baseline"
+    if request.rerun_baseline:
+        option, reason = "--rerun-baseline", "there is no complete record yet"
     pieces: list[Pieces] = []
     for run in plain:
+        design = _rerun if request.rerun_baseline else _run_with_baseline
         model_runs = list(design(run, inputs, archive))
         if not model_runs:
             print(f"warning: skipping {run.model.id}: {reason}", file=sys.stderr)
@@ -502,8 +496,7 @@ def _failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
         cases = {case_id: digest for case_id, digest in run.manifest.cases.items() if case_id in failed}
         print(f"{run.model.id}: {listed(list(cases)) or 'no case'} failed in {newest.run_id}", file=sys.stderr)
         if cases:
-            manifest = run.manifest.model_copy(update={"cases": cases, "selection": tuple(cases)})
-            failing.append(replace(run, manifest=manifest))
+            failing.append(_changed(run, cases=cases, selection=tuple(cases)))
     return failing
 
 
@@ -550,10 +543,9 @@ def _run_with_baseline(run: Run, inputs: Inputs, archive: Archive) -> Iterator[P
     baseline_component = apply_scenario(baseline_component, request.config, request.scenario)
     run = _with_fresh_seed(run, archive, (baseline_component.version, inputs.component.version), request.seed)
     baseline = run_with_component(run, baseline_component, BASELINE, "baseline", commit)
-    update = {"replicates": replicates_of_baseline(run.manifest.replicates)}
-    baseline = replace(baseline, manifest=baseline.manifest.model_copy(update=update))
-    yield _linked(run, baseline), inputs.component
-    yield _linked(baseline, run), baseline_component
+    replicates = replicates_of_baseline(run.manifest.replicates)
+    yield _changed(run, beside=baseline.manifest.run_id), inputs.component
+    yield _changed(baseline, beside=run.manifest.run_id, replicates=replicates), baseline_component
 
 
 def _rerun(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
@@ -576,9 +568,4 @@ def _recorded_component(entry: RecordedRun, archive: Archive, inputs: Inputs) ->
 def _with_fresh_seed(run: Run, archive: Archive, versions: Sequence[str], seed: int | None) -> Run:
     if seed is not None:
         return run
-    seed = fresh_seed(archive, run.model.id, versions, run.manifest.seed)
-    return replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
-
-
-def _linked(run: Run, interleaved: Run) -> Run:
-    return replace(run, manifest=run.manifest.model_copy(update={"beside": interleaved.manifest.run_id}))
+    return _changed(run, seed=fresh_seed(archive, run.model.id, versions, run.manifest.seed))

@@ -35,8 +35,7 @@ from skill_evaluator.errors import (
     RunError,
     SkillEvaluatorError,
 )
-from skill_evaluator.evaluation.dry_run import dry_run
-from skill_evaluator.evaluation.many import evaluate_many, plan_many
+from skill_evaluator.evaluation.many import dry_run, evaluate_many, plan_many
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate_at_each_save
 from skill_evaluator.evaluation.pipeline import evaluate as run_evaluation
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest

@@ -33,11 +33,10 @@ from skill_evaluator.library.config import Model, Policy, VerdictName, select_mo
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
 from skill_evaluator.providers import key_note, missing_key, read_configuration
-from skill_evaluator.providers.base import Completion
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.providers.structured import schema_problems
 from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.record import Record, unusable_text
+from skill_evaluator.records.record import strict_score, unusable_text
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.journal import Run
@@ -53,11 +52,10 @@ from skill_evaluator.runner.prices import (
     input_sizes,
     sum_of,
 )
-from skill_evaluator.runner.schedule import Replicate, calls_in_flight, schedule_calls
+from skill_evaluator.runner.schedule import calls_in_flight
 from skill_evaluator.runner.session import Watch, print_resume_command
-from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
-from skill_evaluator.stats import total_or_none
+from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import counted, listed, nearest
 from skill_evaluator.verdicts.component import RecordedComponent
 from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
@@ -96,8 +94,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
     planned = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True)))
     runs = planned.runs
     chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
-    for ids, run in {tuple(run.manifest.cases): run for run in runs}.items():
-        _check_truth(run, [case for case in chosen if case.id in ids], inputs)
+    _check_truth(inputs.component, chosen)
     estimates_of_model: dict[str, list[CostEstimate]] = {}
     remarks, sizes_of_group = _extra_calls(runs), dict[tuple[object, ...], dict[str, InputSize]]()
     for run in runs:
@@ -178,26 +175,19 @@ def _durations(
         yield f"{model.id} will take {duration}, as its calls in {record.run_id} took"
 
 
-def _check_truth(run: Run, cases: Sequence[Case], inputs: Inputs) -> None:
+def _check_truth(component: Component, cases: Sequence[Case]) -> None:
     """Raise FixtureError if a ground truth, scored as an output, scores below 1 on a metric that is defined."""
-    component, replicates = inputs.component, run.manifest.replicates
-    cases = [replace(case, checks=()) for case in cases]  # checks are about outputs, and may run programs
+    cases = [replace(case, checks=()) for case in cases if case.labelled]  # checks may run programs
     with open_scores(component, cases, calls=0) as scores:
-        scorer = Scorer(component, cases, replicates, scores)
-        for call in schedule_calls([case.id for case in cases if case.labelled], replicates):
-            truth = next(case.truth for case in cases if case.id == call.case_id)
-            text = json.dumps(truth) if component.output == "json" else truth
-            scorer.add(Replicate(call=call, completion=Completion(text=text)))
-        scorecard = scorer.scorecard()
-    recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds)
-    record = recorder.record(run.model, run.manifest, scorecard)
-    Record.model_validate_json(record.model_dump_json())
-    for case in record.per_case:
-        for name, accuracy in case.accuracy.items():
-            if accuracy.strict_mean is not None and accuracy.strict_mean != 1.0:
-                scored = f"scored as an output, has {accuracy.strict_mean} on {name} instead of 1"
-                remedy = "check how its fields are compared in evals/datasets.json"
-                raise FixtureError(f"case '{case.case_id}': the ground truth, {scored}; {remedy}")
+        scorer = Scorer(component, cases, 1, scores)
+        for case in cases:
+            scored = scorer.scored(case.id, json.dumps(case.truth) if component.output == "json" else case.truth)
+            for name, value in (scored.metrics or {component.primary_metric: None}).items():
+                score = strict_score(scored.outcome, value)
+                if score is not None and rounded(score) != 1.0:
+                    shown = f"scored as an output, has {rounded(score)} on {name} instead of 1"
+                    remedy = "check how its fields are compared in evals/datasets.json"
+                    raise FixtureError(f"case '{case.id}': the ground truth, {shown}; {remedy}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

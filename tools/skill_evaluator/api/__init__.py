@@ -38,7 +38,7 @@ from skill_evaluator.runner.session import Watch, no_progress
 from skill_evaluator.scoring.answer_views import CaseView
 from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.scoring.recording import Finished
-from skill_evaluator.site.writing import SiteFolder
+from skill_evaluator.site import SiteFolder
 from skill_evaluator.verdicts.component import RecordedComponent, chosen_of_files
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from skill_evaluator.api.auditing import Audits
     from skill_evaluator.api.ci import ContinuousIntegration
     from skill_evaluator.api.judging import Judges
-    from skill_evaluator.site.server import ServedSite, SiteServer
+    from skill_evaluator.site.build import ServedSite, SiteServer
 
 
 class Library:
@@ -97,7 +97,7 @@ class Library:
 
     @cached_property
     def ci(self) -> "ContinuousIntegration":
-        """CI: plan, collect and publish runs, and create or adopt a library."""
+        """CI: plan, collect and publish runs."""
         from skill_evaluator.api.ci import ContinuousIntegration
 
         return ContinuousIntegration(self.config)
@@ -526,7 +526,7 @@ class Library:
     @staticmethod
     def served_site(request: "ServedSite") -> AbstractContextManager["SiteServer"]:
         """Build the site with all outputs and serve it on this machine while the context lasts."""
-        from skill_evaluator.site.server import serving
+        from skill_evaluator.site.build import serving
 
         return serving(request)
 

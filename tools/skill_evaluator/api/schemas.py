@@ -20,7 +20,7 @@ FORMATS: Mapping[str, str] = {
     "leaderboard": "skill_evaluator.records.archive.Leaderboard",
     "accepted": "skill_evaluator.records.archive.AcceptedVersions",
     "plan": "skill_evaluator.ci.plan.Plan",
-    "outcome": "skill_evaluator.ci.outcome.Outcome",
+    "outcome": "skill_evaluator.ci.plan.Outcome",
     "doctor": "skill_evaluator.ci.doctor.DoctorReport",
     "comparison": "skill_evaluator.verdicts.decide.results.ComparisonResult",
     "history": "skill_evaluator.verdicts.shipping.History",

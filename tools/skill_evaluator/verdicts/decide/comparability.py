@@ -8,7 +8,7 @@ from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import value_pair
 from skill_evaluator.identifiers import Tier, invocation_of
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.metrics.accuracy.checks import share_passed
+from skill_evaluator.metrics.accuracy import share_passed
 from skill_evaluator.records.record import (
     ANSWERED,
     CHECKS_METRIC,

@@ -36,23 +36,8 @@ from skill_evaluator.records.archive import (
 from skill_evaluator.records.record import SCORER_VERSION, read_record, short_digests
 from skill_evaluator.records.selection import default_baseline, runs_like
 from skill_evaluator.repository import Repository, tolerating_git
-from skill_evaluator.runner.journal import (
-    MANIFEST,
-    Manifest,
-    Role,
-    Run,
-    RunSize,
-    create_run,
-    find_runs,
-    input_digests,
-    is_unfinished,
-    new_runs,
-    outcomes,
-    read_component_manifest,
-    read_manifest,
-    resumed_run,
-    run_with_component,
-)
+from skill_evaluator.runner import journal
+from skill_evaluator.runner.journal import Manifest, Role, Run, RunSize
 from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of, refuse_unpriced
 from skill_evaluator.runner.schedule import Shard, refuse_amounts, replicates_of_baseline
 from skill_evaluator.scoring.recording import Finished
@@ -223,7 +208,7 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
         invocation=request.invocation,
         transport="batch" if request.batch else "direct",
     )
-    new = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
+    new = journal.new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
     for run in new:
         if not run.manifest.cases:
             reasons = listed([f"{case_id} ({reason})" for case_id, reason in run.manifest.not_applicable.items()])
@@ -289,7 +274,9 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
     for run in usable:
         manifest, model = run.manifest, run.model
         cases = [case for case in inputs.cases if case.id in manifest.cases]
-        answered = Counter(call.case_id for call, replicate in outcomes(run.folder).items() if replicate.answered)
+        answered = Counter(
+            call.case_id for call, replicate in journal.outcomes(run.folder).items() if replicate.answered
+        )
         price, batch = price_of(model, inputs.kinds[model.provider]), manifest.transport == "batch"
         for case_id, size in input_sizes(planned.components[manifest.run_id], cases).items():
             model_size = size.of_model(model, inputs.kinds[model.provider])
@@ -334,7 +321,7 @@ def _extended(unfinished: Run, run: Run) -> Run:
     names = ("cases", "replicates", "selection", "not_applicable")
     extended = _changed(unfinished, **{name: getattr(run.manifest, name) for name in names})
     manifest = extended.manifest
-    create_run(unfinished.folder, manifest)
+    journal.create_run(unfinished.folder, manifest)
     size = f"{counted(len(manifest.cases), 'case')} × {counted(manifest.replicates, 'replicate')}"
     print(f"continuing the unfinished run {manifest.run_id} with {size} {_NO_REUSE_HINT}", file=sys.stderr)
     return extended
@@ -347,9 +334,9 @@ def _changed(run: Run, **values: Any) -> Run:
 def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
     """Yield the runs on this machine with the prompt, schema and settings of new runs. Skip active runs."""
     models = {run.model.id: run.model for run in runs if run.model.provider != "replay"}  # replay is free
-    for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{MANIFEST}")):
+    for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{journal.MANIFEST}")):
         with suppress(RunError):  # skips unreadable folders
-            manifest = read_component_manifest(folder)
+            manifest = journal.read_component_manifest(folder)
             is_same_plan = manifest.model_id in models and any(manifest.has_same_inputs(run.manifest) for run in runs)
             has_name_and_seed = manifest.run_id == folder.name and inputs.request.seed in (None, manifest.seed)
             if is_same_plan and has_name_and_seed and try_lock(folder / ".lock") is not None:  # released at once
@@ -359,7 +346,7 @@ def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
 def _is_continuable(run: Run, recorded: Sequence[RecordedRun]) -> bool:
     rows = (row for row in recorded if (row.model_id, row.scenario) == (run.model.id, run.manifest.scenario))
     newest = max((invocation_of(row.run_id) for row in rows), default="")
-    return newest <= invocation_of(run.manifest.run_id) and is_unfinished(run.folder)
+    return newest <= invocation_of(run.manifest.run_id) and journal.is_unfinished(run.folder)
 
 
 def _resume_runs(inputs: Inputs, name: str) -> PlannedRuns:
@@ -382,7 +369,7 @@ def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Compone
     request = inputs.request
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
-    folders = _with_interleaved_runs(find_runs(inputs.results_dir, name, inputs.component.name))
+    folders = _with_interleaved_runs(journal.find_runs(inputs.results_dir, name, inputs.component.name))
     for folder, manifest in folders:
         if manifest.scenario != request.scenario:
             scenario = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
@@ -391,7 +378,7 @@ def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Compone
     if not selected:
         raise RunError(f"the runs to resume are not of --model {' '.join(request.models)}; remove --model")
     components = {manifest.run_id: _component_of(manifest, inputs) for _, manifest in selected}
-    runs = [resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in selected]
+    runs = [journal.resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in selected]
     _check_planned_options(runs, request)
     return runs, components
 
@@ -405,7 +392,7 @@ def _with_interleaved_runs(folders: Sequence[tuple[Path, Manifest]]) -> list[tup
     for folder, manifest in folders:
         if manifest.beside is not None:
             interleaved = folder.parent / manifest.beside
-            manifests.setdefault(interleaved, read_manifest(interleaved))
+            manifests.setdefault(interleaved, journal.read_manifest(interleaved))
     return list(manifests.items())
 
 
@@ -455,7 +442,7 @@ def _future_run(component: Component, model: Model) -> RecordedRun:
         scenario=component.scenario,
         complete=False,
         timestamp="",
-        digests=short_digests({**input_digests(component, model), "datasets": component.digests["datasets"]}),
+        digests=short_digests({**journal.input_digests(component, model), "datasets": component.digests["datasets"]}),
         scorer_version=SCORER_VERSION,
     )
 
@@ -542,7 +529,7 @@ def _run_with_baseline(run: Run, inputs: Inputs, archive: Archive) -> Iterator[P
         baseline_component, commit = _recorded_component(entry, archive, inputs)
     baseline_component = apply_scenario(baseline_component, request.config, request.scenario)
     run = _with_fresh_seed(run, archive, (baseline_component.version, inputs.component.version), request.seed)
-    baseline = run_with_component(run, baseline_component, BASELINE, "baseline", commit)
+    baseline = journal.run_with_component(run, baseline_component, BASELINE, "baseline", commit)
     replicates = replicates_of_baseline(run.manifest.replicates)
     yield _changed(run, beside=baseline.manifest.run_id), inputs.component
     yield _changed(baseline, beside=run.manifest.run_id, replicates=replicates), baseline_component
@@ -556,7 +543,7 @@ def _rerun(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
     component, commit = _recorded_component(entry, archive, inputs)
     component = apply_scenario(component, request.config, request.scenario)
     run = _with_fresh_seed(run, archive, (entry.version,), request.seed)
-    yield run_with_component(run, component, "", "again", commit), component
+    yield journal.run_with_component(run, component, "", "again", commit), component
 
 
 def _recorded_component(entry: RecordedRun, archive: Archive, inputs: Inputs) -> tuple[Component, str | None]:

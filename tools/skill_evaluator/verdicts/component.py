@@ -14,22 +14,9 @@ from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy, Settings, VerdictName
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
+from skill_evaluator.records import selection
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
 from skill_evaluator.records.record import Record, unusable_text
-from skill_evaluator.records.selection import (
-    choose,
-    default_baseline,
-    last_accepted,
-    lower_version_runs,
-    newest_of_versions,
-    next_lower_version,
-    runs_like,
-    runs_of_models,
-    runs_of_versions,
-    same_series,
-    skipped_run_notes,
-    versions_patched_to,
-)
 from skill_evaluator.records.summaries import Drift
 from skill_evaluator.stats import stdev_or_none, t_quantile
 from skill_evaluator.text import counted, listed, version_words
@@ -65,7 +52,7 @@ def pair_of(
     Drafts and interleaved runs are not pooled with other runs. If `anchored` is false, there is no accepted version.
     """
     entry = entry_of(candidate)
-    skipped = list(skipped_run_notes(archive.entries, entry, baseline))
+    skipped = list(selection.skipped_run_notes(archive.entries, entry, baseline))
     if candidate.beside is not None and archive.interleaved_baseline(entry) is None:
         skipped.insert(0, "its interleaved baseline is not complete, so it is compared with a recorded run")
     beside = baseline is not None and baseline.run_id == entry.beside
@@ -104,17 +91,17 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
 
 def _runs_of_series(record: Record, archive: Archive, *, patched: bool = False) -> list[Record]:
     run = entry_of(record)
-    versions = versions_patched_to(archive.entries, run.version) if patched else {run.version}
+    versions = selection.versions_patched_to(archive.entries, run.version) if patched else {run.version}
     others = [
         archive.record(other)
-        for other in runs_like(archive.runs_of(run.model_id), run)
+        for other in selection.runs_like(archive.runs_of(run.model_id), run)
         if other.version in versions
         and other.run_id != run.run_id
         and not other.draft
         and other.is_comparable(run)
         and other.digests.get("prompt") == run.digests.get("prompt")
     ]
-    return same_series(record, others)
+    return selection.same_series(record, others)
 
 
 def _may_be_copied(run: Record, earlier_run: Record) -> bool:
@@ -131,11 +118,11 @@ def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedR
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
         return None
-    accepted = last_accepted(entry, archive, policy)
+    accepted = selection.last_accepted(entry, archive, policy)
     if accepted is not None:
         return accepted
     stretch = []
-    for _, runs in groupby(lower_version_runs(archive.entries, entry), key=lambda run: run.version):
+    for _, runs in groupby(selection.lower_version_runs(archive.entries, entry), key=lambda run: run.version):
         newest = next((run for run in runs if run.is_comparable(entry)), None)
         if newest is None:
             break
@@ -207,11 +194,11 @@ class RecordedComponent:
         path = self.component.leaderboard_path
         if not self.archive.entries:
             raise LeaderboardError(f"{path} holds no run yet; evaluate '{self.component.name}' first")
-        return runs_of_models(self.archive.entries, models, path)
+        return selection.runs_of_models(self.archive.entries, models, path)
 
     def status(self) -> ComponentStatus | None:
         """Return the newest records, history and ranking of the component. Return None if no run is complete."""
-        newest = newest_of_versions(self.archive.entries)
+        newest = selection.newest_of_versions(self.archive.entries)
         if not newest:
             return None
         history, ranking = self.with_advice(self.archive.entries)
@@ -224,7 +211,9 @@ class RecordedComponent:
     def unmeasured(self, shown: Iterable[str]) -> str:
         """Return a note that a result shows other versions than that on disk. Return "" if that has a complete run."""
         version, shown = self.component.version, sorted(shown, key=precedence)
-        if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
+        if not shown or any(
+            version in of_model for of_model in selection.runs_of_versions(self.archive.entries).values()
+        ):
             return ""
         return f"{version_words(version)} on disk is not measured; this is {version_words(shown[-1])}"
 
@@ -236,7 +225,7 @@ class RecordedComponent:
 
     def refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
         """Raise LeaderboardError if no run is complete."""
-        if not runs_of_versions(runs):
+        if not selection.runs_of_versions(runs):
             raise LeaderboardError(f"{self.component.name} on {runs[0].model_id}: {self._why_incomplete(runs[0])}")
 
     def with_advice(
@@ -247,7 +236,7 @@ class RecordedComponent:
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
         if history.to_ship not in versions:
-            choices = choose(runs, history.to_ship, None).choices
+            choices = selection.choose(runs, history.to_ship, None).choices
             shipped = self.ranking_of([self.archive.record(choice.candidate) for choice in choices])
         unmeasured = self.unmeasured(versions or {history.newest})
         update = {"advice": shipping_advice(history, shipped), "unmeasured": unmeasured}
@@ -262,7 +251,7 @@ class RecordedComponent:
     def ship_words(self) -> str:
         """Return the version and model to ship as text, by all records except drafts. "" if no run is complete."""
         entries = [entry for entry in self.archive.entries if not entry.draft]
-        return self.with_advice(entries)[1].advice.words if runs_of_versions(entries) else ""
+        return self.with_advice(entries)[1].advice.words if selection.runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Compare each version with the version before, and the highest also with the accepted version."""
@@ -271,22 +260,22 @@ class RecordedComponent:
             model_id: [
                 self._pair(
                     archive.record(run),
-                    archive.interleaved_baseline(run) or next_lower_version(archive.entries, run),
+                    archive.interleaved_baseline(run) or selection.next_lower_version(archive.entries, run),
                     anchored=run is newest[-1],
                 )
                 for run in newest
             ]
-            for model_id, newest in sorted(newest_of_versions(entries).items())
+            for model_id, newest in sorted(selection.newest_of_versions(entries).items())
         }
         latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
         return history_of(self.component.name, by_model, rules_for(self.settings, latest))
 
     def ranking(self, entries: Sequence[RecordedRun], version: str | None = None) -> ModelRanking:
         """Rank the models of a version, by default of the highest. The ranking is empty if no run is complete."""
-        if version is None and not newest_of_versions(entries):
+        if version is None and not selection.newest_of_versions(entries):
             newest = {entry.model_id: entry for entry in reversed(entries)}
             return self.ranking_of([], None, {model_id: self._why_incomplete(newest[model_id]) for model_id in newest})
-        chosen = choose(entries, version, None)
+        chosen = selection.choose(entries, version, None)
         records = [self.archive.record(choice.candidate) for choice in chosen.choices]
         return self.ranking_of(records, self.verdict_on(records), chosen.left_out)
 
@@ -303,10 +292,10 @@ class RecordedComponent:
             candidate = draft
         record, lower = (one if isinstance(one, Record) else None for one in (candidate, baseline))
         path = self.component.leaderboard_path
-        runs = self.runs(models) if record is None else runs_of_models(archive.entries, models, path)
+        runs = self.runs(models) if record is None else selection.runs_of_models(archive.entries, models, path)
         if candidate is None:
             self.refuse_incomplete(runs)
-        choices = choose(
+        choices = selection.choose(
             runs,
             entry_of(candidate) if isinstance(candidate, Record) else candidate,
             entry_of(baseline) if isinstance(baseline, Record) else baseline,
@@ -342,7 +331,7 @@ class RecordedComponent:
 
     def comparisons(self) -> Comparisons:
         """Compare the five highest versions with their baselines, and all pairs of at most eight models."""
-        by_model = runs_of_versions(self.archive.entries)
+        by_model = selection.runs_of_versions(self.archive.entries)
         every = {version for versions in by_model.values() for version in versions}
         newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
         versions = {version: self.compare(self.choose_runs(None, version)) for version in newest}
@@ -352,7 +341,7 @@ class RecordedComponent:
         return Comparisons(versions=versions, models=models)
 
     def _pair_of_models(self, names: tuple[str, str], version: str | None = None) -> Pair | None:
-        archive, versions = self.archive, runs_of_versions(self.archive.entries)
+        archive, versions = self.archive, selection.runs_of_versions(self.archive.entries)
         runs_of_first, runs_of_second = (versions.get(name, {}) for name in names)
         both = [each for each in runs_of_first if each in runs_of_second and version in (None, each)]
         if not both:
@@ -388,7 +377,7 @@ class RecordedComponent:
         return self.compare(Chosen(pairs=pairs, hidden=hidden)) if pairs else None
 
     def _default_baseline(self, run: RecordedRun) -> RecordedRun | None:
-        return default_baseline(run, self.archive, self.settings.policy)
+        return selection.default_baseline(run, self.archive, self.settings.policy)
 
     def _pair(self, candidate: Record, baseline: RecordedRun | None, *, anchored: bool = True) -> Pair:
         return pair_of(candidate, baseline, self.archive, self.settings.policy, anchored=anchored)
@@ -412,7 +401,7 @@ class RecordedComponent:
         recorded = {entry.run_id for entry in entries if entry.scenario is None and not entry.edited}
         of_family = (record for record in records if record.run_id in recorded and not record.draft)
         for version in sorted({record.skill_version for record in of_family}):
-            for choice in choose(entries, version, baseline, usual=usual).choices:
+            for choice in selection.choose(entries, version, baseline, usual=usual).choices:
                 if choice.candidate.model_id not in models:
                     with suppress(LeaderboardError):  # a record may be unreadable
                         yield self.archive.record(choice.candidate), choice.baseline

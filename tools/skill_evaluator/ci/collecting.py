@@ -119,9 +119,9 @@ def collect(request: CollectRequest) -> Outcome:
     scored, problems = _score_runs(planned, arrivals, request)
     records = {record.run_id: record for _, record in scored if record is not None}
     verdicts, undecided = _verdicts(records.values(), request, again=is_drift)
-    drifts = {run_id: drift for verdict in verdicts if is_drift for run_id, drift in drifts_in(verdict).items()}
-    for run_id, drift in drifts.items():
-        _write(records[run_id].model_copy(update={"drift": drift}), request)
+    for verdict in verdicts if is_drift else ():
+        for run_id, drift in drifts_in(verdict).items():
+            _write(records[run_id].model_copy(update={"drift": drift}), request)
     outputs = {run.run_id: partial(gather, parts, arrivals) for (run, _), parts in zip(scored, planned, strict=True)}
     lost_by_run = dict(_lost_values([] if is_drift else verdicts, records, outputs, request))
     problems += [values for values in lost_by_run.values() if isinstance(values, SkillEvaluatorError)]

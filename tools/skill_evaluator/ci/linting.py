@@ -27,7 +27,6 @@ from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.text import counted, listed
 
 _KEPT = ("prompt.md", "leaderboard.json")
-_Checked = tuple[LintResult, list[Problem]]
 
 
 @cli.options
@@ -76,7 +75,7 @@ def lint(request: LintRequest) -> LintedLibrary:
     component_names = _all_names(request.components) if request.components.is_dir() else names
     unknown_settings = list(_unknown_names(settings.policy, component_names, models))
 
-    def check(name: str) -> _Checked:
+    def check(name: str) -> tuple[LintResult, list[Problem]]:
         problems = _problems_of_history(request, name, folder, past_library)
         lines = {_line(problem): problem for problem in problems}
         if request.no_cases:

@@ -95,14 +95,7 @@ def compare(options: CompareOptions) -> int:
         options = replace(options, skill=None, baseline=options.skill, candidate=options.second_file)
     fail_on = _named_verdicts(options.fail_on)
     library = Library(**cli.folders_of(options))
-    result = library.compare(
-        options.skill,
-        baseline=options.baseline,
-        candidate=options.candidate,
-        models=options.models,
-        between=options.between,
-        different_days=options.different_days,
-    )
+    result = library.compare(**cli.keywords_of(options, CompareOptions, "second_file", "full", "fail_on"))
     outputs = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
     reader, site = Reader(outputs=outputs, folders=cli.words_of(options)), library.settings.site.address
     print_page(
@@ -143,9 +136,8 @@ def leaderboard(options: LeaderboardOptions) -> int:
     """Rank the models of each component; name the one to ship. Makes no call."""
     library = Library(**cli.folders_of(options))
     problems: list[SkillEvaluatorError] = []
-    rankings = library.leaderboard(
-        options.skills, models=options.models, version=options.version, on_problem=problems.append
-    )
+    keywords = cli.keywords_of(options, LeaderboardOptions, "full")
+    rankings = library.leaderboard(**keywords, on_problem=problems.append)
     if rankings:
         page = rankings_page(rankings, cli.words_of(options))
         print_page(options.format, json=lambda: rankings, page=lambda: page, full=options.full)
@@ -176,9 +168,7 @@ def accept(options: AcceptOptions) -> int:
         value = {"skill": options.skill, "accepted": shown}
         print_page(options.format, json=lambda: value, page=lambda: acceptances_page(options.skill, shown))
     else:
-        accepted = library.accept(
-            options.skill, options.version, reason=options.reason, by=options.by, models=options.models
-        )
+        accepted = library.accept(**cli.keywords_of(options, AcceptOptions, "show"))
         print_page(options.format, json=lambda: accepted_json(accepted), page=lambda: accepted_page(accepted))
     return EXIT_OK
 

@@ -8,6 +8,7 @@ from skill_evaluator.api import Library
 from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.collecting import CollectRequest, resume_commands
 from skill_evaluator.ci.matrix import outputs_of
+from skill_evaluator.ci.plan import read_outcome, sha256_of
 from skill_evaluator.ci.planning import PlanRequest
 from skill_evaluator.ci.platforms import PLATFORMS, GitHub
 from skill_evaluator.ci.publishing import PublishRequest
@@ -16,6 +17,8 @@ from skill_evaluator.display.pages import Line, Page, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError, PlanError
+from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.library.config import load_settings
 from skill_evaluator.reports.ci import outcome_page, plan_page
 from skill_evaluator.reports.ranking import sizing_blocks
 from skill_evaluator.text import counted
@@ -56,11 +59,11 @@ def plan(options: PlanOptions) -> int:
         print_page(options.format, json=lambda: sizing, page=lambda: page_of(sizing.skill, sizing_blocks(sizing)))
         return EXIT_OK
     made = library.ci.plan(options)
-    sha256 = library.ci.write_plan(made, options.out)
+    replace_text(options.out, json_text(made.model_dump(mode="json")))
     print_page(options.format, json=lambda: made, page=lambda: plan_page(made))
     if options.platform is not None:
         platform = PLATFORMS[options.platform]
-        platform.set_outputs({**outputs_of(made), "sha256": sha256})
+        platform.set_outputs({**outputs_of(made), "sha256": sha256_of(options.out)})
         platform.add_summary(plan_page(made))
         for fault in made.faults:
             platform.annotate("warning", fault.message, fault.file, fault.line)
@@ -121,8 +124,7 @@ def report(options: ReportOptions) -> int:
         if platform is None:
             raise PlanError("--commit, --pull-request and --open need --platform github")
         platform.check_access()
-    library = Library(**cli.folders_of(options))
-    settings, outcome = library.settings, library.ci.outcome(options.collected, options.plan)
+    settings, outcome = load_settings(options.config), read_outcome(options.collected, options.plan)
     page = partial(outcome_page, outcome, site=settings.site.address)
     print_page(options.format, json=lambda: outcome, page=page)
     if platform is not None:

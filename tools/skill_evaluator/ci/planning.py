@@ -13,16 +13,7 @@ from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
-from skill_evaluator.ci.matrix import (
-    CiOptions,
-    PlannedEvaluation,
-    affordable,
-    capped,
-    packed,
-    runs_of,
-    with_baseline,
-    with_limits,
-)
+from skill_evaluator.ci import matrix
 from skill_evaluator.ci.plan import OnModels, Plan
 from skill_evaluator.display import options as cli
 from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError, PlanError, SkillEvaluatorError
@@ -61,7 +52,7 @@ _CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 
 
 @cli.options
-class PlanRequest(CiOptions, cli.PlatformOption, cli.FormatOption):
+class PlanRequest(matrix.CiOptions, cli.PlatformOption, cli.FormatOption):
     """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
@@ -117,13 +108,13 @@ def make_plan(request: PlanRequest) -> Plan:
 def _with_runs(plan: Plan, request: PlanRequest, changed: set[str]) -> Plan:
     limits = request.configuration.settings.jobs
     max_cost = limits.max_cost if request.max_cost is None else request.max_cost
-    wanted = affordable(list(_read_components(plan, request, changed)), max_cost)
+    wanted = matrix.affordable(list(_read_components(plan, request, changed)), max_cost)
     pairs = {(pair.component.name, pair.model.id): pair for pair in wanted}
-    runs = capped(runs_of(wanted, limits), max_cost)
-    jobs = packed(runs, {run.id: pairs[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
+    runs = matrix.capped(matrix.runs_of(wanted, limits), max_cost)
+    jobs = matrix.packed(runs, {run.id: pairs[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
     return plan.model_copy(
         update={
-            "runs": with_limits(runs, jobs, request.configuration),
+            "runs": matrix.with_limits(runs, jobs, request.configuration),
             "jobs": jobs,
             "chosen": grouped(each for each in plan.chosen if (each.skill, each.models[0]) in pairs),
             "skipped": grouped(plan.skipped),
@@ -218,7 +209,7 @@ def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> 
             yield OnModels(skill=name, models=[model.id for model in request.configuration.models], reason=reason)
 
 
-def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[PlannedEvaluation]:
+def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[matrix.PlannedEvaluation]:
     """Yield the chosen components on each model; add those that cannot be read to a plan, or raise if named."""
     repository = Repository(request.components)
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in plan.chosen).items():
@@ -246,7 +237,7 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
 
 def _on_models(
     plan: Plan, request: PlanRequest, component: Component, archive: Archive, cases: Sequence[Case], ids: Sequence[str]
-) -> Iterator[PlannedEvaluation]:
+) -> Iterator[matrix.PlannedEvaluation]:
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
     for model in (models[model_id] for model_id in ids if model_id in models):
@@ -267,7 +258,7 @@ def _on_models(
         seed = settings.seed if request.seed is None else request.seed
         if request.drift and request.seed is None:
             seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), seed)
-        wanted = PlannedEvaluation(
+        wanted = matrix.PlannedEvaluation(
             component=component,
             model=model,
             kind=kind,
@@ -279,7 +270,7 @@ def _on_models(
             judge=None if judge is None else (judge, configuration.kinds[judge.provider]),
         )
         if settings.policy.design == "beside" and not request.drift:
-            wanted = with_baseline(wanted, archive, settings.policy, fresh=request.seed is None)
+            wanted = matrix.with_baseline(wanted, archive, settings.policy, fresh=request.seed is None)
         yield wanted
 
 

@@ -37,9 +37,9 @@ class PublishRequest(ComponentsOption, FormatOption):
 
     collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
     mode: Literal["push", "branch", "pull-request"] = option(
-        "push: to --to; branch: to --branch; pull-request: to review.", "push"
+        "Push to --to or --branch, or prepare a pull request.", "push"
     )
-    to: str = rare("The branch that CI evaluates and `push` updates.", "main", metavar="BRANCH")
+    to: str = rare("Branch that CI evaluates; `--mode push` updates it.", "main", metavar="BRANCH")
     branch: str = rare("Branch for the records, or for the pull request.", "skill-evaluator-records", metavar="BRANCH")
     remote: str = rare("The remote to push to.", "origin")
 

@@ -45,7 +45,7 @@ EXITS = {
 
 @cli.options
 class PlanOptions(PlanRequest):
-    detect: float | None = cli.option("Plan nothing: print how many cases detect this drop.", metavar="DROP")
+    detect: float | None = cli.option("Print how many cases detect this drop; plan nothing.", metavar="DROP")
     out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
 
 
@@ -112,7 +112,7 @@ class ReportOptions(cli.ConfigOption, cli.PlatformOption):
     )
     to: str = cli.rare("With --open: the branch to merge into.", "main", metavar="BRANCH")
     published: bool = cli.rare(
-        "Whether all records were pushed; the page says so if not.", True, negative="--unpublished"
+        "Whether all records were pushed; if not, the page warns.", True, negative="--unpublished"
     )
     format: Format = cli.option("How to print the result.", "markdown", metavar="text|json|markdown", group=cli.COMMON)
 

@@ -77,7 +77,7 @@ class CompareOptions(cli.RecordOptions):
         "Compare model B with model A on one version.", None, "--models", metavar="A B"
     )
     full: cli.Full = False
-    different_days: bool = cli.flag("Allow for noise between days: the files are of two days.")
+    different_days: bool = cli.flag("Allow for noise between days, if the files are of two days.")
     fail_on: tuple[str, ...] = cli.option(
         "Verdicts with exit code 3 or 4; default: policy.fail_on.", (), metavar="VERDICT,..."
     )

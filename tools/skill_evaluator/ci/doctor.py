@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from skill_evaluator.ci.layout import WORKFLOWS, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, environment_of_program, secrets_for
-from skill_evaluator.ci.platforms import gh, last_line, name_of_repository
 from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import StrictModel, read_text
@@ -24,6 +23,7 @@ from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.library.scaffolding import IGNORED, IGNORED_IN_CONFIG, PLACEHOLDERS
 from skill_evaluator.library.sources import component_names, components_of
+from skill_evaluator.processes import ProcessLimits, ProcessResult, Program, child_environment, run_process
 from skill_evaluator.providers import Configuration, find_key, missing_key
 from skill_evaluator.providers.base import ProviderError, Request, call_once, opened
 from skill_evaluator.providers.program import MODEL, VARIABLES, values_of
@@ -35,6 +35,8 @@ from skill_evaluator.text import listed
 Here = Literal["not_needed", "set", "missing", "in_ci_only"]
 InCi = Literal["not_needed", "environment", "repository", "identity", "missing", "unknown"]
 Call = Literal["answered", "failed", "not_made"]
+_NOT_LOGGED_IN = 4  # exit code of gh
+_LIMITS = ProcessLimits(seconds=120, output_bytes=10_000_000)
 
 
 class ModelKey(StrictModel):
@@ -229,7 +231,7 @@ def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _Se
     """List the secrets of the `wanted` environments and of a folder's repository; add unreadable ones to `unseen`."""
     unknown = _SecretNames(repository=None, environments=None, secrets=None)
     try:
-        name = os.environ.get("GITHUB_REPOSITORY") or name_of_repository(folder)
+        name = os.environ.get("GITHUB_REPOSITORY") or _name_of_repository(folder)
         root = f"repos/{name}"
         if _read_api(root, unseen) is None:
             unseen.append(f"GitHub: cannot read {unseen.pop()}")
@@ -255,10 +257,32 @@ def _secret_names(path: str, unseen: list[str]) -> frozenset[str] | None:
 
 def _read_api(path: str, unseen: list[str]) -> Mapping[str, Any] | None:
     """Return the object at a path of GitHub's API. Return None and add the reason to `unseen` if that fails."""
-    done = gh("api", path)
+    done = _gh("api", path)
     with suppress(ValueError):
         value = json.loads(done.stdout)
-        if not done.returncode and isinstance(value, dict):
+        if done.problem is None and isinstance(value, dict):
             return value
-    unseen.append(f"{path.partition('?')[0]}: {last_line(done.stderr) or 'no answer'}")
+    unseen.append(f"{path.partition('?')[0]}: {done.problem or 'no answer'}")
     return None
+
+
+def _name_of_repository(folder: Path) -> str:
+    done = _gh("repo", "view", "--json", "nameWithOwner", "--jq", ".nameWithOwner", folder=folder)
+    name = done.stdout.decode("utf-8", "replace").strip()
+    if done.problem is not None or not name:
+        raise ConfigError(
+            f"gh does not know the repository on GitHub: {done.problem or 'no answer'}; "
+            "run this in a clone from GitHub, or set GITHUB_REPOSITORY to OWNER/NAME"
+        )
+    return name
+
+
+def _gh(*arguments: str, folder: Path = Path()) -> ProcessResult:
+    done = run_process(Program(argv=("gh", *arguments), folder=folder, limits=_LIMITS, environment=child_environment()))
+    if done.reason == "absent":
+        raise ConfigError(f"gh: {done.problem}; install it from https://cli.github.com")
+    if done.reason == "timeout":
+        raise ConfigError(f"gh: {done.problem}; try again")
+    if done.code == _NOT_LOGGED_IN:
+        raise ConfigError("gh is not logged in; run `gh auth login`, or set GH_TOKEN")
+    return done

@@ -1,15 +1,17 @@
 """Fixtures of another repository: fetched, and checked out once per commit."""
 
+import base64
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from skill_evaluator.ci.platforms import clone_access
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import FixtureError, GitError
 from skill_evaluator.files import locked
 from skill_evaluator.library.reading import ConfinedFolder, FixturesElsewhere
+from skill_evaluator.processes import hide_from_children
 from skill_evaluator.providers.local import cache_dir
 from skill_evaluator.repository import open_store
 from skill_evaluator.text import digest
@@ -24,7 +26,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
     If the repository cannot be reached, warn and use the last known commit. The variable FIXTURES_COMMIT pins the
     commit. Raise FixtureError if there is no commit.
     """
-    address, access = clone_access(declared.repository)
+    address, access = _clone_access(declared.repository)
     if not access and declared.repository[0] in "./":
         address = str(Path(address).resolve())
     ref = os.environ.get("FIXTURES_COMMIT") or declared.ref
@@ -57,6 +59,23 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
             "correct fixtures.path in settings.yaml"
         )
     return root.inside(checkout / declared.path), commit
+
+
+def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
+    """Return the address of a repository, and git's environment with FIXTURES_TOKEN, which only `owner/name` gets."""
+    hide_from_children(["FIXTURES_TOKEN"])
+    token = os.environ.get("FIXTURES_TOKEN", "")
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
+        return name, {}
+    server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
+    if not token:
+        return f"{server}/{name}", {}
+    login = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+    return f"{server}/{name}", {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"http.{server}/.extraheader",
+        "GIT_CONFIG_VALUE_0": f"Authorization: Basic {login}",
+    }
 
 
 def refuse_fetched(declared: FixturesElsewhere | None, fixtures: Path | None) -> None:

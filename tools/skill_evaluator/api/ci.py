@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from skill_evaluator.ci.collecting import CollectRequest, collect
-from skill_evaluator.ci.fixtures import fetched_fixtures
 from skill_evaluator.ci.plan import Outcome, Plan
 from skill_evaluator.ci.planning import PlanRequest, make_plan
-from skill_evaluator.ci.platforms import PLATFORMS
+from skill_evaluator.ci.platforms import PLATFORMS, fetched_fixtures
 from skill_evaluator.ci.publishing import Published, PublishRequest, publish
 from skill_evaluator.display.options import PlatformName
 from skill_evaluator.library.config import load_settings

@@ -1,10 +1,14 @@
-"""CI platforms: outputs, summaries and annotations by files and commands, comments by an API.
+"""CI platforms: outputs, summaries and annotations by files and commands, comments by an API; and fetched fixtures.
 
 The texts are untrusted (names, outputs of models, error messages); they are escaped and cut to the platform's limits.
+Fixtures of another repository are fetched, and checked out once per commit.
 """
 
+import base64
 import json
 import os
+import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,14 +16,21 @@ from typing import Any
 
 from skill_evaluator.display.pages import Page
 from skill_evaluator.display.safe_text import print_command, visible
-from skill_evaluator.errors import ConfigError, PlanError
-from skill_evaluator.files import storing
+from skill_evaluator.errors import ConfigError, FixtureError, GitError, PlanError
+from skill_evaluator.files import locked, storing
+from skill_evaluator.library.reading import ConfinedFolder, FixturesElsewhere
+from skill_evaluator.processes import hide_from_children
+from skill_evaluator.providers.local import cache_dir
+from skill_evaluator.repository import open_store
+from skill_evaluator.text import digest
 
 _MAX_OUTPUT_BYTES = 1024 * 1024  # GitHub counts a job's outputs as UTF-16
 _MAX_SUMMARY_BYTES = 1024 * 1024 - 1024  # leaves room for the text that an action adds
 _MAX_COMMENT_CHARS = 65_000  # GitHub's limit is 65,536
 _NOTHING_TO_OPEN = 422  # HTTP status
 _MARK = "<!-- skill-evaluator -->"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_PATIENCE_S = 900
 
 
 class GitHub:
@@ -123,3 +134,67 @@ def _append(variable: str, content: str) -> None:
         raise ConfigError(f"{variable} is not set; --platform github is for a job of GitHub Actions")
     with storing(Path(path)), Path(path).open("a", encoding="utf-8", errors="backslashreplace") as handle:
         handle.write(content)
+
+
+def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
+    """Fetch the declared fixtures; return their folder and the commit that the ref points to.
+
+    If the repository cannot be reached, warn and use the last known commit. The variable FIXTURES_COMMIT pins the
+    commit. Raise FixtureError if there is no commit.
+    """
+    address, access = _clone_access(declared.repository)
+    if not access and declared.repository[0] in "./":
+        address = str(Path(address).resolve())
+    ref = os.environ.get("FIXTURES_COMMIT") or declared.ref
+    if ref != declared.ref and not _COMMIT.fullmatch(ref):
+        raise FixtureError(f"FIXTURES_COMMIT is {ref[:100]!a}; set it to a full commit id (40 hexadecimal digits)")
+    name = re.sub(r"[^A-Za-z0-9]+", "-", declared.repository).strip("-").lower()[-40:]
+    folder = cache_dir() / "fixtures" / f"{name}-{digest(address).rpartition(':')[2][:12]}"
+    with locked(folder.with_name(f".{folder.name}.lock"), seconds=_PATIENCE_S):
+        store = open_store(folder)
+        commit = store.fetched_commit(ref)
+        if commit != ref:
+            try:
+                commit = store.fetch_commit(address, ref, access)
+            except GitError as problem:
+                if commit is None or "couldn't find remote ref" in str(problem):
+                    raise FixtureError(
+                        f"the fixtures in {declared.repository} at {ref} cannot be fetched: {problem}; see `fixtures` "
+                        "in settings.yaml and your access (in CI: the secret FIXTURES_TOKEN), or give --fixtures DIR"
+                    ) from None
+                message = (
+                    f"the fixtures in {declared.repository} are those of {commit[:12]}, fetched earlier: {problem}"
+                )
+                print(f"warning: {visible(' '.join(message.split()))}", file=sys.stderr)
+        checkout = folder / commit
+        store.check_out(commit, checkout)
+    root = ConfinedFolder(checkout, FixtureError)
+    if not (checkout / declared.path).is_dir():
+        raise FixtureError(
+            f"{declared.repository} has no folder '{declared.path}' at {commit[:12]}; "
+            "correct fixtures.path in settings.yaml"
+        )
+    return root.inside(checkout / declared.path), commit
+
+
+def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
+    """Return the address of a repository, and git's environment with FIXTURES_TOKEN, which only `owner/name` gets."""
+    hide_from_children(["FIXTURES_TOKEN"])
+    token = os.environ.get("FIXTURES_TOKEN", "")
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
+        return name, {}
+    server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
+    if not token:
+        return f"{server}/{name}", {}
+    login = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+    return f"{server}/{name}", {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"http.{server}/.extraheader",
+        "GIT_CONFIG_VALUE_0": f"Authorization: Basic {login}",
+    }
+
+
+def refuse_fetched(declared: FixturesElsewhere | None, fixtures: Path | None) -> None:
+    """Raise FixtureError if cases would be written into the fetched fixtures of another repository."""
+    if declared and fixtures and fixtures.is_relative_to(cache_dir()):
+        raise FixtureError(f"the cases belong in {declared.repository}; name a clone of it with --fixtures DIR")

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from skill_evaluator.ci.doctor import DoctorReport
+from skill_evaluator.ci.linting import DoctorReport
 from skill_evaluator.ci.plan import Outcome, Plan, PlannedRun, Status
 from skill_evaluator.display import cost_words, count, interval, number
 from skill_evaluator.display.addresses import component_address

@@ -107,13 +107,9 @@ class ReportOptions(cli.ConfigOption, cli.PlatformOption):
     plan: Path | None = cli.rare("The file that `ci plan` wrote; read if no outcome exists.", metavar="FILE")
     commits: tuple[str, ...] = cli.rare("Comment on the pull request of this commit; repeatable.", (), "--commit")
     pull_request: int | None = cli.rare("Comment on this pull request.", metavar="NUMBER")
-    open_from: str | None = cli.rare(
-        "Open a pull request from this branch of records.", None, "--open", metavar="BRANCH"
-    )
+    open_from: str | None = cli.rare("Open a pull request from this branch.", None, "--open", metavar="BRANCH")
     to: str = cli.rare("With --open: the branch to merge into.", "main", metavar="BRANCH")
-    published: bool = cli.rare(
-        "Whether all records were pushed; if not, the page warns.", True, negative="--unpublished"
-    )
+    published: bool = cli.rare("Whether all records were pushed, for the page.", True, negative="--unpublished")
     format: Format = cli.option("How to print the result.", "markdown", metavar="text|json|markdown", group=cli.COMMON)
 
 

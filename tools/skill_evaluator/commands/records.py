@@ -73,14 +73,10 @@ class CompareOptions(cli.RecordOptions):
     baseline: str | None = cli.option("Version, run or file to compare with; default: see above.", metavar="VERSION")
     candidate: str | None = cli.option("Version, run or file to check; default: the newest version.", metavar="VERSION")
     models: cli.OnlyModels = ()
-    between: tuple[str, str] | None = cli.option(
-        "Compare model B with model A on one version.", None, "--models", metavar="A B"
-    )
+    between: tuple[str, str] | None = cli.option("Compare two models on one version.", None, "--models", metavar="A B")
     full: cli.Full = False
     different_days: bool = cli.flag("Allow for noise between days, if the files are of two days.")
-    fail_on: tuple[str, ...] = cli.option(
-        "Verdicts with exit code 3 or 4; default: policy.fail_on.", (), metavar="VERDICT,..."
-    )
+    fail_on: tuple[str, ...] = cli.option("Verdicts that fail; default: policy.fail_on.", (), metavar="VERDICT,...")
 
 
 def compare(options: CompareOptions) -> int:
@@ -108,7 +104,7 @@ def compare(options: CompareOptions) -> int:
 class HistoryOptions(cli.RecordOptions):
     skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
     models: cli.OnlyModels = ()
-    fail_on: tuple[str, ...] = cli.option("Verdicts with exit code 3 or 4; default: none.", (), metavar="VERDICT,...")
+    fail_on: tuple[str, ...] = cli.option("Verdicts that fail; default: none.", (), metavar="VERDICT,...")
 
 
 def history(options: HistoryOptions) -> int:

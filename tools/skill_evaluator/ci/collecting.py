@@ -465,7 +465,10 @@ def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
         if not run_folders:
             job = arrivals.plan.job_of(run)
             absent_jobs.append(job)
-            remarks.append(arrivals.notes.get(job) or _nothing_arrived(job, arrivals))
+            invocations = {invocation_of(arrived.manifest.run_id) for arrived in arrivals.runs if arrived.manifest}
+            others = listed(sorted(invocations - {arrivals.plan.invocation}), _MAX_LISTED)
+            absent = f"nothing arrived of {job}" + (f"; the folder has runs of other plans: {others}" if others else "")
+            remarks.append(arrivals.notes.get(job) or absent)
     judge = parts[0][0].judge
     return GatheredRun(
         manifest=_whole_manifest(arrivals.plan, [manifest for _, manifest in parts], manifests),
@@ -475,12 +478,6 @@ def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
         skipped=len(absent_jobs) == len(parts) and all(job in arrivals.notes for job in absent_jobs),
         remarks=tuple(dict.fromkeys(remarks)),
     )
-
-
-def _nothing_arrived(job: str, arrivals: Arrivals) -> str:
-    invocations = {invocation_of(arrived.manifest.run_id) for arrived in arrivals.runs if arrived.manifest is not None}
-    others = listed(sorted(invocations - {arrivals.plan.invocation}), _MAX_LISTED)
-    return f"nothing arrived of {job}" + (f"; the folder has runs of other plans: {others}" if others else "")
 
 
 def _differences(manifest: journal.Manifest, planned: journal.Manifest) -> str:

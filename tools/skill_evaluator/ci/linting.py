@@ -99,8 +99,10 @@ def lint(request: LintRequest) -> LintedLibrary:
     unknown_settings = list(_unknown_names(settings.policy, component_names, models))
 
     def check(name: str) -> tuple[LintResult, list[Problem]]:
-        problems = _problems_of_history(request, name, folder, past_library)
-        lines = {_line(problem): problem for problem in problems}
+        lines = {
+            each.message if each.file in each.message else f"{each.file}:{each.line}: {each.message}": each
+            for each in _problems_of_history(request, name, folder, past_library)
+        }
         if request.no_cases:
             hint = "its contract and cases are not checked (--no-cases)"
             linted = LintResult(name=name, hints=[hint], problems=list(lines))
@@ -228,10 +230,6 @@ def _touched(request: LintRequest, repository: Repository, commit: str, names: t
         text = f"{counted(unchanged, 'component')} of {len(names):,} unchanged since {request.base}"
         print(f"{text}, not checked again", file=sys.stderr)
     return tuple(name for name in names if name in touched)
-
-
-def _line(problem: Problem) -> str:
-    return problem.message if problem.file in problem.message else f"{problem.file}:{problem.line}: {problem.message}"
 
 
 class ModelKey(StrictModel):
@@ -425,7 +423,13 @@ def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _Se
     """List the secrets of the `wanted` environments and of a folder's repository; add unreadable ones to `unseen`."""
     unknown = _SecretNames(repository=None, environments=None, secrets=None)
     try:
-        name = os.environ.get("GITHUB_REPOSITORY") or _name_of_repository(folder)
+        name = os.environ.get("GITHUB_REPOSITORY", "")
+        if not name:
+            done = _gh("repo", "view", "--json", "nameWithOwner", "--jq", ".nameWithOwner", folder=folder)
+            name = done.stdout.decode("utf-8", "replace").strip()
+            if done.problem is not None or not name:
+                message = f"gh does not know the repository on GitHub: {done.problem or 'no answer'}"
+                raise ConfigError(f"{message}; run this in a clone from GitHub, or set GITHUB_REPOSITORY to OWNER/NAME")
         root = f"repos/{name}"
         if _read_api(root, unseen) is None:
             unseen.append(f"GitHub: cannot read {unseen.pop()}")
@@ -458,17 +462,6 @@ def _read_api(path: str, unseen: list[str]) -> Mapping[str, Any] | None:
             return value
     unseen.append(f"{path.partition('?')[0]}: {done.problem or 'no answer'}")
     return None
-
-
-def _name_of_repository(folder: Path) -> str:
-    done = _gh("repo", "view", "--json", "nameWithOwner", "--jq", ".nameWithOwner", folder=folder)
-    name = done.stdout.decode("utf-8", "replace").strip()
-    if done.problem is not None or not name:
-        raise ConfigError(
-            f"gh does not know the repository on GitHub: {done.problem or 'no answer'}; "
-            "run this in a clone from GitHub, or set GITHUB_REPOSITORY to OWNER/NAME"
-        )
-    return name
 
 
 def _gh(*arguments: str, folder: Path = Path()) -> ProcessResult:

@@ -85,14 +85,6 @@ class PlannedRun(RunPlan):
         variables = (self.key_variable, "" if self.judge is None else self.judge.key_variable)
         return list(dict.fromkeys(filter(None, variables)))
 
-    @property
-    def baseline_note(self) -> str:
-        """Name the interleaved baseline and by what factor it multiplies the run's calls; empty without a baseline."""
-        if self.baseline is None:
-            return ""
-        times = self.calls / len(self.cases) / self.replicates
-        return f"interleaved with {self.baseline.skill_version}: {times:.3g} × the calls"
-
     def run_id(self, invocation: str, mark: str = "") -> str:
         """Return the id of the run. A `mark` distinguishes a second run, such as the baseline's."""
         shard = None if self.shard is None else Shard.parse(self.shard)

@@ -26,7 +26,6 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
-Wait = Callable[[float], None]
 _MAX_ATTEMPTS = 6
 _MIN_WAIT_S = 0.5
 
@@ -118,7 +117,7 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
 
 
 def publish_records(
-    repository: Repository, records: Sequence[Record], request: PublishRequest, wait: Wait = time.sleep
+    repository: Repository, records: Sequence[Record], request: PublishRequest, wait: Callable[..., None] = time.sleep
 ) -> str | None:
     """Add records to a branch of a remote; return the pushed commit, or None if nothing was new.
 

@@ -10,10 +10,10 @@ from skill_evaluator.ci.collecting import CollectRequest, resume_commands
 from skill_evaluator.ci.matrix import outputs_of
 from skill_evaluator.ci.plan import read_outcome, sha256_of
 from skill_evaluator.ci.planning import PlanRequest
-from skill_evaluator.ci.platforms import PLATFORMS, GitHub
+from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import PublishRequest
 from skill_evaluator.display import options as cli
-from skill_evaluator.display.pages import Line, Page, page_of, print_page
+from skill_evaluator.display.pages import Line, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError, PlanError
@@ -124,18 +124,15 @@ def report(options: ReportOptions) -> int:
     page = partial(outcome_page, outcome, site=settings.site.address)
     print_page(options.format, json=lambda: outcome, page=page)
     if platform is not None:
-        _announce(platform, options, page(published=options.published))
+        shown = page(published=options.published)
+        platform.add_summary(shown)
+        addresses = [] if options.pull_request is None else [platform.comment_on(options.pull_request, shown)]
+        addresses += filter(None, (platform.comment(commit, shown) for commit in options.commits))
+        for url in dict.fromkeys(addresses):
+            print(f"comment: {url}", file=sys.stderr)
+        if options.commits and not addresses:
+            print("comment: none, because no merged pull request has a commit of this push", file=sys.stderr)
         if options.open_from and any(run.run_id for run in outcome.runs):
             address = platform.pull_request(options.open_from, options.to, "Record evaluations")
             print(f"pull request of the records: {address or 'nothing to review'}", file=sys.stderr)
     return outcome.exit_code(settings.policy)
-
-
-def _announce(platform: GitHub, options: ReportOptions, page: Page) -> None:
-    platform.add_summary(page)
-    addresses = [] if options.pull_request is None else [platform.comment_on(options.pull_request, page)]
-    addresses += filter(None, (platform.comment(commit, page) for commit in options.commits))
-    for address in dict.fromkeys(addresses):
-        print(f"comment: {address}", file=sys.stderr)
-    if options.commits and not addresses:
-        print("comment: none, because no merged pull request has a commit of this push", file=sys.stderr)

@@ -410,6 +410,8 @@ def test_library_accepts_texts_for_paths_and_single_names() -> None:
     assert [one.name for one in library.lint(names=["receipts"]).components] == ["receipts"]
     with pytest.raises(SkillEvaluatorError, match=r"none\.yaml does not exist"):
         library.judge.score(rubric="none.yaml", items="none.jsonl", judges="example-small")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'review'"):
+        library.judge.calibrate(labels="none.jsonl", review=True)  # type: ignore[call-arg]
     for method, options, says in (
         ("export", {"to": "xml"}, r"unknown value 'xml' \(known: csv, jsonl, junit\), for the argument 'to'"),
         ("evaluate", {"skill": "receipts", "max_cost": "abc"}, "a valid number.* got \"abc\", for .* 'max_cost'"),

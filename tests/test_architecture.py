@@ -42,7 +42,7 @@ TABLE = (
     "cli",
 )
 INSIDE = {  # the second level of large packages, from the ground up
-    "verdicts": ("decide", "planning", "history"),
+    "verdicts": ("decide", "sizing", "shipping", "component"),
     "audit": (
         "request",
         "results",
@@ -104,7 +104,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.api.ci",
     "skill_evaluator.api.judging",
     "skill_evaluator.site.build",
-    "skill_evaluator.site.server",
 }
 
 

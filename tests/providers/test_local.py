@@ -33,7 +33,7 @@ APPLES, PLUMS = "Three red apples.", "A bowl of nine plums, all of them blue, wa
 
 @contextmanager
 def opened() -> Iterator[local.LocalProvider]:
-    provider = local.open_provider(Model(id="m", provider="local", **SAMPLED), None, Settings())
+    provider = local.LocalProvider(Model(id="m", provider="local", **SAMPLED))
     try:
         yield provider
     finally:
@@ -174,7 +174,7 @@ def test_llama_cpp_over_http_is_repeatable_and_follows_the_schema(provider: loca
     address, key = f"{provider.states.engine.listening_address}/v1", provider.states._key
     settings = {"base_url": address, "server": "llama.cpp", "structured_output": "json_schema"}
     model = Model(id="m", provider="openai", **settings, params={"temperature": 0.9})
-    served = openai.open_provider(model, key, Settings())
+    served = openai.KIND.open(model, key, Settings())
 
     async def answers() -> list[Completion]:
         try:

@@ -9,7 +9,7 @@ from skill_evaluator.reports.summary import ComparisonSummary, Reader, amount_wo
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult, SinceAccepted
-from skill_evaluator.verdicts.planning.sizing import can_show
+from skill_evaluator.verdicts.sizing import can_show
 
 from tests.reports.test_comparison import HOSTILE, hostile_result
 from tests.support.records import Score, a_record

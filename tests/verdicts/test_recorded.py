@@ -14,8 +14,8 @@ from skill_evaluator.library.config import Policy
 from skill_evaluator.records.archive import Acceptance, Archive, accept_version, add_records, entry_of
 from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.records.selection import default_baseline
+from skill_evaluator.verdicts.component import drift_pair, pair_of
 from skill_evaluator.verdicts.decide.comparability import Pair, common_part
-from skill_evaluator.verdicts.history.component import drift_pair, pair_of
 
 from tests.support.library import SKILL, Library
 from tests.support.records import Score, a_record, a_run, keep

@@ -1,8 +1,7 @@
 """Run programs with limits and an explicit environment.
 
-A program runs in its own session, and its process group is killed when it ends or reaches a limit. This is not a
-sandbox: a program runs as the user and can read the user's files, but on Linux not the memory and environment of this
-process. Processes that it starts in other sessions are not killed.
+This is not a sandbox: a program runs as the user and can read the user's files, but on Linux not the memory and
+environment of this process. Processes that it starts in other sessions are not killed.
 """
 
 import os
@@ -36,23 +35,17 @@ def hide_from_children(variables: Iterable[str]) -> None:
 
 def child_environment() -> dict[str, str]:
     """Return the environment for a child process such as git: the current one without API keys."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name not in _key_variables and not name.endswith("_API_KEY")
-    }
+    hidden = {name for name in os.environ if name in _key_variables or name.endswith("_API_KEY")}
+    return {name: value for name, value in os.environ.items() if name not in hidden}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLimits:
-    """The limits of a program: seconds, bytes of stdout and of stderr each, and allocated memory per process.
-
-    `memory_bytes` is Linux's RLIMIT_DATA; None means no limit.
-    """
+    """The limits of a program."""
 
     seconds: float
-    output_bytes: int
-    memory_bytes: int | None = None
+    output_bytes: int  # of stdout and of stderr each
+    memory_bytes: int | None = None  # per process (Linux's RLIMIT_DATA); None: no limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +63,12 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessResult:
-    """The reason for a program's end, its exit code (negative for a signal) and its output.
+    """The end of a program and its output."""
 
-    `absent` means that the program could not be started; `code` is then None. stdout is cut at the limit; stderr has
-    only its end.
-    """
-
-    reason: EndReason
-    code: int | None = None
-    stdout: bytes = b""
-    stderr: bytes = b""
+    reason: EndReason  # `absent`: it could not be started
+    code: int | None = None  # exit code, negative for a signal; None if it could not be started
+    stdout: bytes = b""  # cut at the limit
+    stderr: bytes = b""  # only its end
     limits: ProcessLimits
 
     @property

@@ -33,13 +33,7 @@ def words(text: str) -> list[str]:
 
 
 def canonical_json(value: Any) -> str:
-    """Format a value as canonical JSON: equal values give equal texts.
-
-    Keys are sorted, null members are removed, whole floats are written as integers, and texts are in NFC.
-
-    >>> canonical_json({"b": 1.0, "a": None}) == canonical_json({"b": 1})
-    True
-    """
+    """Format a value as canonical JSON: sorted keys, no null members, whole floats as integers, texts in NFC."""
     return json.dumps(_canonical(value), separators=(",", ":"), ensure_ascii=False, check_circular=False)
 
 
@@ -61,7 +55,6 @@ def _canonical(value: Any) -> Any:
 
 
 def _members(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the non-null members of an object, with keys in NFC."""
     if None in value.values():
         value = {key: child for key, child in value.items() if child is not None}
     return with_nfc_keys(value)
@@ -110,11 +103,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def count_leaves(value: Any) -> int:
-    """Count the scalars and the empty arrays and objects of a JSON value.
-
-    >>> count_leaves({"a": [1, None, {}], "b": "x"})
-    4
-    """
+    """Count the scalars and the empty arrays and objects of a JSON value."""
     leaves, stack = 0, [value]
     while stack:
         part = stack.pop()
@@ -126,12 +115,12 @@ def count_leaves(value: Any) -> int:
 
 
 def refuse_constant(name: str) -> Any:
-    """Raise ValueError for NaN and Infinity, which are not JSON; the `parse_constant` of `json.loads`."""
+    """Raise ValueError for NaN and Infinity; the `parse_constant` of `json.loads`."""
     raise ValueError(f"{name} is not a JSON value")
 
 
 def finite_float(text: str) -> float:
-    """Parse a number; raise ValueError if it is too large for a float. It is the `parse_float` of `json.loads`."""
+    """Parse a number; raise ValueError if it is too large for a float; the `parse_float` of `json.loads`."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text} is too large for a number")
@@ -153,11 +142,7 @@ def digest(content: str | bytes) -> str:
 
 
 def letters_of(options: Sequence[str]) -> str:
-    """Return the letters that name the options of a multiple-choice question, from A.
-
-    >>> letters_of(("Paris", "Lyon", "Nice"))
-    'ABC'
-    """
+    """Return the letters that name the options of a multiple-choice question, from A."""
     return ascii_uppercase[: len(options)]
 
 
@@ -189,9 +174,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def nearest_path(path: str, paths: Collection[str]) -> str:
-    """Format the known paths below a path, else the most similar path, else all paths.
-
-    A path is also similar if only its last name is.
+    """Format the known paths below a path, else a path that is similar, or whose last name is, else all paths.
 
     >>> nearest_path("price", ["total", "lines[].price"]), nearest_path("lines", ["line", "lines[].price"])
     ('(known: lines[].price)', '(known: lines[].price)')
@@ -262,11 +245,7 @@ _GENERATED = re.compile(r"\d+\.\d+\.\d+\+[0-9a-f]{8}")
 
 
 def is_generated(version: str) -> bool:
-    """Return whether a version was generated for a prompt without a version: it ends with the prompt's digest.
-
-    >>> is_generated("0.3.0+3af3d45f"), is_generated("0.3.0")
-    (True, False)
-    """
+    """Return whether a version was generated for a prompt without a version: it ends with the prompt's digest."""
     return _GENERATED.fullmatch(version) is not None
 
 

@@ -3,12 +3,13 @@
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
 
 from skill_evaluator.audit.drafting import draft_scenarios
 from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.ci.platforms import refuse_fetched
-from skill_evaluator.display.options import JUDGEMENTS, request_of
+from skill_evaluator.display.options import request_of
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.modes.run_outputs import pin_outputs
 from skill_evaluator.judges.prompting.judging import JudgeRunSize
@@ -22,6 +23,7 @@ from skill_evaluator.judges.workflows.judging import judge as judge_outputs
 from skill_evaluator.judges.workflows.requests import (
     CalibrateRequest,
     CasesDraftRequest,
+    JudgeRequest,
     PairwiseRequest,
     RegressionRequest,
     RubricDraftRequest,
@@ -33,10 +35,57 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import find_rubrics
 from skill_evaluator.records.pinned import PinReport
-from skill_evaluator.reports.judge_calibration import bias_report
-from skill_evaluator.reports.judge_results import bias_page
+from skill_evaluator.reports.judge_results import bias_report
 from skill_evaluator.runner.journal import find_run, read_component_manifest
 from skill_evaluator.runner.session import Watch
+
+_Request = TypeVar("_Request", bound=JudgeRequest)
+
+
+class JudgeOptions(TypedDict, total=False):
+    """Options of every judge run.
+
+    Attributes:
+        judges: The models that judge.
+        replicates: Calls for each question, of which the majority decides; default 1.
+        seed: Seed of the calls and of the delimiters around judged texts; default 0.
+        max_cost: Maximum cost of all models together, in USD.
+        max_calls: Maximum calls over all models, without retries.
+        concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
+        resume: Continue the newest judge run.
+        judge_run: Continue this judge run: its id or folder.
+        dry_run: Check the inputs and return the size of the judge run; make no call.
+        out: The folder of judge runs; default `judgements`.
+        watch: Receives the progress of the calls; default: no output.
+    """
+
+    judges: str | Sequence[str]
+    replicates: int
+    seed: int
+    max_cost: float | None
+    max_calls: int | None
+    concurrency: int | None
+    resume: bool
+    judge_run: str | None
+    dry_run: bool
+    out: str | Path
+    watch: Watch | None
+
+
+class JudgedOptions(JudgeOptions, total=False):
+    """Options of `score`, `pairwise` and `regression`, in addition to `JudgeOptions`.
+
+    Attributes:
+        review: Queue undecided items for human review.
+        review_sample: With `review`: also queue this many random items; default 5.
+        batch: Use batch APIs: half the price, outputs within a day.
+        cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG for the items that CHEAP leaves undecided.
+    """
+
+    review: bool
+    review_sample: int
+    batch: bool
+    cascade: str | None
 
 
 class Judges:
@@ -58,22 +107,8 @@ class Judges:
         items: str | Path | None = None,
         run: str | None = None,
         field: str = "",
-        judges: str | Sequence[str] = (),
-        replicates: int = 1,
-        seed: int = 0,
-        max_cost: float | None = None,
-        max_calls: int | None = None,
-        concurrency: int | None = None,
-        resume: bool = False,
-        judge_run: str | None = None,
-        dry_run: bool = False,
-        review: bool = False,
-        review_sample: int = 5,
-        out: str | Path = JUDGEMENTS,
-        batch: bool = False,
-        cascade: str | None = None,
         criteria: str | Sequence[str] = (),
-        watch: Watch | None = None,
+        **options: Unpack[JudgedOptions],
     ) -> Judged | JudgeRunSize:
         """Score outputs by a rubric, as `judge score` does.
 
@@ -82,76 +117,34 @@ class Judges:
             items: JSON Lines: id, input, output, reference or source.
             run: Instead of `items`: a run of a component, folder or id.
             field: With `run`: the field to judge; default: applies_to of the rubric.
-            judges: The models that judge.
-            replicates: Calls for each question; replicates vote.
-            seed: Seed of the calls and of the delimiters around judged texts.
-            max_cost: Maximum cost of all models together, in USD.
-            max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
-            resume: Continue the newest judge run.
-            judge_run: Continue this judge run: its id or folder.
-            dry_run: Check the inputs and return the size of the judge run; make no call.
-            review: Queue undecided items for human review.
-            review_sample: With `review`: also queue this many random items.
-            out: The folder of judge runs.
-            batch: Use batch APIs: half the price, outputs within a day.
-            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG for the items that CHEAP leaves undecided.
             criteria: Only these criteria.
-            watch: Receives the progress of the calls; default: no output.
+            options: See `JudgedOptions`.
 
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(request_of(ScoreRequest, locals()), watch, bias_page)
+        return judge_outputs(_request(ScoreRequest, locals()), options.get("watch"), bias_report)
 
     def pairwise(
         self,
         *,
         rubric: str | Path,
         items: str | Path,
-        judges: str | Sequence[str] = (),
-        replicates: int = 1,
-        seed: int = 0,
-        max_cost: float | None = None,
-        max_calls: int | None = None,
-        concurrency: int | None = None,
-        resume: bool = False,
-        judge_run: str | None = None,
-        dry_run: bool = False,
-        review: bool = False,
-        review_sample: int = 5,
-        out: str | Path = JUDGEMENTS,
-        batch: bool = False,
-        cascade: str | None = None,
         criteria: str | Sequence[str] = (),
-        watch: Watch | None = None,
+        **options: Unpack[JudgedOptions],
     ) -> Judged | JudgeRunSize:
         """Compare outputs two by two, in both orders, as `judge pairwise` does.
 
         Args:
             rubric: The rubric, YAML or JSON.
             items: JSON Lines: id, input, output_1, output_2.
-            judges: The models that judge.
-            replicates: Calls for each question; replicates vote.
-            seed: Seed of the calls and of the delimiters around judged texts.
-            max_cost: Maximum cost of all models together, in USD.
-            max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
-            resume: Continue the newest judge run.
-            judge_run: Continue this judge run: its id or folder.
-            dry_run: Check the inputs and return the size of the judge run; make no call.
-            review: Queue undecided items for human review.
-            review_sample: With `review`: also queue this many random items.
-            out: The folder of judge runs.
-            batch: Use batch APIs: half the price, outputs within a day.
-            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG for the items that CHEAP leaves undecided.
             criteria: Only these criteria.
-            watch: Receives the progress of the calls; default: no output.
+            options: See `JudgedOptions`.
 
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(request_of(PairwiseRequest, locals()), watch, bias_page)
+        return judge_outputs(_request(PairwiseRequest, locals()), options.get("watch"), bias_report)
 
     def regression(
         self,
@@ -163,21 +156,7 @@ class Judges:
         preset: str = "default",
         stakes: Stakes = "normal",
         against: str | None = None,
-        judges: str | Sequence[str] = (),
-        replicates: int = 1,
-        seed: int = 0,
-        max_cost: float | None = None,
-        max_calls: int | None = None,
-        concurrency: int | None = None,
-        resume: bool = False,
-        judge_run: str | None = None,
-        dry_run: bool = False,
-        review: bool = False,
-        review_sample: int = 5,
-        out: str | Path = JUDGEMENTS,
-        batch: bool = False,
-        cascade: str | None = None,
-        watch: Watch | None = None,
+        **options: Unpack[JudgedOptions],
     ) -> Judged | JudgeRunSize:
         """Compare new outputs with those in use, as `judge regression` does; code decides what ships.
 
@@ -189,26 +168,12 @@ class Judges:
             preset: Named dimensions: default, chat, code, checklist.
             stakes: `high`: a person must agree before anything ships.
             against: Compare rates with an earlier judge run: folder, id or file.
-            judges: The models that judge.
-            replicates: Calls for each question; replicates vote.
-            seed: Seed of the calls and of the delimiters around judged texts.
-            max_cost: Maximum cost of all models together, in USD.
-            max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
-            resume: Continue the newest judge run.
-            judge_run: Continue this judge run: its id or folder.
-            dry_run: Check the inputs and return the size of the judge run; make no call.
-            review: Queue undecided items for human review.
-            review_sample: With `review`: also queue this many random items.
-            out: The folder of judge runs.
-            batch: Use batch APIs: half the price, outputs within a day.
-            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG for the items that CHEAP leaves undecided.
-            watch: Receives the progress of the calls; default: no output.
+            options: See `JudgedOptions`.
 
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(request_of(RegressionRequest, locals()), watch, bias_page)
+        return judge_outputs(_request(RegressionRequest, locals()), options.get("watch"), bias_report)
 
     def calibrate(
         self,
@@ -220,19 +185,7 @@ class Judges:
         bar: float = BAR,
         verdicts: str | Path | None = None,
         batch: str | Path | None = None,
-        judges: str | Sequence[str] = (),
-        replicates: int = 1,
-        seed: int = 0,
-        max_cost: float | None = None,
-        max_calls: int | None = None,
-        concurrency: int | None = None,
-        resume: bool = False,
-        judge_run: str | None = None,
-        dry_run: bool = False,
-        review: bool = False,
-        review_sample: int = 5,
-        out: str | Path = JUDGEMENTS,
-        watch: Watch | None = None,
+        **options: Unpack[JudgeOptions],
     ) -> Judged | JudgeRunSize:
         """Measure judges against human labels, as `judge calibrate` does; named judges are called.
 
@@ -244,24 +197,12 @@ class Judges:
             bar: The minimum κ with people of a trusted judge.
             verdicts: JSON Lines of stored verdicts.
             batch: Results of `judge regression` on labelled pairs.
-            judges: The models that judge.
-            replicates: Calls for each question; replicates vote.
-            seed: Seed of the calls and of the delimiters around judged texts.
-            max_cost: Maximum cost of all models together, in USD.
-            max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
-            resume: Continue the newest judge run.
-            judge_run: Continue this judge run: its id or folder.
-            dry_run: Check the inputs and return the size of the judge run; make no call.
-            review: Queue undecided items for human review.
-            review_sample: With `review`: also queue this many random items.
-            out: The folder of judge runs.
-            watch: Receives the progress of the calls; default: no output.
+            options: See `JudgeOptions`.
 
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return calibrate(request_of(CalibrateRequest, locals()), watch, bias_report)
+        return calibrate(_request(CalibrateRequest, locals()), options.get("watch"), bias_report)
 
     def rubric(
         self,
@@ -387,3 +328,10 @@ class Judges:
         questions without a majority, and of items that were not drawn at random.
         """
         return export_labels(queue_in(self.config, begun=True), file)
+
+
+def _request(kind: type[_Request], arguments: dict[str, Any]) -> _Request:
+    options = arguments["options"]
+    if unknown := options.keys() - {"watch", *get_type_hints(kind)}:
+        raise TypeError(f"unexpected keyword argument '{min(unknown)}'")
+    return request_of(kind, {**arguments, **options})

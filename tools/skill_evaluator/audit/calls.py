@@ -1,7 +1,4 @@
-"""`audit run`: call every model with every question in every scenario, and count the outcomes.
-
-The outputs are saved in `audits/<id>/`: audit.json and one run folder per model.
-"""
+"""`audit run`: call every model with every question in every scenario, and count the outcomes."""
 
 import shlex
 import sys
@@ -11,7 +8,7 @@ from pathlib import Path
 
 from skill_evaluator.audit.drawing import DrawnAudit, drawn_audit, new_audit, validate_request
 from skill_evaluator.audit.gathering import CallTally, gather, read_runs
-from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditManifest, read_audit_manifest
+from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditManifest, audit_folders, read_audit_manifest
 from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.display.options import FOLDERS, LATEST, words_of
 from skill_evaluator.display.safe_text import visible
@@ -37,7 +34,7 @@ class AuditRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResults:
-    """An audit and its runs; `models` is the number of models to call, with or without a key."""
+    """An audit and its runs. `models` is the number of models to call; those without a key have no run."""
 
     request: AuditRunRequest
     audit: AuditManifest
@@ -69,7 +66,7 @@ class AuditResults:
 
 
 def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
-    """Draw a new audit or resume one, make the calls without an output, and count the outcomes."""
+    """Draw a new audit or resume one, make the missing calls, and count the outcomes."""
     validate_request(request)
     drawn, folder = _draw(request)
     audit, configuration = drawn.manifest, drawn.configuration
@@ -106,7 +103,7 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
 
 
 def _draw(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
-    """Return the audit to resume, or a new one, and its folder; raise AuditError if there is none to resume."""
+    """Return the audit to resume, or a new one, and its folder."""
     if request.resumed is None:
         drawn = new_audit(request, keyed=True)
         for doubt in drawn.manifest.doubts:
@@ -114,7 +111,7 @@ def _draw(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
         return drawn, request.audits / drawn.manifest.id
     folder = Path(request.resumed)
     if not (folder / AUDIT).is_file():  # an id or `latest`
-        ids = sorted(path.parent.name for path in request.audits.glob(f"*/{AUDIT}"))
+        ids = [audit_folder.name for audit_folder in audit_folders(request.audits)]
         audit_id = ids[-1] if request.resumed == LATEST and ids else request.resumed
         if audit_id not in ids:
             raise AuditError(f"no audit '{audit_id}' in {request.audits} to resume {nearest(audit_id, ids)}")

@@ -1,9 +1,6 @@
-"""The charts of an audit: the map of ability and fluctuation, the heat map and the box plot.
+"""The charts of an audit: the map of ability and fluctuation, the heat map and the box plot."""
 
-Only the drawing of a chart imports this module, because altair is optional.
-"""
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -41,7 +38,7 @@ _MAX_PALE_DEVIATION = 0.6  # share of the largest deviation; text on deeper colo
 
 
 class _Axes:
-    """The ranges of both axes, wide enough for all points and intervals; fluctuation starts at 0."""
+    """Both axes of the map, which all of its layers share; fluctuation starts at 0."""
 
     def __init__(self, points: Sequence[dict[str, Any]]) -> None:
         across = [value for point in points for value in (point["ability"], *point["ability_ci95"])]
@@ -53,7 +50,7 @@ class _Axes:
         self.up = 0.0, highest * (1 + 2 * _MARGIN)
 
     def x(self, name: str) -> alt.X:
-        """Encode a field as the horizontal position, on the scale that all layers share."""
+        """Encode a field as the horizontal position."""
         scale = alt.Scale(domain=list(self.across), nice=False, zero=False)
         return alt.X(name, type="quantitative", scale=scale, title=_TITLES[0], axis=alt.Axis(tickCount=10))
 
@@ -96,7 +93,6 @@ def _data_of(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
-    """Draw lines at the medians, a tint over Q1 and, in the corners, the names of the quadrants."""
     if result.medians is None:
         return []
     middle = {"x": result.medians.ability, "y": result.medians.fluctuation}
@@ -110,7 +106,7 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
     ]
     for (able, stable), name in QUADRANT_OF.items():  # names outside of the axes, clear of points
         corner = {"x": axes.across[able], "y": axes.up[not stable], "name": f"{QUADRANTS[name]} {name}"}
-        style = {"baseline": "bottom", "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
+        style = {"baseline": "bottom", "fontStyle": "italic", "fontSize": FONT_SIZE, "color": GREY}
         mark = drawn_from([corner]).mark_text
         layer = mark(**style, align="right" if able else "left", dy=_TITLE_OFFSET if stable else -4)
         layers.append(layer.encode(axes.x("x"), axes.y("y"), text="name:N"))
@@ -146,7 +142,6 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
 
 
 def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
-    """Return the colour and the shape of each grade, the same in every chart."""
     plain = {_UNGRADED}.intersection(shown := set(names))
     scale = next((list(scale) for scale in SCALES.values() if shown - plain <= {*scale}), sorted(shown - plain))
     graded = [*(scale if shown - plain else ()), *plain]
@@ -231,7 +226,7 @@ def _model_axis(models: Iterable[ModelAudit]) -> alt.Y:
 
 
 def _scenario_axis(result: AuditResult) -> tuple[alt.X, int]:
-    """Return an axis of scenario names and the width of a column in pixels; names are slanted if one is too long."""
+    """Return an axis of scenario names, and the width of a column in pixels."""
     names = [name_text(name) for name in result.scenarios]
     width = _WIDE_CELL if len(names) <= _MANY_SCENARIOS else _NARROW_CELL
     axis = _name_axis("top", 0 if max(map(text_width, names), default=0.0) < width else -40)
@@ -242,3 +237,6 @@ def _name_axis(orient: Any, angle: int = 0) -> alt.Axis:
     return alt.Axis(
         orient=orient, labelAngle=angle, labelLimit=_MAX_LABEL, ticks=False, domain=False, labelPadding=6, grid=False
     )
+
+
+CHARTS_BY_NAME: Mapping[str, Callable[[AuditResult], Any]] = {"map": quadrant_map, "boxes": box_chart, "heat": heat_map}

@@ -1,8 +1,4 @@
-"""Draw an audit: read its benchmarks (components), labelled cases, scenarios and models, and estimate its size.
-
-The questions of a benchmark depend on the seed alone, so that every model and scenario gets the same ones. An audit is
-resumed only if its inputs are unchanged.
-"""
+"""Draw an audit: read its benchmarks (components), labelled cases, scenarios and models, and estimate its size."""
 
 import datetime
 import random
@@ -27,7 +23,6 @@ from skill_evaluator.providers.base import Request
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Run, new_invocation, settings_digest
 from skill_evaluator.runner.prices import (
-    COST_OF_BATCHES,
     CostEstimate,
     InputSize,
     ModelEstimate,
@@ -56,7 +51,7 @@ class LabelledBenchmark:
 
 @dataclass(frozen=True, kw_only=True)  # no slots: `_components` is cached
 class DrawnAudit:
-    """An audit with its components, cases and scenarios; `configuration` has only the models to call now."""
+    """An audit with its inputs; `configuration` has only the models to call now."""
 
     configuration: Configuration
     manifest: AuditManifest
@@ -65,7 +60,6 @@ class DrawnAudit:
 
     @cached_property
     def _components(self) -> dict[tuple[str, str], Component]:
-        """Each benchmark under each scenario, by the names of both."""
         return {
             (name, scenario): template.around(benchmark.component)
             for name, benchmark in self.benchmarks.items()
@@ -73,7 +67,7 @@ class DrawnAudit:
         }
 
     def request(self, run: Run, call: Call) -> Request:
-        """Build the request of a call; its seed is derived from the run's seed and the cell."""
+        """Build the request of a call."""
         component, case = self._prompt_and_case(call.case_id)
         max_tokens, seed = run.model.params.max_output_tokens, run.manifest.seed
         return build_request(component, case, replicate=call.replicate, seed=seed, max_output_tokens=max_tokens)
@@ -99,10 +93,7 @@ class DrawnAudit:
 
 
 def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
-    """Read a benchmark and its cases that have a ground truth.
-
-    Raise ComponentError or FixtureError if a file is invalid, and AuditError if no case has a ground truth.
-    """
+    """Read a benchmark and its cases that have a ground truth; raise AuditError if no case has one."""
     component = load_component(folders.components, name, folders.limits, folders.fixtures)
     cases = load_cases(component, folders.fixtures)
     labelled = {case.id: case for case in cases if case.labelled}
@@ -112,7 +103,7 @@ def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
 
 
 def new_audit(request: AuditRunRequest, *, keyed: bool) -> DrawnAudit:
-    """Draw a new audit; if `keyed`, skip models without an API key. Raise an error if an input is invalid."""
+    """Draw a new audit; if `keyed`, skip models without an API key."""
     configuration = read_configuration(request.config)
     settings, kinds = configuration.settings, configuration.kinds
     models = select_models(configuration.models, request.models)
@@ -178,7 +169,7 @@ def drawn_audit(manifest: AuditManifest, request: AuditRunRequest) -> DrawnAudit
 
 
 def _default_benchmarks(folders: AuditFolders) -> tuple[str, ...]:
-    """Return the names of all components with `output: choice`; warn about components that cannot be read."""
+    """Return the names of all components with `output: choice`."""
     names: tuple[str, ...] = ()
     for path in sorted(folders.components.glob("*/prompt.md")):
         try:
@@ -222,7 +213,6 @@ def draw_questions(names: Sequence[str], questions: int | None, seed: int, bench
 
 
 def _skipped_cases(labelled: LabelledBenchmark, models: Sequence[Model], kinds: Kinds) -> dict[str, str]:
-    """Return the reasons of cases that some model does not accept, by case; raise AuditError if that is every case."""
     cases = list(labelled.cases.values())
     sizes = input_sizes(labelled.component, cases)
     reasons = {
@@ -279,7 +269,7 @@ def changed_cases(benchmark: AuditedBenchmark, labelled: LabelledBenchmark) -> l
 
 
 def validate_request(request: AuditRunRequest) -> None:
-    """Raise ConfigError, RunError or AuditError if the options are invalid."""
+    """Raise an error if the options of `audit run` are invalid."""
     counts = {"--replicates": request.replicates, "--questions": request.questions}
     refuse_amounts({**counts, "--concurrency": request.concurrency}, request.max_calls, request.max_cost)
     fixed_options = ("benchmarks", "scenarios", "questions", "replicates", "seed")
@@ -292,11 +282,10 @@ def validate_request(request: AuditRunRequest) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSize:
-    """The estimated size of an audit; `closing` is the last sentence that is printed."""
+    """The estimated size of an audit."""
 
     audit: AuditManifest
     models: Sequence[ModelEstimate]
-    closing: str
 
     @property
     def total(self) -> CostEstimate:
@@ -305,13 +294,9 @@ class AuditSize:
 
 
 def size_audit(request: AuditRunRequest) -> AuditSize:
-    """Check the inputs of a new audit and estimate its size, without keys; raise an error for invalid input."""
+    """Check the inputs of a new audit and estimate its size; requires no keys."""
     if request.resumed is not None:
         raise AuditError("--dry-run cannot be combined with --resume or --run")
     validate_request(request)
     drawn = new_audit(request, keyed=False)
-    return AuditSize(
-        audit=drawn.manifest,
-        models=drawn.estimates(),
-        closing=f"{f'{COST_OF_BATCHES}; ' * request.batch}dry run: no call was made, nothing was written",
-    )
+    return AuditSize(audit=drawn.manifest, models=drawn.estimates())

@@ -1,7 +1,6 @@
-"""`scenarios check`: check whether a family of scenarios is ready for an audit, and read the scores of a trial.
+"""`scenarios check`: check whether a family (a folder of scenarios) is ready for an audit, and read its trial.
 
-A family is a folder of scenarios, which are system-prompt templates. A trial is an audit of a few questions in them.
-Code checks the number of templates, near-copies and placeholders; `REVIEW` has the questions for a human reviewer.
+A trial is an audit of a few questions in these scenarios.
 """
 
 import re
@@ -15,7 +14,7 @@ import numpy as np
 from rapidfuzz import fuzz
 
 from skill_evaluator.audit.gathering import gather
-from skill_evaluator.audit.manifest import AUDIT, MIN_SCENARIOS, read_audit_manifest
+from skill_evaluator.audit.manifest import AUDIT, MIN_SCENARIOS, audit_folders, read_audit_manifest
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.audit.statistics import neutrality_of
 from skill_evaluator.display.safe_text import visible
@@ -65,9 +64,9 @@ class FamilyCheck(FrozenModel):
 
 
 def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
-    """Check the templates of a family, reviewed or not, and read its trial; raise ConfigError or AuditError.
+    """Check the templates of a family and read its trial.
 
-    An unreadable template is a remark. A family without templates is an error.
+    An unreadable template gives a remark. Raise ConfigError or AuditError if there is no template or no such trial.
     """
     paths = family_paths(request.config, request.family)
     if not paths:
@@ -131,7 +130,7 @@ def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Tri
     """Return the trial that `request` names, else the newest audit with at least two of these scenarios, else None."""
     if request.trial is not None:
         return _read_trial(request, request.trial, _audited_scenarios(request.trial, scenarios))
-    for folder in sorted((path.parent for path in request.audits.glob(f"*/{AUDIT}")), reverse=True):
+    for folder in reversed(audit_folders(request.audits)):
         try:
             names = _audited_scenarios(folder, scenarios)
             if len(names) > 1:
@@ -142,7 +141,6 @@ def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Tri
 
 
 def _audited_scenarios(folder: Path, scenarios: Sequence[Scenario]) -> list[str]:
-    """Return the names of the scenarios that an audit used with the same templates."""
     audit_digests = read_audit_manifest(folder / AUDIT).scenarios
     return [scenario.name for scenario in scenarios if audit_digests.get(scenario.name) == scenario.digest]
 

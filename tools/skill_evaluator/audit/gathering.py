@@ -1,19 +1,16 @@
-"""Read the runs of an audit, score every output and build the cube.
-
-Equal outputs to a question are scored once, over all models and scenarios.
-"""
+"""Read the runs of an audit, score every output and build the cube."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skill_evaluator.audit.cube import Cube, ModelCost, Outcomes, cube_of_outcomes, without_gaps
+from skill_evaluator.audit.cube import Cube, Outcomes, cube_of_outcomes, without_gaps
 from skill_evaluator.audit.drawing import changed_cases, read_benchmark
 from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditedBenchmark, AuditManifest, read_audit_manifest
 from skill_evaluator.audit.request import AuditFolders, Missing
@@ -41,7 +38,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """The counts, cost and median latency of a model's calls. `outcomes`: the count by kind, such as `unparseable`."""
+    """The cost and median latency of a model's calls, and their number by kind (`outcomes`), such as `unparseable`."""
 
     planned: int
     outcomes: Mapping[str, int]
@@ -54,7 +51,7 @@ class CallTally:
     def count(
         cls, planned: int, outcomes: Mapping[str, int], replicates: Collection[Replicate], priced: Priced | None
     ) -> Self:
-        """Build the tally of replicates; `priced` is None if the model is no longer in models.yaml."""
+        """Build a tally; `priced` is None if the model is no longer in models.yaml."""
         answered = [(call.completion, call.latency_s) for call in replicates if call.completion is not None]
         return cls(
             planned=planned,
@@ -81,10 +78,9 @@ class CallTally:
         return self.planned - sum(self.outcomes.values())
 
     @property
-    def model_cost(self) -> ModelCost:
-        """The mean cost of an output (None if unknown) and the median latency."""
-        usd_per_call = None if self.cost_usd is None or not self.answered else self.cost_usd / self.answered
-        return ModelCost(usd_per_call=usd_per_call, latency_s=self.latency_s)
+    def usd_per_output(self) -> float | None:
+        """The mean cost of an output in USD, or None if it is unknown."""
+        return None if self.cost_usd is None or not self.answered else self.cost_usd / self.answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,19 +110,11 @@ class GatheredAudit:
         scenarios = list(self.manifest.scenarios)
         all_weights = {benchmark.name: benchmark.weight for benchmark in self.manifest.benchmarks} | dict(weights)
         cube = cube_of_outcomes(list(self.manifest.models), scenarios, self.outcomes, weights=all_weights)
-        return replace(
-            without_gaps(cube.select(models, scenarios), missing, f"the audit {self.manifest.id}"),
-            spending={name: tally.model_cost for name, tally in self.tallies.items()},
-            answers={name: tally.outcomes for name, tally in self.tallies.items()},
-        )
+        return without_gaps(cube.select(models, scenarios), missing, f"the audit {self.manifest.id}")
 
 
 def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
-    """Read and score every run of an audit.
-
-    Raise AuditError if a case has changed since the audit was drawn, or if a run belongs to another audit or has other
-    inputs.
-    """
+    """Read and score every run of an audit; raise AuditError if a case or a run does not belong to it."""
     if not (folder / AUDIT).is_file():
         raise AuditError(f"{folder} is not an audit: it has no {AUDIT}")
     manifest = read_audit_manifest(folder / AUDIT)
@@ -212,7 +200,7 @@ class _Grid:
 def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manifest]]:
     """Return the folder and the manifest of each run of an audit, by model id.
 
-    Raise AuditError if a run belongs to another audit or has other inputs, RunError if it is unreadable.
+    Raise AuditError if a run belongs to another audit or has other inputs.
     """
     runs = {}
     for path in sorted(path.parent for path in folder.glob(f"{RUNS}/*/{MANIFEST}")):
@@ -230,7 +218,7 @@ def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manif
 
 
 def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replicate]:
-    """Yield the replicates of a run's journal; append remarks on unreadable and unplanned lines to `remarks`."""
+    """Yield the replicates of a run's journal; append problems of its lines to `remarks`."""
     unplanned = 0
     try:
         for replicate in read_answers(folder, remarks.append):

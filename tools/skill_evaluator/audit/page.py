@@ -1,14 +1,11 @@
-"""Build the report of an audit as a page of blocks: a summary of one screen, then the details.
-
-The terminal, Markdown, the site and the chart files are rendered from this page.
-"""
+"""The report of an audit as a page of blocks: a summary of one screen, then the details."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from skill_evaluator.audit.auditing import ReportedAudit
 from skill_evaluator.audit.cube import write_cube
@@ -22,6 +19,7 @@ from skill_evaluator.audit.results import (
     ModelAudit,
     RankEntry,
     Regime,
+    ScenarioEffect,
     Thresholds,
 )
 from skill_evaluator.display.pages import (
@@ -38,11 +36,11 @@ from skill_evaluator.display.pages import (
     draw_charts,
     print_page,
 )
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.runner.journal import check_writable
-from skill_evaluator.stats import Interval
+from skill_evaluator.stats import Interval, total_or_none
 from skill_evaluator.text import counted, listed
 
 REPORT, CHARTS = "report.md", "charts"
@@ -56,7 +54,7 @@ Column = tuple[str, Callable[[ModelAudit], Cell]]
 
 
 def finding_text(result: AuditResult) -> tuple[str, str]:
-    """Return the headline of an audit, which names the safe defaults (Q1), and its explanation."""
+    """Return the headline of an audit, which names the safe defaults (Q1), and a sentence that explains it."""
     cohort = f"grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit"
     if result.medians is None:
         return "No model is called a safe default", f"a single model has no cohort to be compared with; {cohort}."
@@ -72,22 +70,22 @@ def print_audit(result: AuditResult, form: Format) -> None:
 
 
 def audit_page(result: AuditResult) -> Page:
-    """Build the page of an audit, with the sections summary, models, scenarios and benchmarks."""
+    """Build the page of an audit; its sections are summary, models, scenarios and benchmarks."""
     parts = (_summary_blocks, _model_blocks, _scenario_blocks, _benchmark_blocks)
     names = ("summary", "models", "scenarios", "benchmarks")
     return Page([Section(name=name, blocks=list(part(result))) for name, part in zip(names, parts, strict=True)])
 
 
 def site_audit(result: AuditResult) -> dict[str, Any]:
-    """Return the values of the site's audit template: `finding`, its reason `why`, and `page_blocks`."""
+    """Return the variables of the site's audit template."""
     finding, reason = finding_text(result)
     return {"finding": finding, "why": reason, "page_blocks": audit_page(result).blocks}
 
 
 def write_audit(reported: ReportedAudit) -> list[Path]:
-    """Write report.md, report.json, charts and cube into `reported.out`, and return their paths.
+    """Write report.md, report.json, charts and cube into `reported.out`, if it is not None; return their paths.
 
-    Print a warning if charts cannot be drawn; write nothing if `out` is None.
+    Print a warning if charts cannot be drawn.
     """
     out, page = reported.out, audit_page(reported.result)
     if out is None:
@@ -142,10 +140,7 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     advice = [_advice(regime) for regime in result.regimes.values()]
     yield Lines([f"{thresholds}.", f"Noise: {_noise_text(result)}", *advice], "-")
     title = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up"
-    yield Chart(
-        "map",
-        [Drawing(file="map.svg", alt_text=title, draw=partial(_draw_chart, "quadrant_map", result), figures=models)],
-    )
+    yield _chart("map", result, title, models)
 
 
 def _advice(regime: Regime) -> str:
@@ -180,11 +175,8 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
     models = result.best_first()
     shown_columns = [(name, cell) for name, cell in columns if any(cell(model).text != "–" for model in models)]
     yield replace(_model_sheet(shown_columns, models), caption="Figures of each model", note=note)
-    caption = f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
-    boxes = Drawing(
-        file="boxes.svg", alt_text=caption, draw=partial(_draw_chart, "box_chart", result), figures=_score_sheet(result)
-    )
-    yield Chart("boxes", [boxes])
+    title = f"Spread of {counted(len(models), 'model')} over the scenarios, the ablest on top"
+    yield _chart("boxes", result, title, _score_sheet(result))
 
 
 def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
@@ -192,24 +184,13 @@ def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
     yield Heading("Scenarios")
     scores = _score_sheet(result)
     title = f"Heat map of {models} in {scenarios}: each score relative to the model's ability"
-    yield Chart(
-        "heat",
-        [Drawing(file="heat.svg", alt_text=title, draw=partial(_draw_chart, "heat_map", result), figures=scores)],
-    )
+    yield _chart("heat", result, title, scores)
     yield Fold("Score of each model in each scenario, % right", [scores])
-    shifts = {effect.scenario: effect for effect in result.neutrality.shifts}
-    rows = []
-    for scenario, mean in zip(result.scenarios, result.neutrality.means, strict=False):
-        effect = shifts.get(scenario)
-        cells = ["–", "–", "–"]
-        if effect is not None:
-            ratio = "–" if effect.ratio is None else f"{effect.ratio:.1f}"
-            cells = [
-                f"{effect.shift:+.2f}" if round(effect.shift, 2) else "0.00",
-                ratio,
-                "yes" if effect.significant else "no",
-            ]
-        rows.append([Cell(scenario, code=True), Cell(points(mean)), *map(Cell, cells)])
+    shifts = {effect.scenario: _shift_texts(effect) for effect in result.neutrality.shifts}
+    rows = [
+        cells_of([scenario], points(mean), *shifts.get(scenario, ("–", "–", "–")))
+        for scenario, mean in zip(result.scenarios, result.neutrality.means, strict=False)
+    ]
     columns = ("scenario", "mean over the models", "shift", "standard errors", "shifts all models")
     sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:4]))
     yield replace(sheet, caption="Difficulty of the scenarios")
@@ -221,6 +202,11 @@ def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
         )
 
 
+def _shift_texts(effect: ScenarioEffect) -> tuple[str, str, str]:
+    shift = f"{effect.shift:+.2f}" if round(effect.shift, 2) else "0.00"
+    return shift, points(effect.ratio, 1), "yes" if effect.significant else "no"
+
+
 def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
     yield Heading("Benchmarks")
     yield Lines([_benchmark_text(used) for used in result.used], "-")
@@ -228,11 +214,9 @@ def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
         return
     names = [used.name for used in result.used]
     rows = [
-        [
-            _model_cell(model),
-            _grade_cell(model.grade),
-            *(Cell(_figures_text(model.benchmarks.get(name))) for name in names),
-        ]
+        cells_of(
+            [model.model], _grade_cell(model.grade), *(_figures_text(model.benchmarks.get(name)) for name in names)
+        )
         for model in result.best_first()
     ]
     columns, unwrapped = ["model", "grade", *names], frozenset({"model", "grade"})
@@ -245,7 +229,7 @@ def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
 
 def _score_sheet(result: AuditResult) -> Sheet:
     rows = [
-        [_model_cell(model), *(Cell(points(model.scenarios.get(name))) for name in result.scenarios)]
+        cells_of([model.model], *(points(model.scenarios.get(name)) for name in result.scenarios))
         for model in result.ablest_first()
     ]
     scores = frozenset(result.scenarios)
@@ -262,7 +246,7 @@ def _benchmark_text(used: BenchmarkUsed) -> str:
 
 
 def _figures_text(figures: BenchmarkFigures | None) -> str:
-    """Format grade, fluctuation and ability on one benchmark; mark a fluctuation that noise explains.
+    """Format grade, fluctuation and ability on one benchmark.
 
     >>> _figures_text(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
     'AA 2.67 (noise), 66.7'
@@ -290,34 +274,32 @@ def _model_cell(model: ModelAudit) -> Cell:
 
 
 def _grade_cell(grade: str | None, before: str | None = None) -> Cell:
-    """Return the cell of a grade; it is yellow on a terminal if it differs from the grade `before`."""
     return Cell("–") if grade is None else Cell(grade, "" if before in (None, grade) else "yellow", code=True)
 
 
-def _draw_chart(name: str, result: AuditResult) -> Any:
-    from skill_evaluator.audit import charts  # imports altair, which is optional
+def _chart(name: Literal["map", "boxes", "heat"], result: AuditResult, title: str, figures: Sheet) -> Chart:
+    draw_chart = partial(_draw_chart, name, result)
+    return Chart(name, [Drawing(file=f"{name}.svg", alt_text=title, draw=draw_chart, figures=figures)])
 
-    return getattr(charts, name)(result)
+
+def _draw_chart(name: str, result: AuditResult) -> Any:
+    from skill_evaluator.audit.charts import CHARTS_BY_NAME  # imports altair, which is optional
+
+    return CHARTS_BY_NAME[name](result)
 
 
 def _size_text(result: AuditResult) -> str:
-    """Format the size of an audit as a product of its factors."""
-    questions = [used.questions for used in result.used]
-    known_counts = [count for count in questions if count is not None]
-    factors = [
-        counted(len(result.cohort), "model"),
-        counted(len(result.scenarios), "scenario"),
-        counted(len(result.used), "benchmark"),
-    ]
-    if len(known_counts) == len(questions):
-        factors[-1] += f" ({counted(sum(known_counts), 'question')})"
+    questions = total_or_none(used.questions for used in result.used)
+    numbers: dict[str, Sequence[Any]] = {"model": result.cohort, "scenario": result.scenarios, "benchmark": result.used}
+    factors = [counted(len(members), noun) for noun, members in numbers.items()]
+    if questions is not None:
+        factors[-1] += f" ({counted(int(questions), 'question')})"
     if result.replicates is not None:
         factors.append(counted(result.replicates, "replicate"))
     return " × ".join(factors)
 
 
 def _neutrality_text(result: AuditResult) -> str:
-    """Format the neutrality verdict, the range of the means, and the number of grades that centering changes."""
     means, neutrality = result.neutrality.means, result.neutrality
     ranged = f"means {points(min(means))} to {points(max(means))}, range {points(neutrality.range)} points"
     if result.regraded is None:
@@ -327,7 +309,6 @@ def _neutrality_text(result: AuditResult) -> str:
 
 
 def _noise_text(result: AuditResult) -> str:
-    """Format the median noise of a score; if it is unknown, name the option that measures it."""
     if result.noise_floor is not None:
         noise = f"{points(result.noise_floor)} points within a scenario (median over the models)"
         return f"{noise}, from {counted(result.replicates or 0, 'replicate')} per question."
@@ -350,11 +331,6 @@ def _threshold_text(cuts: Thresholds | None) -> str:
 
 
 def _interval_text(ci95: Interval | None) -> str:
-    """Format a 95 % confidence interval.
-
-    >>> _interval_text((77.9, 80.21)), _interval_text(None)
-    ('77.90–80.21', '–')
-    """
     return "–" if ci95 is None else f"{points(ci95[0])}–{points(ci95[1])}"
 
 

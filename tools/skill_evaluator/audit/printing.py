@@ -13,7 +13,7 @@ from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.pages import Block, ForMedia, Heading, Line, Lines, Page, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
-from skill_evaluator.runner.prices import AMOUNTS
+from skill_evaluator.runner.prices import AMOUNTS, COST_OF_BATCHES
 from skill_evaluator.text import counted
 
 _BENCHMARK_KEYS = {"name", "version", "metric", "weight", "of", "unlabelled"}
@@ -67,12 +67,12 @@ def _size_page(size: AuditSize) -> Page:
             numbers=frozenset(AMOUNTS),
         ),
         ForMedia(("markdown",), [Lines(audit.doubts, "-")]),  # the terminal has them on stderr
-        Line(f"{size.closing}."),
+        Line(f"{f'{COST_OF_BATCHES}; ' * (audit.transport == 'batch')}dry run: no call was made, nothing was written."),
     ]
     return page_of("the size", blocks)
 
 
-def print_audit_runs(results: "AuditResults", form: Format) -> None:
+def print_audit_runs(results: AuditResults, form: Format) -> None:
     """Print the counts of an audit's calls to stdout, and the next command to stderr."""
     rows = [
         {
@@ -85,6 +85,7 @@ def print_audit_runs(results: "AuditResults", form: Format) -> None:
         }
         for run in results.runs
     ]
+    counts = [_counts(run) for run in results.runs]
     stopped = [
         Line(Cell(run.model_id, code=True), " stopped: ", Cell(run.stopped, code=True), style="yellow")
         for run in results.runs
@@ -92,18 +93,14 @@ def print_audit_runs(results: "AuditResults", form: Format) -> None:
     ]
     blocks: list[Block] = [
         ForMedia(("markdown",), [Heading("Audit ", Cell(results.audit.id, code=True), level=2)]),
-        Sheet(
-            columns=("model", *_COUNT_COLUMNS),
-            rows=[_counts(run) for run in results.runs],
-            numbers=frozenset(_COUNT_COLUMNS),
-        ),
+        Sheet(columns=("model", *_COUNT_COLUMNS), rows=counts, numbers=frozenset(_COUNT_COLUMNS)),
         Lines(stopped),
     ]
     print_page(form, json=lambda: {"audit": results.audit.id, "runs": rows}, page=lambda: page_of("", blocks))
     print(results.next_step, file=sys.stderr)
 
 
-def _counts(run: "AuditRun") -> list[Cell]:
+def _counts(run: AuditRun) -> list[Cell]:
     tally, others = run.tally, dict(run.tally.outcomes)
     scored, unparseable = others.pop("scored", 0), others.pop("unparseable", 0)
     refused = others.pop("refused", 0) + others.pop("truncated", 0)
@@ -113,17 +110,18 @@ def _counts(run: "AuditRun") -> list[Cell]:
     return cells_of([run.model_id], *(f"{count:,}" for count in counts), cost, latency)
 
 
-def print_family(check: "FamilyCheck", form: Format, request: ScenariosCheckRequest | None = None) -> None:
-    """Print the check of a family to stdout.
-
-    If `request` is given and a ready family has no trial, print the command that runs one to stderr.
-    """
+def print_family(check: FamilyCheck, form: Format, request: ScenariosCheckRequest | None = None) -> None:
+    """Print the check of a family to stdout and, if a `request` found no trial of a ready family, advice to stderr."""
     name = "the scenarios" if check.family is None else f"the family {check.family}"
-    remarks = []
-    for remark in check.remarks:
-        scenario = Cell("all") if remark.scenario is None else Cell(remark.scenario, code=True)
-        severity = Cell(remark.severity, _STYLES[remark.severity])
-        remarks.append(cells_of([], scenario, severity, remark.rule, Cell(remark.message, code=True)))
+    remarks = [
+        [
+            Cell(remark.scenario or "all", code=remark.scenario is not None),
+            Cell(remark.severity, _STYLES[remark.severity]),
+            Cell(remark.rule),
+            Cell(remark.message, code=True),
+        ]
+        for remark in check.remarks
+    ]
     blocks: list[Block] = [
         ForMedia(("markdown",), [Heading("Scenarios", level=2)]),
         Line(f"{name}, {counted(len(check.scenarios), 'template')}: {check.verdict}.", style="bold"),
@@ -139,7 +137,7 @@ def print_family(check: "FamilyCheck", form: Format, request: ScenariosCheckRequ
         print(f"try them on a few questions: {shlex.join([*command, '--questions', '20'])}", file=sys.stderr)
 
 
-def _trial_blocks(trial: "Trial") -> list[Block]:
+def _trial_blocks(trial: Trial) -> list[Block]:
     models = list(trial.scores)
     rows = [
         cells_of([scenario], *(f"{trial.scores[model][scenario]:.1f}" for model in models))

@@ -17,7 +17,7 @@ from skill_evaluator.comparing.comparators import amount
 from skill_evaluator.comparing.declarations import schema_places
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.errors import ComponentError, NotEvaluatedError, SkillEvaluatorError
-from skill_evaluator.evaluation.inputs import judge_of
+from skill_evaluator.evaluation.runs import judge_of
 from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, read_cases
 from skill_evaluator.library.components import Component, load_component
@@ -28,7 +28,7 @@ from skill_evaluator.providers.structured import schema_problems
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.text import nearest
-from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show, profile_doubt
+from skill_evaluator.verdicts.sizing import FEW_CASES, can_show, profile_doubt
 
 Declaration = Mapping[str, Any]
 _MIN_TRUTHS = 3  # fewer ground truths show no pattern

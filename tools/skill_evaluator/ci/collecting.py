@@ -35,7 +35,7 @@ from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.display.options import FormatOption, PlatformOption, argument, options, rare, words_of
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import InternalError, LeaderboardError, PlanError, RunError, SkillEvaluatorError
-from skill_evaluator.evaluation.judged import JudgedRun, judged_by, judged_items
+from skill_evaluator.evaluation.outputs import JudgedRun, judged_by, judged_items
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.identifiers import BASELINE, invocation_of, moment
 from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJudge
@@ -52,8 +52,8 @@ from skill_evaluator.scoring.recording import Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, is_generated, listed
+from skill_evaluator.verdicts.component import RecordedComponent, drifts_in
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
-from skill_evaluator.verdicts.history.component import RecordedComponent, drifts_in
 
 MAX_CLOCK_SKEW = datetime.timedelta(days=1)
 _SKIPPED = ".skipped"  # the file JOB.skipped holds the reason why a job did not run

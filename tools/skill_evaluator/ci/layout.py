@@ -221,8 +221,9 @@ def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
                 lost.append(f"add --fixtures {cases} to each command")
             return replace(_propose_sources(request, kinds, files), searched=searched, lost=lost)
     message = f"looked for {', '.join(pattern for pattern, _ in searched)}"
-    patterns = {pattern for pattern in NOT_READ if any(fnmatch(path, pattern) for path in tree.paths)}
-    reasons = "".join(f"; {pattern} is not read: {NOT_READ[pattern]}" for pattern in sorted(patterns))
+    patterns = [pattern for pattern in NOT_READ if any(fnmatch(path, pattern) for path in tree.paths)]
+    advice = "name the program that renders it: `program:` in the front matter of a component"
+    reasons = "".join(f"; {pattern} is not read: {advice}" for pattern in patterns)
     raise ComponentError(f"{folder} holds no component to adopt; {message}{reasons}; `init` writes an example")
 
 

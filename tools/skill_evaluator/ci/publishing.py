@@ -197,19 +197,19 @@ def _derive_files(
         existing = {path: contents[blob] for path, blob in blobs.items()}
         rows = [record.row() for record in by_path.values() if record.has_row]
         try:
-            additions = with_rows(existing.get(board), Path(board), skill, rows)
+            content, refused = with_rows(existing.get(board), Path(board), skill, rows)
         except LeaderboardError as problem:
             problems.append(problem)
             continue
-        problems += additions.refused.values()
-        if additions.blocks:
-            files[board] = b"".join(additions.blocks)
+        problems += refused.values()
+        if content is not None:
+            files[board] = content
         for path, record in by_path.items():
-            content = json_text(record.model_dump(mode="json")).encode()
-            if record.run_id in additions.refused:
+            record_content = json_text(record.model_dump(mode="json")).encode()
+            if record.run_id in refused:
                 continue
             if path not in existing:
-                files[path] = content
-            elif record.complete and existing[path] != content:
+                files[path] = record_content
+            elif record.complete and existing[path] != record_content:
                 problems.append(LeaderboardError(f"{path} exists with different content; a record is never edited"))
     return files, problems

@@ -7,7 +7,7 @@ from skill_evaluator.display import options as cli
 from skill_evaluator.errors import EXIT_OK, refuse
 from skill_evaluator.judges.workflows.requests import CasesDraftRequest
 from skill_evaluator.library.case_table import CaseTable
-from skill_evaluator.reports.judge_results import print_drafted_cases
+from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
 
@@ -35,7 +35,7 @@ def cases_draft(options: CasesDraftRequest) -> int:
     cases are not evaluated; `review cases` accepts them.
     """
     judge = Library(**cli.folders_of(options)).judge
-    return print_drafted_cases(judge.draft_cases(**cli.keywords_of(options, CasesDraftRequest), watch=watch))
+    return print_judged(judge.draft_cases(**cli.keywords_of(options, CasesDraftRequest), watch=watch), "text")
 
 
 @cli.options

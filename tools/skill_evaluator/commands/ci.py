@@ -20,7 +20,7 @@ from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, ConfigErr
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.reports.ci import outcome_page, plan_page
-from skill_evaluator.reports.ranking import sizing_blocks
+from skill_evaluator.reports.history import sizing_blocks
 from skill_evaluator.text import counted
 
 EXAMPLES = {

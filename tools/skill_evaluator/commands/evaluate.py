@@ -18,10 +18,9 @@ from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, M
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import skipped_run_notes
-from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page, write_report
+from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page, print_dry_run, write_report
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import many_json, many_page, mutation_page, print_planned, switch_json, switch_page
-from skill_evaluator.reports.planning import print_dry_run
 from skill_evaluator.runner.session import print_resume_command
 
 EXAMPLES = {

@@ -22,8 +22,7 @@ from skill_evaluator.judges.workflows.requests import (
     RubricDraftRequest,
     ScoreRequest,
 )
-from skill_evaluator.reports.judge_calibration import print_calibrated
-from skill_evaluator.reports.judge_results import print_judged, print_pinned, print_rubric_draft
+from skill_evaluator.reports.judge_results import print_judged, print_pinned
 from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
@@ -101,13 +100,13 @@ def judge_calibrate(options: CalibrateRequest) -> int:
     known defects it finds.
     """
     result = Library(config=options.config).judge.calibrate(**keywords_of(options, CalibrateRequest), watch=watch)
-    return print_calibrated(result, options.format)
+    return print_judged(result, options.format)
 
 
 def judge_rubric(options: RubricDraftRequest) -> int:
     """Draft a rubric with a model, marked as unreviewed."""
     result = Library(config=options.config).judge.rubric(**keywords_of(options, RubricDraftRequest), watch=watch)
-    return print_rubric_draft(result, options.format)
+    return print_judged(result, options.format)
 
 
 @options

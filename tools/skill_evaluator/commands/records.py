@@ -19,8 +19,7 @@ from skill_evaluator.library.config import VerdictName
 from skill_evaluator.reports.comparison import comparison_page
 from skill_evaluator.reports.evaluation import report_page, run_json
 from skill_evaluator.reports.explanation import explanation_json, explanation_page
-from skill_evaluator.reports.history import acceptances_page, accepted_json, accepted_page, history_page
-from skill_evaluator.reports.ranking import rankings_page
+from skill_evaluator.reports.history import acceptances_page, accepted_json, accepted_page, history_page, rankings_page
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.runner.journal import answers_in
 from skill_evaluator.text import counted, nearest

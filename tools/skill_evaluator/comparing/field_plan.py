@@ -37,7 +37,7 @@ _DEFAULT_ALIGNMENT: Mapping[str, Align] = {
     "array by position": "ordered",
     "array of scalars": "set",
 }
-_MAX_CACHED_FIELDS = 10_000  # bounds the cache, since models can invent any number of keys
+_MAX_CACHED_FIELDS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class FieldPlan:
 
     @property
     def full(self) -> bool:
-        """Whether the cache of fields is full."""
+        """Whether the cache of fields is full, since models can invent any number of keys."""
         return len(self._fields) >= _MAX_CACHED_FIELDS
 
     def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
@@ -176,10 +176,7 @@ class Field:
 
 
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:
-    """Compile a schema and declared rules to a plan. Raise ComponentError if the schema lacks a declared path.
-
-    `where` is the file of the declarations, for error messages.
-    """
+    """Compile a schema and the rules declared in the file `where`. Raise ComponentError for an unknown path."""
     schema_paths = {} if schema is None else schema_places(schema)
     numeric = {path for path, path_schema in schema_paths.items() if path_schema.allows_numeric_text}
     kinds = {path: path_schema.kind for path, path_schema in schema_paths.items() if path or path_schema.kind != "any"}
@@ -188,14 +185,12 @@ def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRu
         _check_paths(declared, kinds, where)
     leaves: dict[str, FieldRule] = {}
     arrays: dict[str, FieldRule] = {}
-    closed = _paths_inside(
-        [path for path, rule in declared.items() if rule.compare is not None], schema_paths, declared
-    )
+    compared = [path for path, rule in declared.items() if rule.compare is not None]
+    closed = _paths_inside(compared, schema_paths, declared)
     open_keys = {star for path in declared for star in _stars(path)}
     for path, kind in {**kinds, **{path: kinds.get(path, "any") for path in declared}}.items():
-        if path in closed:
-            continue
-        if not open_keys.issuperset(_stars(path)) or (kind == "any" and path not in declared):
+        is_open = open_keys.issuperset(_stars(path))
+        if path in closed or not is_open or (kind == "any" and path not in declared):
             continue
         rule = declared.get(path, FieldRule())
         if rule.compare is None and (kind.startswith("array") or (kind == "any" and rule.align)):
@@ -225,8 +220,12 @@ def _paths_inside(closed: Sequence[str], path_schemas: Mapping[str, SchemaPath],
     """Return the paths below the `closed` paths. A closed path is compared or ignored as a whole."""
     if path_schemas:
         return path_schemas.keys() - paths_outside(path_schemas, closed)
-    below_it = {parent: (f"{parent}.", f"{parent}[]") if parent else "" for parent in closed}
-    return {path for path in declared for parent in closed if path != parent and path.startswith(below_it[parent])}
+    return {
+        path
+        for path in declared
+        for parent in closed
+        if path != parent and path.startswith((f"{parent}.", f"{parent}[]") if parent else "")
+    }
 
 
 def _leaf_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:

@@ -6,9 +6,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 from skill_evaluator.errors import FixtureError, LeaderboardError
-from skill_evaluator.evaluation.inputs import Inputs, read_inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.evaluation.runs import baseline_notes, plan_runs
+from skill_evaluator.evaluation.runs import Inputs, baseline_notes, plan_runs, read_inputs
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
@@ -115,7 +114,6 @@ def dry_run(request: EvaluationRequest) -> DryRun:
 
 
 def _extra_calls(runs: Sequence[Run]) -> list[str]:
-    """Describe the calls of interleaved baselines and of recorded prompts."""
     versions: dict[str, list[str]] = {}
     for run in runs:
         manifest = run.manifest
@@ -127,7 +125,6 @@ def _extra_calls(runs: Sequence[Run]) -> list[str]:
 
 
 def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None) -> Iterator[str]:
-    """Yield a line on the cases that are probably longer than a model's context, or nothing if there are none."""
     too_long = [(name, size.likely) for name, size in sizes.items() if context and size.likely > context]
     if too_long:
         cases = listed([f"{name} (about {tokens:,} tokens)" for name, tokens in too_long])

@@ -1,7 +1,4 @@
-"""Evaluate several components one after the other, and `switch`: compare two models on every component.
-
-A component that is not ready or fails does not stop the others.
-"""
+"""Evaluate several components one after the other, and `switch`: compare two models on every component."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -38,9 +35,9 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.session import Watch, print_resume_command
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, nearest
+from skill_evaluator.verdicts.component import RecordedComponent
 from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
 from skill_evaluator.verdicts.decide.rules import exit_code
-from skill_evaluator.verdicts.history.component import RecordedComponent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +68,7 @@ def all_components(folder: Path) -> list[str]:
 
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
-    """Plan the components that match the pattern and, with `--changed`, differ from the base commit.
-
-    Raise ComponentError if none matches.
-    """
+    """Plan the components that match the pattern and changed. Raise ComponentError if none matches the pattern."""
     all_names = all_components(request.components)
     names = [name for name in all_names if fnmatchcase(name, request.skill or "*")]
     if not names:
@@ -137,10 +131,7 @@ def evaluate_many(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchedComponent:
-    """A component with two models: the calls, their maximum cost, and the comparison of the new with the old model.
-
-    `verdict` is None if nothing was compared, and *incomparable* if another model was served than requested.
-    """
+    """A component with two models: the calls, their maximum cost, and the comparison of the new with the old model."""
 
     component: str
     calls: int = 0
@@ -174,8 +165,7 @@ class Switch:
 def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> Switch:
     """Evaluate every component with both models and compare them; a dry run makes no call.
 
-    If the old model can no longer be called, its newest record is used. Raise ConfigError if the new model cannot be
-    called or every component was skipped.
+    If the old model can no longer be called, its newest record is used.
     """
     configuration = read_configuration(request.config)
     (new,) = select_models(configuration.models, (request.new,))
@@ -211,7 +201,6 @@ def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> S
 
 
 def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComponent:
-    """Estimate the calls of a component. Raise SkillEvaluatorError if it cannot be evaluated or compared."""
     component, remark = load_component(request.components, evaluation.skill, fixtures_dir=request.fixtures), ""
     if component.program is not None:
         raise NotEvaluatedError(f"'{component.name}' is a program, which chooses its own model")
@@ -230,7 +219,6 @@ def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest) -> Switc
 
 
 def _compare_models(row: SwitchedComponent, evaluated: EvaluationResult, request: SwitchRequest) -> SwitchedComponent:
-    """Compare the new model with the old model on an evaluated component."""
     print_resume_command(evaluated.resume_command())
     records = {run.record.model_id: run.record for run in evaluated.finished}
     remarks = [row.remark] if row.remark else []

@@ -26,8 +26,8 @@ from skill_evaluator.display.options import (
 class EvaluationRequest(LimitsOption, LibraryOptions):
     """The options of `evaluate`, and the values that a plan sets for a run.
 
-    A plan sets `invocation` (the prefix of run ids), `baseline_commit` (the commit with the baseline's prompt), and
-    `limits` (the run's shares of rate limits, by model id).
+    A plan sets `invocation` (the prefix of run ids), `baseline_commit`, and `limits` (the run's shares of rate limits,
+    by model id).
     """
 
     skill: str = argument(SKILL, metavar="COMPONENT")

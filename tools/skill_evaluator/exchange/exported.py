@@ -26,8 +26,8 @@ from skill_evaluator.records.selection import choose
 from skill_evaluator.records.summaries import Summary
 from skill_evaluator.runner.journal import RECORD
 from skill_evaluator.text import nearest
+from skill_evaluator.verdicts.component import RecordedComponent
 from skill_evaluator.verdicts.decide.results import ModelVerdict
-from skill_evaluator.verdicts.history.component import RecordedComponent
 
 Row = dict[str, Any]
 

@@ -39,10 +39,7 @@ def media_type_of(head: bytes) -> MediaType | None:
 
 
 def read_file(path: Path, limits: SafetyLimits) -> File:
-    """Read the type, size and digest of a PDF or an image, and the extent of an image.
-
-    Raise FixtureError if the file is too large or has another type.
-    """
+    """Read the type, size and digest of a PDF or an image, and the extent of an image."""
     limit, content = limits.size_of("file_bytes"), hashlib.sha256()
     with open_file(path, FixtureError) as handle:
         size = os.fstat(handle.fileno()).st_size
@@ -72,10 +69,7 @@ def _with_extent(image: File, head: bytes) -> File:
 
 
 def file_in(folder: Path, name: Any, root: ConfinedFolder, limits: SafetyLimits) -> File:
-    """Read the file that an input names, relative to `folder` and inside `root`.
-
-    Raise FixtureError if the name is not a path below the folder, or if the file does not exist or cannot be read.
-    """
+    """Read the file that an input names, which must be below `folder` and inside `root`."""
     if not isinstance(name, str) or not name or Path(name).is_absolute() or ".." in Path(name).parts:
         raise FixtureError(f"{folder}: an input's file must be in this folder, but {str(name)[:100]!a} is not")
     if not (path := root.inside(folder / name)).exists():
@@ -84,10 +78,7 @@ def file_in(folder: Path, name: Any, root: ConfinedFolder, limits: SafetyLimits)
 
 
 def read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool = False) -> dict[Path, Mapping[str, Any]]:
-    """Return the number of `pages` and, with `texts`, the `text` of each PDF by path.
-
-    Raise FixtureError if a PDF cannot be read within the limits.
-    """
+    """Return the number of `pages` of each PDF and, with `texts`, its `text`, by path."""
     by_path = {file.path: file for file in files}
     new = [file for file in by_path.values() if (file.digest, texts) not in _read]
     if new:

@@ -1,7 +1,4 @@
-"""`program:` in the front matter of prompt.md: a program or an endpoint that is called instead of a model.
-
-The digest of the declaration and the watched files replaces that of a prompt. `providers.program` runs the program.
-"""
+"""`program:` in the front matter of prompt.md: a program or an endpoint that is called instead of a model."""
 
 import hashlib
 import os
@@ -66,9 +63,7 @@ class ProgramUnderTest(StrictModel):
     env: tuple[Variable, ...] = Field(default=(), description="environment variables of the program, beside PATH")
     setup: Commands = Field(default=(), description="installation commands, run once before the first call")
     watch: tuple[str, ...] = Field(default=(), description="globs of the files whose change is a new version")
-    price: Price | None = Field(
-        default=None, description="price of the tokens that the program reports, in USD per million"
-    )
+    price: Price | None = Field(default=None, description="price of the tokens that the program reports")
     timeout_s: PositiveFloat | None = Field(default=None, description="timeout of a call; default: settings.yaml")
 
     @field_validator("env")
@@ -99,7 +94,7 @@ class ProgramUnderTest(StrictModel):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of the environment variables in env and headers, without duplicates."""
+        """The environment variables in env and headers."""
         return tuple(dict.fromkeys((*self.env, *(self.http.headers.values() if self.http else ()))))
 
     def digest(self, watched: Mapping[str, str]) -> str:
@@ -108,26 +103,19 @@ class ProgramUnderTest(StrictModel):
         return digest(canonical_json([declared, dict(watched)]))
 
     def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
-        """Return the files of a repository (git blob id by path) that the component in `folder` watches.
-
-        Paths in the result are relative to that folder. Its prompt.md and its records are excluded.
-        """
+        """Return the `files` (git blob id by path) that a component in `folder` watches, by path relative to it."""
         globs = _any_of(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
         paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
         return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}
 
     def unmatched(self, watched: Iterable[str]) -> list[str]:
-        """Return the globs that match none of the `watched` paths, which are relative to the component's folder."""
+        """Return the globs that match none of the watched paths."""
         names = list(watched)
         globs = {glob: _any_of([posixpath.normpath(glob)]) for glob in self.watch}
         return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
 
     def watched_here(self, folder: Path) -> dict[str, str]:
-        """Return the git blob id of each watched file of the component in `folder`, by path, as it is in the work tree.
-
-        Files that git ignores are excluded. Outside a git repository only files below `folder` that are not hidden are
-        found.
-        """
+        """Return the git blob id of each watched file in the work tree by path; git-ignored files are excluded."""
         repository = None
         with tolerating_git():
             repository = Repository(folder)
@@ -158,7 +146,7 @@ def _name(part: str) -> str:
 
 
 def _blob_of(path: Path) -> str | None:
-    """Return the git blob id of a file or link in the work tree, or None if there is neither."""
+    """Return the git blob id of a file or link, or None if it is neither."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):

@@ -1,7 +1,4 @@
-"""Prompts: the front matter and messages of prompt.md, filled with the values of a case.
-
-Each placeholder is replaced once, so a value that looks like a placeholder stays unchanged.
-"""
+"""Prompts: the front matter and messages of prompt.md, filled with the values of a case."""
 
 import difflib
 import json
@@ -9,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, groupby, takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -34,7 +32,7 @@ TURNS = "turns"  # the digest part of a case's earlier turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A PDF or an image of a case: the size in bytes, and its pages or its width and height in pixels."""
+    """A PDF with its number of pages, or an image with its width and height in pixels; `size` is in bytes."""
 
     path: Path
     media_type: MediaType
@@ -46,7 +44,7 @@ class File:
 
     @property
     def kind(self) -> FileKind:
-        """The kind of the file, which a model must be able to read."""
+        """Whether the file is a PDF or an image."""
         return "pdf" if self.media_type == "application/pdf" else "image"
 
     def __str__(self) -> str:
@@ -59,7 +57,7 @@ Part = str | File
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: its role, and its texts and files in order (`parts`)."""
+    """One message: its role, and its texts and files in order."""
 
     role: Role
     parts: tuple[Part, ...]
@@ -85,7 +83,7 @@ _CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$
 
 
 def without_code(text: str) -> str:
-    """Replace the code in a Markdown text by blanks, keeping its length and lines."""
+    """Return a Markdown text of the same length with its code replaced by blanks."""
     return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
@@ -95,10 +93,7 @@ def section_headings(body: str) -> list[re.Match[str]]:
 
 
 def messages_in(body: str) -> tuple[Message, ...]:
-    """Return the messages in the sections `## System`, `## User` and `## Assistant`.
-
-    Raise ValueError if there is no section, or text before the first.
-    """
+    """Return the messages in the sections of a text; raise ValueError if it does not begin with a section."""
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
         raise ValueError("messages: sections requires ## System or ## User as the first line of the body")
@@ -113,11 +108,10 @@ def messages_in(body: str) -> tuple[Message, ...]:
 class Prompt:
     """The messages of a prompt and the names of its inputs.
 
-    The system message comes first, if there is one. Pairs of user and assistant messages follow as examples, and then
-    optionally the last user message. Placeholders are `{{name}}` (braces), `{name}` (single) or none (literal). With
-    single placeholders `{{` is an escaped brace, as in Python's format strings, unless the text also has unpaired
-    braces. `text_of` names the file kind whose text is sent instead of the file. `program` is the digest of a program
-    under test. If `by_tool_call`, the output is the arguments of a function.
+    Optional parts in order: a system message, pairs of user and assistant messages as examples, a last user message.
+    Placeholders are `{{name}}` (braces), `{name}` (single) or none (literal). With single placeholders `{{` is an
+    escaped brace, as in Python's format strings, unless the text also has unpaired braces. `text_of` names the file
+    kind whose text is sent. `program` is a program's digest. If `by_tool_call`, the output is a function's arguments.
 
     >>> prompt = Prompt(messages=(Message("user", ("Is {{document}} a {{kind}}?",)),), inputs=("document", "kind"))
     >>> prompt.filled({"document": "{{kind}}", "kind": ["bill"]})[0].text
@@ -133,30 +127,30 @@ class Prompt:
 
     @classmethod
     def of(cls, text: str) -> "Prompt":
-        """Return a prompt with one system message; the document is sent as the user message."""
+        """Return a prompt with one system message."""
         return cls(messages=(Message("system", (text,)),))
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a single system prompt with the document as its only input."""
+        """Whether it is one system message with the document as its only input."""
         roles = [message.role for message in self.messages]
         return roles == ["system"] and self.inputs == (DOCUMENT,) and self.placeholders != "single"
 
     @property
     def system(self) -> str:
-        """The text of the system message; empty if there is none."""
+        """The text of the system message, or an empty text."""
         return self.messages[0].text if self.messages and self.messages[0].role == "system" else ""
 
     @property
     def text(self) -> str:
-        """The prompt's text: the system prompt, or all messages under their headings."""
+        """The system prompt, or all messages under their headings."""
         if [message.role for message in self.messages] == ["system"]:
             return self.system
         return "\n\n".join(f"## {message.role.title()}\n\n{message.text}" for message in self.messages)
 
     @cached_property
     def digest(self) -> str:
-        """The digest of all settings that determine the messages or a program's output."""
+        """The digest of everything that determines the messages, or the digest of a program."""
         if self.is_plain and not self.text_of and not self.by_tool_call:
             return digest(self.system)
         messages = [[message.role, message.text] for message in self.messages]
@@ -186,23 +180,18 @@ class Prompt:
         return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
-        """Return a prompt with this system message and a user message with all inputs by name.
-
-        The user message is left out if the document is the only input.
-        """
-        system = Message("system", (text,))
-        if self.inputs == (DOCUMENT,):
-            return replace(self, messages=(system,), placeholders="braces")
+        """Return a prompt with `text` as system message and, unless only the document is used, all inputs by name."""
         user = "\n\n".join(f"{name}:\n{{{{{name}}}}}" for name in self.inputs)
-        return replace(self, messages=(system, Message("user", (user,))), placeholders="braces")
+        messages = dialogue(text, user)[: 1 if self.inputs == (DOCUMENT,) else 2]
+        return replace(self, messages=messages, placeholders="braces")
 
     def names_in(self, role: Role) -> set[str]:
-        """Return the names of the inputs whose placeholders are in messages of a role."""
+        """Return the names of the inputs with a placeholder in messages of a role."""
         texts = (message.text for message in self.messages if message.role == role)
         return {name for text in texts for _, name in self._pieces(text) if name}
 
     def faults(self) -> Iterator[str]:
-        """Yield the faults of inputs and messages, each starting with the front matter key it concerns."""
+        """Yield the faults, each beginning with a front matter key, such as `inputs: `."""
         roles = [message.role for message in self.messages]
         talk = [role for role in roles if role != "system"]
         if "system" in roles[1:]:
@@ -222,11 +211,7 @@ class Prompt:
             yield "inputs: there is no user message; write messages: sections, and the message under ## User"
 
     def filled(self, values: Mapping[str, Any], turns: Sequence[Message] = ()) -> tuple[Message, ...]:
-        """Return the messages to send: system, examples, earlier turns, last user message.
-
-        Without `{{document}}` in a user message, the document is appended to the last user message. Raise KeyError if
-        `values` lacks an input.
-        """
+        """Return the messages to send; without a placeholder the document is appended to the last user message."""
         messages = [Message(message.role, tuple(self._parts(message.text, values))) for message in self.messages]
         last = [messages.pop()] if messages and messages[-1].role == "user" else []
         if DOCUMENT in self.inputs and DOCUMENT not in self.names_in("user"):
@@ -235,18 +220,11 @@ class Prompt:
         return (*messages, *turns, *last)
 
     def constant_characters(self, *, turns: bool) -> int:
-        """Return the number of characters before the first placeholder of the messages.
-
-        With `turns`, the last user message is not counted, because a case's earlier turns precede it.
-        """
+        """Return the number of characters before the first placeholder, or before the first of the case's `turns`."""
         last = bool(turns and self.messages and self.messages[-1].role == "user")
-        count = 0
-        for message in self.messages[: len(self.messages) - last]:
-            for text, name in self._pieces(message.text):
-                if name:
-                    return count
-                count += len(text)
-        return count
+        messages = self.messages[: len(self.messages) - last]
+        pieces = chain.from_iterable(self._pieces(message.text) for message in messages)
+        return sum(len(text) for text, _ in takewhile(lambda piece: not piece[1], pieces))
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
@@ -284,15 +262,9 @@ def _part(value: Any) -> Part:
 
 
 def _joined(parts: Iterable[Part]) -> Iterator[Part]:
-    texts: list[str] = []
-    for part in parts:
-        if isinstance(part, str):
-            texts.append(part)
-            continue
-        yield from filter(None, ["".join(texts)])
-        texts = []
-        yield part
-    yield from filter(None, ["".join(texts)])
+    for are_texts, group in groupby(parts, lambda part: isinstance(part, str)):
+        joined = ["".join(map(str, group))] if are_texts else group  # noqa: B031 - one use of the group
+        yield from filter(None, joined)
 
 
 InputName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$", max_length=60)]
@@ -343,35 +315,21 @@ class FrontMatter(BaseModel):
             raise ValueError(f"'{invalid[0]}' is a duplicate, or the reserved name of earlier turns")
         return inputs
 
-    output: Output | Literal["tool_call"] | None = Field(
-        default=None,
-        description="json unless schema.json is missing and truths are texts; tool_call: the arguments of a function",
-    )
-    inputs: tuple[InputName, ...] = Field(
-        default=(DOCUMENT,), description="names of the inputs that placeholders insert"
-    )
+    output: Output | Literal["tool_call"] | None = Field(default=None, description="tool_call: arguments of a function")
+    inputs: tuple[InputName, ...] = Field(default=(DOCUMENT,), description="the inputs that placeholders insert")
     placeholders: Placeholders | None = Field(
         default=None, description="braces: {{input}}, the default; single: {input}; literal: no placeholders"
     )
-    text_of: Literal["pdf"] | None = Field(
-        default=None, description="pdf: send the text of each PDF instead of the PDF"
-    )
+    text_of: Literal["pdf"] | None = Field(default=None, description="pdf: send the text of each PDF")
     messages: tuple[PromptMessage, ...] | Literal["sections"] | None = Field(
         default=None, description="sections: ## System, ## User and ## Assistant begin messages; or a list of messages"
     )
-    program: ProgramUnderTest | None = Field(
-        default=None, description="a program or endpoint called instead of a model"
-    )
-    formerly: tuple[ComponentName, ...] = Field(
-        default=(), description="former names of the component, whose records belong to it"
-    )
+    program: ProgramUnderTest | None = Field(default=None, description="a program called instead of a model")
+    formerly: tuple[ComponentName, ...] = Field(default=(), description="former names of the component")
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:
-    """Return the prompt of a prompt.md, for a program with the digest of its watched files.
-
-    `text` is that of the file. Raise ComponentError for the first fault.
-    """
+    """Return the prompt of a prompt.md with this text, for a program with the digest of its watched files."""
     refuse_unfilled(text, front, prompt, path)
     if front.program is not None:
         prompt = replace(prompt, program=_digest_of(front.program, prompt, path))
@@ -420,10 +378,7 @@ def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -
 
 
 def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, Prompt]:
-    """Return the front matter and the prompt in the text of a prompt.md; raise ComponentError if it is invalid.
-
-    The version is not checked, and a program's digest does not include its watched files.
-    """
+    """Return the front matter and the prompt of a prompt.md; the digest of a program excludes its watched files."""
     values, body = parse_front_matter(text, path, ComponentError, depth=depth)
     if "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
@@ -467,7 +422,7 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
 
 
 def check_semver(text: str, path: Path) -> str:
-    """Return the version if it is a valid semantic version; raise ComponentError otherwise."""
+    """Return a version unchanged; raise ComponentError if it is not semver."""
     if not semver.Version.is_valid(text):
         raise ComponentError(f"version '{text}' in {path} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")
     if len(text) > MAX_VERSION:

@@ -55,7 +55,6 @@ def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) 
     """Return the provider kind that runs a component's program; `values` has its variables."""
 
     def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
-        """Run the setup commands of the program and return its provider. Raise ConfigError if one fails."""
         for argv in program.setup:
             limits = ProcessLimits(seconds=_SETUP_S, output_bytes=settings.limits.response_bytes)
             ended = run_process(Program(argv=argv, folder=folder, limits=limits))
@@ -105,7 +104,6 @@ class RunProvider:
 
 
 def _answer(result: ProcessResult) -> Completion:
-    """Read the output of a program. Raise ProviderError unless it is JSON with an answer."""
     content = result.stdout
     try:
         fields = fields_of(parsed_response(content))
@@ -161,12 +159,10 @@ def _as_text(value: Any) -> str:
 
 
 def _program_input(value: Any) -> Any:
-    """Return an input for a program on this machine; a file is given by its path."""
     return {"path": str(value.path.absolute()), "media_type": value.media_type} if isinstance(value, File) else value
 
 
 def _endpoint_input(value: Any) -> Any:
-    """Return an input for an endpoint; a file becomes a data URL."""
     return f"data:{value.media_type};base64,{file_placeholder(value)}" if isinstance(value, File) else value
 
 

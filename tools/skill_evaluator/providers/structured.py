@@ -1,7 +1,7 @@
 """Structured output: the vendors' rules for output schemas, the schema that is sent, and the output in a response.
 
-Vendors accept a subset of JSON Schema and reject every call with a schema outside of it (status 400). The rules are
-those that their pages, errors and SDKs agree on (November 2026).
+Vendors reject every call with a schema outside of their subset of JSON Schema. The rules are those that their pages,
+errors and SDKs agree on (November 2026).
 """
 
 import json
@@ -47,10 +47,7 @@ class _Refusal(NamedTuple):
 
 
 def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
-    """Return a line for each rule of a vendor that the output schema of a component breaks.
-
-    A line names the models, the places in the schema as JSON pointers, the rule and what to write.
-    """
+    """Describe each rule of a vendor that the output schema of a component breaks, with the models and the remedy."""
     root = {key: value for key, value in (component.schema or {}).items() if key != "$schema"}
     refused_by = defaultdict[str, list[str]](list)
     for model in models if root and component.program is None else ():
@@ -66,7 +63,6 @@ def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
 
 
 def _refusals(root: Schema, provider: str, *, is_strict: bool) -> dict[str, list[_Refusal]]:
-    """Return a vendor's refusals by rule. If `is_strict`, omit the refusals that the strict form solves."""
     of_vendor = {"openai": _by_openai, "anthropic": _by_anthropic}.get(provider)
     by_reason = defaultdict[str, list[_Refusal]](list)
     for pointer, node in _subschemas(root) if of_vendor else ():
@@ -121,7 +117,6 @@ def _by_anthropic(pointer: str, node: Schema, root: Schema) -> Iterator[_Refusal
 
 
 def _has_free_keys(node: Schema) -> bool:
-    """Return whether a schema describes a dictionary whose keys it does not name."""
     extra = node.get("additionalProperties")
     is_free = bool(extra) or "patternProperties" in node or "properties" not in node
     return describes(node, "object") and extra is not False and is_free
@@ -142,7 +137,6 @@ def _is_recursive(node: Schema, root: Schema) -> bool:
 
 
 def _subschemas(node: Any, pointer: str = "#") -> Iterator[tuple[str, Schema]]:
-    """Yield each subschema that describes a value, with its JSON pointer, the schema itself first."""
     if isinstance(node, list):
         for index, child in enumerate(node):
             yield from _subschemas(child, f"{pointer}/{index}")
@@ -156,10 +150,7 @@ def _subschemas(node: Any, pointer: str = "#") -> Iterator[tuple[str, Schema]]:
 
 
 def sent_schema(request: Request, model: Model) -> dict[str, Any]:
-    """Return the schema to send: unchanged, or in its strict form.
-
-    Raise ProviderError if the vendor would refuse even the strict form.
-    """
+    """Return the schema to send, strict if the model says so. Raise ProviderError if the vendor would refuse it."""
     if model.structured_output != STRICT:
         return request.bare_schema
     return deepcopy(_strict_form(json.dumps(request.bare_schema), model.provider))
@@ -199,8 +190,8 @@ def _strict_form(text: str, provider: str) -> dict[str, Any]:
 def _closed(node: Any, root: Schema | None) -> Any:
     """Return a subschema with closed objects, `anyOf` in place of `oneOf`, and without defaults.
 
-    With a `root` all keys are required, and nullable if they were optional. A reference beside other keywords becomes
-    an `anyOf`. Without a `root` a list of types becomes an `anyOf`, the only form that Anthropic's SDK accepts.
+    With a `root` (OpenAI) all keys are required, and nullable if they were optional. Without a `root` (Anthropic) a
+    list of types becomes an `anyOf`.
     """
     if isinstance(node, list):
         return [_closed(child, root) for child in node]
@@ -241,8 +232,8 @@ def _allows_null(node: Any, root: Schema) -> bool:
 def output_of(completion: Completion, request: Request, model: Model) -> Completion:
     """Return the completion with the output as its text, as it is saved and scored.
 
-    With a tool call the output is its arguments; a response without a tool call has the stop reason `no_tool_call`. A
-    null that only the strict form of the schema required is removed, so that the optional key is absent.
+    The output of a tool call is its arguments, or a failure (`no_tool_call`) if they are missing. A null that only the
+    strict form of the schema required is removed.
     """
     if completion.stop_reason in ("length", "too_large", "refusal"):
         return completion

@@ -14,13 +14,13 @@ from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.comparison import Example, comparison_section, legend_section
-from skill_evaluator.reports.planning import forecast_sheet
+from skill_evaluator.reports.evaluation import forecast_sheet
 from skill_evaluator.reports.summary import MARKS, ComparisonSummary, Reader, amount_words, conclude, tolerance_words
 from skill_evaluator.stats import by_key, total_or_none
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
+from skill_evaluator.verdicts.sizing import FEW_CASES, can_show
 
 _PLAN_COLUMNS = ("component", "models", "jobs", "calls", "cost at most", "why")
 _RUN_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdict", "agreement", "calls", "cost", "")

@@ -5,8 +5,6 @@ Outcomes and scores come from the scorer or the record; views never change a sco
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 from skill_evaluator.checks.declared import Check
@@ -123,12 +121,8 @@ class DistinctOutput:
     checks: tuple[tuple[Check, CheckScore], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldValue:
-    """A value of a field compared with the ground truth, and the replicates that have it."""
-
-    leaf: ComparedLeaf
-    replicates: tuple[int, ...]
+FieldValue = tuple[ComparedLeaf, tuple[int, ...]]
+"""A value of a field compared with the ground truth, and the replicates that have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +146,8 @@ class CaseView:
             for leaf in output.leaves:
                 values = fields.setdefault(leaf.location, {})
                 key = leaf.outcome, canonical_json(leaf.output)
-                replicates = values[key].replicates if key in values else ()
-                values[key] = FieldValue(leaf=leaf, replicates=tuple(sorted({*replicates, *output.replicates})))
+                first, replicates = values.get(key, (leaf, ()))
+                values[key] = (first, tuple(sorted({*replicates, *output.replicates})))
         return {path: list(values.values()) for path, values in fields.items()}
 
 
@@ -169,35 +163,30 @@ def case_view(component: Component, case: Case, answers: Sequence[Answer], max_o
     ranked = _grouped(answers, content)
     outputs = [_distinct_output(component, case, group) for group in ranked[:max_outputs]]
     hidden = ranked[len(outputs) :]
-    hidden_replicates = sum(map(len, hidden))
     return CaseView(
         case=case,
         answers=(*answers,),
         outputs=(*outputs,),
         hidden_outputs=len(hidden),
-        hidden_replicates=hidden_replicates,
+        hidden_replicates=sum(map(len, hidden)),
     )
 
 
 def _distinct_output(component: Component, case: Case, group: Sequence[Answer]) -> DistinctOutput:
     answer, leaves, errors = group[0], list[ComparedLeaf](), list[str]()
-    metrics, checks = answer.metrics, answer.checks
+    answered, checks = answer.text is not None, answer.checks
+    scores = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
     if answer.scored is not None and answer.unmarked is None:
         comparison = Comparison(case.truth, answer.scored.value, component.plan, component.contract.conforms)
-        if metrics is None:
+        if answer.metrics is None:
             scores = apply_metrics(component.metrics, comparison, labelled=case.labelled)
-            metrics = with_checks(scores, case, checks)
         leaves = comparison.rows if case.labelled else [replace(leaf, outcome="unscored") for leaf in comparison.rows]
         errors = component.contract.errors(answer.scored.value)
-    elif metrics is None:
-        answered = answer.text is not None
-        scores = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
-        metrics = with_checks(scores, case, checks)
     return DistinctOutput(
         answer=answer,
         replicates=tuple(member.index for member in group),
         texts=tuple(dict.fromkeys(member.text for member in group if member.text is not None)),
-        metrics=metrics,
+        metrics=with_checks(scores, case, checks) if answer.metrics is None else answer.metrics,
         leaves=tuple(leaves),
         schema_errors=tuple(errors),
         checks=tuple((check, checks[check.id]) for check in case.checks if check.id in checks),
@@ -216,11 +205,8 @@ def recorded_case_view(
     outcomes = dict(enumerate(recorded.outcomes))
     metrics = {name: dict(enumerate(scores)) for name, scores in recorded.replicates.items()}
     digests = {check.id: check.digest for check in case.checks}
-    checks = {
-        name: dict(enumerate(check.scores))
-        for name, check in recorded.checks.items()
-        if digests.get(name) == check.digest
-    }
+    same = {name: check for name, check in recorded.checks.items() if digests.get(name) == check.digest}
+    checks = {name: dict(enumerate(check.scores)) for name, check in same.items()}
     answers = [
         replace(
             answer,
@@ -229,7 +215,7 @@ def recorded_case_view(
             unmarked=(changed or _unmarked_reason(case, answer)) if answer.outcome == SCORED else None,
         )
         for answer in read_answers(
-            component, case, replicates, lambda index, _: outcomes.get(index, NOT_RUN), max_chars=_MAX_MARKED_CHARS
+            component, case, replicates, lambda index, _: outcomes.get(index, NOT_RUN), _MAX_MARKED_CHARS
         )
     ]
     return case_view(component, case, answers, max_outputs)
@@ -253,13 +239,13 @@ def only_field(views: Sequence[CaseView], component: Component, path: str) -> li
         paths |= {leaf.path for output in view.outputs for leaf in output.leaves}
     if path not in paths:
         raise RunError(f"unknown field '{path}' of '{component.name}' for --field {nearest_path(path, paths)}")
-    return [replace(view, outputs=tuple(_only(output, path) for output in view.outputs)) for view in views]
 
+    def only(output: DistinctOutput) -> DistinctOutput:
+        leaves = tuple(leaf for leaf in output.leaves if leaf.path == path)
+        checks = tuple(pair for pair in output.checks if check_path(pair[0].id) == path)
+        return replace(output, leaves=leaves, checks=checks, schema_errors=())
 
-def _only(output: DistinctOutput, path: str) -> DistinctOutput:
-    leaves = tuple(leaf for leaf in output.leaves if leaf.path == path)
-    checks = tuple(pair for pair in output.checks if check_path(pair[0].id) == path)
-    return replace(output, leaves=leaves, checks=checks, schema_errors=())
+    return [replace(view, outputs=tuple(map(only, view.outputs))) for view in views]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,24 +299,15 @@ def answer_changes(
     """
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
-    case_of = attrgetter("case_id")
-    calls_of_case = [
-        {name: [*calls] for name, calls in groupby(sorted(answers_of_run, key=case_of), case_of)}
-        for answers_of_run in answers
-    ]
+    by_case = [by_key((call.case_id, replicate) for call, replicate in outcomes.items()) for outcomes in answers]
     for case in cases:
-        rows = before.get(case.id), after.get(case.id)
-        if rows[0] is None or rows[1] is None or not rows[1].has_same_inputs(rows[0]):
+        if case.id not in before or case.id not in after or not after[case.id].has_same_inputs(before[case.id]):
             continue
-        replicates = (
-            [answers_of_run[call] for call in calls.get(case.id, ())]
-            for answers_of_run, calls in zip(answers, calls_of_case, strict=True)
-        )
-        old, new = (_commonest(component, case, replicates_of_run) for replicates_of_run in replicates)
+        old, new = (_commonest(component, case, replicates.get(case.id, [])) for replicates in by_case)
         texts = canonical_json(old.value), canonical_json(new.value)
         if (old.failure, texts[0]) == (new.failure, texts[1]):
             continue
-        scores = [row.accuracy.get(candidate.primary_metric) for row in rows if row is not None]
+        scores = [row[case.id].accuracy.get(candidate.primary_metric) for row in (before, after)]
         is_compared = old.failure is new.failure is None and max(map(len, texts)) <= _MAX_COMPARED_CHARS
         yield AnswerChange(
             case_id=case.id,

@@ -11,9 +11,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from skill_evaluator.checks.declared import Check, passes
+from skill_evaluator.checks.declared import passes
 from skill_evaluator.checks.programs import call_function
 from skill_evaluator.comparing.array_items import MemoizedValue, arrays_in, pairs_by_best
 from skill_evaluator.comparing.comparators import COMPARATORS
@@ -22,7 +22,7 @@ from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import File
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.metrics.accuracy.checks import share_passed
+from skill_evaluator.metrics.accuracy import share_passed
 from skill_evaluator.metrics.agreement import ArrayLengths, array_lengths, field_stability_by_path
 from skill_evaluator.metrics.base import AgreementMetric, CaseOutputs, Comparison, apply_metrics
 from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, field_values, per_field
@@ -37,7 +37,7 @@ from skill_evaluator.metrics.schema_errors import (
 from skill_evaluator.parsing import Expected, Parsed
 from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Usage
-from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, PASSED_FROM, SCORED, UNPARSEABLE
+from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, SCORED, UNPARSEABLE, CheckRecord
 from skill_evaluator.records.summaries import FailedCalls
 from skill_evaluator.scoring.parallel import Workers
 from skill_evaluator.text import canonical_json, count_leaves, digest
@@ -53,15 +53,13 @@ class CheckScore(NamedTuple):
 CheckScores = Mapping[str, CheckScore]  # key: check id
 
 
-def check_text(case: Case, text: str, expected: Expected) -> dict[str, CheckScore]:
+def _check_text(case: Case, text: str, expected: Expected) -> dict[str, CheckScore]:
     """Return the results of a case's checks on a text by check id. Checks by a program or judge have no score yet."""
-    text, scores = split_reasoning(text)[1], {}
+    text = split_reasoning(text)[1]
     has_paths = any(check.pointer is not None for check in case.checks)
     parsed = parse_output(text, "json", (), expected) if has_paths else Parsed()
-    for check in case.checks:
-        is_passed = passes(check, text, parsed)
-        scores[check.id] = CheckScore(None if is_passed is None else float(is_passed))
-    return scores
+    passed = {check.id: passes(check, text, parsed) for check in case.checks}
+    return {check_id: CheckScore(None if result is None else float(result)) for check_id, result in passed.items()}
 
 
 def takes_programs(case: Case) -> bool:
@@ -69,7 +67,7 @@ def takes_programs(case: Case) -> bool:
     return any(check.kind == "python" for check in case.checks)
 
 
-def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until: float) -> dict[str, CheckScore]:
+def _run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until: float) -> dict[str, CheckScore]:
     """Run the python checks that have no score yet, and return all results by check id.
 
     `answer` is the parsed value. Checks that would start after the time `until` (monotonic clock) score 0.
@@ -91,50 +89,18 @@ def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until:
 
 
 def all_failed(case: Case) -> dict[str, CheckScore]:
-    """Return a score of 0 for each check, for an output that was refused, truncated or too large."""
+    """Return a score of 0 by check id, for an output that was refused, truncated or too large."""
     return {check.id: CheckScore(0.0) for check in case.checks}
 
 
-def weighed(case: Case, scores: CheckScores) -> list[tuple[float, float | None]]:
-    """Return (weight, score) of each check that has a result."""
+def _weighted(case: Case, scores: CheckScores) -> list[tuple[float, float | None]]:
     return [(check.weight, scores[check.id].score) for check in case.checks if check.id in scores]
 
 
 def with_checks(metrics: Mapping[str, float | None], case: Case, scores: CheckScores) -> dict[str, float | None]:
-    """Return the metrics, in which `checks`, if present, is the share of passed checks."""
-    passed = {CHECKS_METRIC: share_passed(weighed(case, scores))} if CHECKS_METRIC in metrics else {}
+    """Return the metrics by name, in which `checks`, if present, is the weighted share of passed checks."""
+    passed = {CHECKS_METRIC: share_passed(_weighted(case, scores))} if CHECKS_METRIC in metrics else {}
     return {**metrics, **passed}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedCase:
-    """One check of a case, with its score per planned replicate. A score of None was not measured."""
-
-    check: Check
-    scores: tuple[float | None, ...]
-
-    @property
-    def passed(self) -> Counter[Hashable]:
-        """The numbers of outputs that passed (key True) and failed (key False)."""
-        return Counter(score >= PASSED_FROM for score in self.scores if score is not None)
-
-    @property
-    def total(self) -> FieldCounts:
-        """The check as a field: outputs that passed are right, outputs that failed are wrong."""
-        return FieldCounts(right=self.passed[True], wrong=self.passed[False])
-
-    @property
-    def stability(self) -> float | None:
-        """The share of outputs with the more frequent result. It is None for fewer than two outputs."""
-        n = self.passed.total()
-        return max(self.passed.values()) / n if n > 1 else None
-
-    @property
-    def standing(self) -> Stability:
-        """The stability of the check: always passed, never passed, flaky, or unscored for fewer than two outputs."""
-        if self.passed.total() < 2:
-            return "unscored"
-        return "flaky" if len(self.passed) > 1 else "stable_right" if self.passed[True] else "stable_wrong"
 
 
 TOO_COSTLY = "too_costly_to_score"
@@ -167,8 +133,7 @@ CONTRACT_KEPT = OutputContract()
 class Scored:
     """The scores of one distinct text of a case.
 
-    `canonical` is the canonical JSON of its parsed value, `problem` the reason if it was not scored. `several` is true
-    if the text has several candidates for the output.
+    `canonical` is the canonical JSON of its parsed value, `problem` the reason if it was not scored.
     """
 
     outcome: str
@@ -201,7 +166,8 @@ class CaseScore:
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None if it was not
     measured. `undefined` are the metrics that have no value for this case for any output. `exact` counts outputs equal
     to the ground truth (None: no ground truth). `contracts` has (schema result, count) of the distinct parsed texts.
-    `fields` are set for labelled cases only, except for checks. `parts` are digests of the inputs.
+    `fields` are set for labelled cases only, except for checks. `checks` are by check id, `parts` are digests of the
+    inputs by name.
     """
 
     case_id: str
@@ -218,7 +184,7 @@ class CaseScore:
     contracts: tuple[tuple[OutputContract, int], ...] = ()
     undefined: frozenset[str] = frozenset()
     parts: Mapping[str, str] = field(default_factory=dict)
-    checks: tuple[CheckedCase, ...] = ()
+    checks: Mapping[str, CheckRecord] = field(default_factory=dict)
 
     @property
     def answered(self) -> int:
@@ -231,22 +197,27 @@ class CaseScore:
         return self.outcomes.count(SCORED)
 
 
+class CompletedCall(NamedTuple):
+    """The case, usage, latency and served model of a call that returned a completion."""
+
+    case_id: str
+    usage: Usage
+    latency_s: float | None
+    served: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorecard:
-    """The scores of all cases of a run, and the usage of its calls.
+    """The scores of all cases of a run, and the calls with a completion.
 
-    `reasons` counts failures by reason; `faults` locates them. `answers` is the digest of all outputs. `usages`,
-    `latencies_s`, `served` and `case_ids` have one entry per completion, in the same order.
+    `reasons` counts failures by reason; `faults` locates them. `answers` is the digest of all outputs.
     """
 
     cases: tuple[CaseScore, ...]
     replicates: int
     reasons: Mapping[str, int] = field(default_factory=dict)
     faults: tuple[FailedCalls, ...] = ()
-    case_ids: tuple[str, ...] = ()
-    usages: tuple[Usage, ...] = ()
-    latencies_s: tuple[float | None, ...] = ()
-    served: tuple[str | None, ...] = ()
+    completed: tuple[CompletedCall, ...] = ()
     retries: int = 0
     answers: str = ""
 
@@ -267,8 +238,16 @@ class Scorecard:
         return dict(sorted(counts.items()))
 
 
-def agreement_of(answers: CaseOutputs, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
-    """Return the agreement of a case's outputs. If `metrics` is None, omit what requires comparing pairs of outputs."""
+ResultT = TypeVar("ResultT")
+
+
+def wait_for(result: ResultT | Future[ResultT]) -> ResultT:
+    """Return a result, or that of a future when it is done."""
+    return result.result() if isinstance(result, Future) else result
+
+
+def _agreement_of(answers: CaseOutputs, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
+    """Return the agreement of a case's outputs. `metrics` is None if comparing pairs of outputs is too costly."""
     values = {
         path: Counter({_shortened(value): count for value, count in counts.items()})
         for path, counts in field_values(answers).items()
@@ -304,20 +283,21 @@ def unparseable(
 
 
 class AnswerScorer:
-    """Scores texts as outputs of a component's cases, in this process and, if started, in workers."""
+    """Scores texts as outputs of a component's cases, in this process and, if started, in workers.
+
+    Work that would start after `until` (monotonic clock) is too costly.
+    """
 
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
-        """Prepare the scorer. Work that would start after `until` (monotonic clock) is too costly."""
         self.component = component
         self._until = until
         self._programs: ThreadPoolExecutor | None = None
         self._workers: Workers | None = None
         self._short: frozenset[str] = frozenset()  # cases with a short ground truth
-        self._begun: dict[str, Future[frozenset[str]]] = {}
         self.cases = {case.id: case for case in cases}
         self._truths: dict[str, MemoizedValue] = {}
         self._names = top_names(component.schema)
-        self._undefined: dict[str, frozenset[str]] = {}
+        self._undefined: dict[str, frozenset[str] | Future[frozenset[str]]] = {}
         compared = {rule.compare or "exact" for rule in component.plan.leaves.values()}
         is_shipped = component.metrics.keys() <= METRICS.keys() and compared <= COMPARATORS.keys()
         self._may_last = not is_shipped  # a plugin's metric or comparator may never end
@@ -341,11 +321,12 @@ class AnswerScorer:
         self._workers = Workers(self._run_task, component.limits, min(cores, max(calls, len(cases), 1)))
         for case in cases:
             if case.labelled and case.id not in self._short:
-                self._begun[case.id] = self._workers.submit(("undefined", case.id), partial(self._refuse_truth, case))
+                task = ("undefined", case.id)
+                self._undefined[case.id] = self._workers.submit(task, partial(self._refuse_truth, case))
 
     def _run_task(self, task: str, *arguments: Any) -> object:
         if task == "agreement":
-            return agreement_of(CaseOutputs(self.component.plan, *arguments), REPRODUCIBILITY)
+            return _agreement_of(CaseOutputs(self.component.plan, *arguments), REPRODUCIBILITY)
         try:
             return self.score(*arguments) if task == "score" else self._undefined_metrics(*arguments)
         except ConfigError as problem:  # raised by a plugin's metric or comparator
@@ -372,9 +353,8 @@ class AnswerScorer:
             return scoring
 
         def scored() -> Scored:
-            scored_text = scoring.result() if isinstance(scoring, Future) else scoring
-            answer = parse_case_output(self.component, case, text).value
-            checks = run_programs(case, text, answer, scored_text.checks, self._until)
+            scored_text, answer = wait_for(scoring), parse_case_output(self.component, case, text).value
+            checks = _run_programs(case, text, answer, scored_text.checks, self._until)
             return replace(scored_text, checks=checks, metrics=with_checks(scored_text.metrics, case, checks))
 
         self._programs = self._programs or ThreadPoolExecutor(os.cpu_count())
@@ -387,8 +367,7 @@ class AnswerScorer:
         if self._workers is not None:
             self._workers.close()
 
-    def _is_short(self, text: str) -> bool:
-        """Return whether a text can be validated in less than 0.1 s in the worst case."""
+    def _is_short(self, text: str) -> bool:  # whether it is validated in less than 0.1 s in the worst case
         return not self._may_last and len(text) * self.component.contract.effort <= _SHORT
 
     def begin_agreement(self, outputs: CaseOutputs) -> Agreement | Future[Agreement]:
@@ -396,15 +375,15 @@ class AnswerScorer:
         effort = outputs.pairs * max(map(len, outputs.groups), default=0) ** 2
         is_quick = not self._may_last and (len(outputs.groups) < 2 or effort <= _MAX_LOCAL_EFFORT)
         if self._workers is None or is_quick:
-            return agreement_of(outputs, REPRODUCIBILITY)
+            return _agreement_of(outputs, REPRODUCIBILITY)
         task = ("agreement", outputs.groups, outputs.raw, outputs.n)
-        return self._workers.submit(task, partial(agreement_of, outputs, None), times=outputs.n, until=self._until)
+        return self._workers.submit(task, partial(_agreement_of, outputs, None), times=outputs.n, until=self._until)
 
     def score(self, case_id: str, text: str) -> Scored:
         """Return the scores of a text as the output of a case."""
         case, component = self.cases[case_id], self.component
         parsed = parse_case_output(component, case, text)
-        checks = check_text(case, text, component.contract.expected.or_type_of(case.truth))
+        checks = _check_text(case, text, component.contract.expected.or_type_of(case.truth))
         if parsed.form is None:
             return unparseable(component, case, problem=parsed.problem, checks=checks)
         max_leaves = component.limits.answer_leaves
@@ -412,7 +391,7 @@ class AnswerScorer:
             return unparseable(component, case, problem=TOO_COSTLY)
         contract = self._contract(parsed.value)
         comparison = self._comparison(case_id, parsed.value, contract.holds)
-        comparison.checks = weighed(case, checks)
+        comparison.checks = _weighted(case, checks)
         return Scored(
             outcome=SCORED,
             metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
@@ -429,11 +408,9 @@ class AnswerScorer:
         For example, `jaccard` is undefined if the ground truth has no array. Raise FixtureError if the ground truth is
         too costly to score.
         """
-        if case_id in self._begun:
-            return self._begun[case_id].result()
         if case_id not in self._undefined:
             self._undefined[case_id] = self._undefined_metrics(case_id)
-        return self._undefined[case_id]
+        return wait_for(self._undefined[case_id])
 
     def _undefined_metrics(self, case_id: str) -> frozenset[str]:
         case = self.cases[case_id]

@@ -10,8 +10,8 @@ from statistics import fmean
 from typing import TypeVar
 
 from skill_evaluator.metrics import REPRODUCIBILITY
-from skill_evaluator.metrics.accuracy.pass_hat_k import KS
-from skill_evaluator.metrics.accuracy.pass_hat_k import pass_hat_k as estimate
+from skill_evaluator.metrics.accuracy import KS
+from skill_evaluator.metrics.accuracy import pass_hat_k as estimate
 from skill_evaluator.metrics.agreement import krippendorff_alpha
 from skill_evaluator.metrics.fields import FieldCounts, macro_f1
 from skill_evaluator.records.record import CHECK, CaseAccuracy, check_path, strict_score
@@ -161,7 +161,7 @@ def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
     """Return the summary of each field by path; `compare_of` returns the comparator of a path."""
     paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
-    checks = {check_path(checked.check.id) for case in scorecard.cases for checked in case.checks}
+    checks = {check_path(check_id) for case in scorecard.cases for check_id in case.checks}
     return {
         path: _summarize_field(scorecard.cases, path, CHECK if path in checks else compare_of(path)) for path in paths
     }

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AliasChoices, BeforeValidator, Field, NonNegativeInt, StrictBool, ValidationError, model_validator
@@ -68,15 +68,16 @@ class RegressionItem(JudgedItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
-    """One item, and the dimensions in which its outputs are compared."""
+    """One item, the dimensions in which its outputs are compared, and the question in each order."""
 
     item: RegressionItem
     dimensions: tuple[Dimension, ...]
+    questions: tuple[JudgeQuestion, ...] = ()
 
 
 def pairs_of(
     items: Mapping[str, RegressionItem], names: Sequence[str], preset: str, blocking: Collection[str]
-) -> tuple[JudgedPair, ...]:
+) -> list[JudgedPair]:
     """Pair each item with its own dimensions, else `names`, else the preset's. Raise ConfigError or JudgeError."""
     default = ship_rules.dimensions_of(names, preset, blocking)
     pairs = []
@@ -88,22 +89,19 @@ def pairs_of(
             except ConfigError as problem:
                 raise JudgeError(f"item '{item.id}': {problem}") from None
         pairs.append(JudgedPair(item=item, dimensions=dimensions))
-    return tuple(pairs)
+    return pairs
 
 
-def regression_questions(
-    pairs: Sequence[JudgedPair], rules: ShipRules, seed: int
-) -> tuple[list[JudgeQuestion], JudgePrompt]:
-    """Return two questions per pair, `<pair>/1` and `<pair>/2`, and the prompt. Identical outputs have no question."""
+def with_questions(pairs: Sequence[JudgedPair], rules: ShipRules, seed: int) -> tuple[list[JudgedPair], JudgePrompt]:
+    """Return the pairs with their questions, and the prompt. Identical outputs have no question."""
     prompt = load_prompt("regression")
-    questions = []
+    judged_pairs = []
     for pair in pairs:
-        if pair.item.identical:
-            continue
+        questions = list[JudgeQuestion]()
         mark, form = mark_of(seed, pair.item.digest), regression_form(pair.dimensions)
         system = fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
         outputs = {"baseline": pair.item.baseline_output, "candidate": pair.item.candidate_output}
-        for order in ORDERS:
+        for order in () if pair.item.identical else ORDERS:
             first, second = outputs if order == 1 else reversed(outputs)
             slots = {
                 "mark": mark,
@@ -115,7 +113,8 @@ def regression_questions(
             }
             user = fill(prompt.texts, slots)
             questions.append(JudgeQuestion(case_id=f"{pair.item.id}/{order}", system=system, user=user, schema=form[0]))
-    return questions, prompt
+        judged_pairs.append(replace(pair, questions=tuple(questions)))
+    return judged_pairs, prompt
 
 
 def _instructions(dimensions: Sequence[Dimension], rules: ShipRules, form: forms.Form) -> dict[str, str]:

@@ -285,9 +285,9 @@ def reduce_regressions(
     results = []
     for pair in pairs:
         pair_answers = [
-            read_answer(calls.output(f"{pair.item.id}/{order}", replicate), pair, rules, order, replicate)
+            read_answer(calls.output(question.case_id, replicate), pair, rules, order, replicate)
             for replicate in range(calls.replicates)
-            for order in ORDERS
+            for order, question in zip(ORDERS, pair.questions, strict=False)  # identical outputs have no question
         ]
         results.append(combine_orders(pair, pair_answers, rules))
     all_answers = [answer for result in results for answer in result.answers]

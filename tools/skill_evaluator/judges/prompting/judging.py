@@ -2,7 +2,7 @@
 
 import datetime
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -120,6 +120,7 @@ class JudgeTask:
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
     paper: Mapping[str, Any] = field(default_factory=dict)
+    rubric_file: str = "dimensions"
     skill: str | None = None
     source: str | None = None
 
@@ -192,6 +193,11 @@ def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str)
     replace_text(folder / PROMPT, "\n".join(parts))
     replace_text(folder / RESULTS, json_text(results.model_dump(mode="json")))
     replace_text(folder / BIAS, bias)
+
+
+def write_lines(path: Path, lines: Iterable[FrozenModel]) -> None:
+    """Write a JSON Lines file; raise StorageError."""
+    replace_text(path, "".join(f"{line.model_dump_json()}\n" for line in lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

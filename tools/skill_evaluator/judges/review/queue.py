@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import BaseModel, Field, model_validator
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read_checked, read_lines, replace_blocks
+from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read_checked, read_lines, replace_text
 from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, MatchResult, PairItem
@@ -341,7 +341,7 @@ def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
     if fresh:
         existing = read_labels(path).lines if path.exists() else ()
         merged = {_key(line): line for line in (*existing, *fresh.values())}
-        replace_blocks(path, (f"{line.model_dump_json(exclude_none=True)}\n" for line in merged.values()))
+        replace_text(path, "".join(f"{line.model_dump_json(exclude_none=True)}\n" for line in merged.values()))
     return len(fresh), disputed, len(labels) - len(random_items)
 
 

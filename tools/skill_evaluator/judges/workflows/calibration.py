@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
-from skill_evaluator.files import replace_blocks
 from skill_evaluator.judges.calibration.agreement import label_results, measure, probe_biases, with_probe
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.detection import batch_result, detection_of
@@ -31,6 +30,7 @@ from skill_evaluator.judges.prompting.judging import (
     JudgeRunSize,
     JudgeSession,
     JudgeTask,
+    write_lines,
     write_papers,
 )
 from skill_evaluator.judges.prompting.questions import JudgePrompt, OutputItem, load_prompt
@@ -94,26 +94,26 @@ class CalibrationTask:
     task: JudgeTask
     labels: Labels
     rubric: NamedRubric | None
-    matches: Sequence[pairwise.PairMatch]
-    scores: Sequence[scoring.ScoreQuestion]
+    matches: Sequence[pairwise.PairMatch] = ()
+    scores: Sequence[scoring.ItemQuestions] = ()
     corrupted: Sequence[CorruptedPair]
     compared: Sequence[regression.JudgedPair]
 
 
 def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
-    matches, scores, prompts = list[pairwise.PairMatch](), list[scoring.ScoreQuestion](), list[JudgePrompt]()
     rubric, judged = _judged_labels(request, labels)
     parts = [judged, *(with_probe(name, judged) for name in dict.fromkeys(request.probes))]
     pairs = [pair.as_item(pairwise.PairItem) for part in parts for pair in part.of(LabelledPair)]
     outputs = [output.as_item(OutputItem) for part in parts for output in part.of(ScoredItem)]
+    matches, scores, prompts = list[pairwise.PairMatch](), list[scoring.ItemQuestions](), list[JudgePrompt]()
     if rubric is not None and pairs:
         matches, prompt = pairwise.make_matches(rubric, pairs, request.seed)
         prompts = [prompt]
     elif rubric is not None and outputs:
         scores, prompts = scoring.score_questions(rubric, outputs, request.seed)
     corrupted, dimensions = _corrupted_pairs(request, labels), dimensions_of() if request.corrupt else ()
-    compared = [regression.JudgedPair(item=pair, dimensions=dimensions) for pair in corrupted]
-    comparisons, prompt = regression.regression_questions(compared, ShipRules(), request.seed)
+    uncompared = [regression.JudgedPair(item=pair, dimensions=dimensions) for pair in corrupted]
+    compared, prompt = regression.with_questions(uncompared, ShipRules(), request.seed)
     paper: dict[str, Any] = {
         "rubric": None if rubric is None else rubric.paper,
         "dimensions": {one.name: one.question for one in dimensions},
@@ -127,11 +127,12 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
         items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
         questions=[
             *(question for match in matches for question in match.questions),
-            *(score.question for score in scores),
-            *comparisons,
+            *scoring.questions_of(scores),
+            *(question for pair in compared for question in pair.questions),
         ],
         notes=[f"{size}; every pair is judged in both orders"],
         paper=paper,
+        rubric_file="dimensions" if rubric is None else rubric.file,
     )
     return CalibrationTask(
         task=task, labels=judged, rubric=rubric, matches=matches, scores=scores, corrupted=corrupted, compared=compared
@@ -177,7 +178,6 @@ def _calibrate_by_rubric(
     if request.dry_run:
         return judge_session.size(task.task)
     judge_results = judge_session.ask(task.task)
-    head = judge_results.judging.head("dimensions" if task.rubric is None else task.rubric.file)
     families, scales = families_of(judge_session.configuration.models), _scale_ends(task.rubric)
     results, lines = list[JudgeResult](), list[StoredLine]()
     for calls in judge_results.runs:
@@ -192,8 +192,10 @@ def _calibrate_by_rubric(
         (scoring.SCORES if isinstance(one, StoredScore) else pairwise.VERDICTS, one) for one in lines if one.id in ids
     )
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
-        replace_blocks(judge_results.folder / name, (f"{line.model_dump_json()}\n" for line in file_lines))
-    calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
+        write_lines(judge_results.folder / name, file_lines)
+    calibration = JudgeCalibration(
+        bar=request.bar, judging=judge_results.judging.head(task.task.rubric_file), judges=results
+    )
     write_papers(judge_results.folder, task.task, calibration, draw_report(calibration))
     return Judged.of(request, judge_results, calibration)
 
@@ -205,8 +207,8 @@ def _read_outputs(task: CalibrationTask, calls: JudgeCalls) -> tuple[list[Stored
         preferences = pairwise.reduce_matches(task.matches, task.rubric.criteria, calls)
         verdicts += pairwise.verdicts_of(preferences)
         unusable.append(preferences.unusable)
-    if task.scores:
-        scored = scoring.reduce_scores(task.scores, calls)
+    if task.rubric is not None and task.scores:
+        scored = scoring.reduce_scores(task.scores, task.rubric.criteria, calls)
         verdicts += scoring.scores_of(scored)
         unusable.append(scored.unusable)
     if task.compared:

@@ -10,11 +10,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
-from skill_evaluator.files import replace_blocks
 from skill_evaluator.judges.calibration.detection import with_alerts
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes import pairwise, panel, regression, regression_results, scoring
@@ -32,9 +31,10 @@ from skill_evaluator.judges.prompting.judging import (
     JudgeSession,
     JudgeTask,
     find_judge_run,
+    write_lines,
     write_papers,
 )
-from skill_evaluator.judges.prompting.questions import JudgeQuestion, read_items
+from skill_evaluator.judges.prompting.questions import read_items
 from skill_evaluator.judges.review import queue as review
 from skill_evaluator.judges.review.queue import queue_in
 from skill_evaluator.judges.workflows import requests
@@ -47,8 +47,6 @@ from skill_evaluator.text import canonical_json, counted, digest
 
 Key = tuple[str, ...]
 """The id of an item, and in a match the names of the two outputs."""
-JudgeT = TypeVar("JudgeT")
-OutcomeT = TypeVar("OutcomeT")
 JudgedResults = scoring.ScoreResults | pairwise.PairwiseResults | RegressionResults
 STRONG = "strong"  # folder of a cascade's second stage
 _SETTLED: frozenset[review.ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons other than doubt
@@ -91,42 +89,45 @@ def resume_command(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModeTask(Generic[JudgeT, OutcomeT]):
-    """The questions of a judge run by item or match, and the functions of its mode.
+class Mode:
+    """The task of a judge run, its units (items, matches or pairs) by key, and the functions of its mode.
 
-    `reduce` returns one judge's results on some keys, `outcomes` its outcome by key, `reasons` the reasons for human
+    `reduce` returns one judge's results on some units, `outcomes` its outcome by key, `reasons` the reasons for human
     review, and `verdict` the ship decision, or a score or share from 0 to 1. `panel` combines several judges; `build`
     makes the results.
     """
 
     task: JudgeTask
-    questions: Mapping[Key, Sequence[JudgeQuestion]]
-    reduce: Callable[[Collection[Key], JudgeCalls], JudgeT]
-    outcomes: Callable[[JudgeT], Mapping[Key, OutcomeT]]
-    reasons: Callable[[Sequence[OutcomeT]], Sequence[review.ReviewReason]]
-    verdict: Callable[[OutcomeT], str | float | None]
-    review_item: Callable[[Key, str], review.ReviewItem]
-    panel: Callable[[Sequence[JudgeT]], PanelResult]
+    units: Mapping[Key, Any]
+    reduce: Callable[[Sequence[Any], JudgeCalls], Any]
+    outcomes: Callable[[Any], Mapping[Key, Any]]
+    reasons: Callable[[Sequence[Any]], Sequence[review.ReviewReason]]
+    verdict: Callable[[Any], str | float | None]
+    review_item: Callable[[Any, str], review.ReviewItem]
+    panel: Callable[[Sequence[Any]], PanelResult]
     build: Callable[..., JudgedResults]
-    rubric_file: str = "dimensions"
 
     def run(
         self, request: JudgedRequest, session: JudgeSession, cascade_ids: Sequence[str] | None, draw_report: BiasReport
     ) -> Judged:
         """Call the judges, decide, save the results and queue items for review."""
         first = last = (session if cascade_ids is None else replace(session, models=session.models[:1])).ask(self.task)
-        judges = [self.reduce(self.questions, calls) for calls in first.runs]
+        judges = [self.reduce(list(self.units.values()), calls) for calls in first.runs]
         cascade = results = None
         if cascade_ids is not None and not first.complete:
             print("{1} is called once {0} has judged all items".format(*cascade_ids), file=sys.stderr)
         else:
             if cascade_ids is not None:
                 outcomes = self.outcomes(judges[0]).items()
-                open_keys = [key for key, one in outcomes if self.questions[key] and not self._is_settled(one)]
-                if open_keys:
-                    last = self._call_strong(session, first, open_keys)
-                    judges += [self.reduce(open_keys, calls) for calls in last.runs]
-                cascade = self._cascade_result(judges, cascade_ids, open_keys)
+                open_units = {
+                    key: self.units[key]
+                    for key, outcome in outcomes
+                    if self.units[key].questions and not self._is_settled(outcome)
+                }
+                if open_units:
+                    last = self._call_strong(session, first, open_units)
+                    judges += [self.reduce(list(open_units.values()), calls) for calls in last.runs]
+                cascade = self._cascade_result(judges, cascade_ids, open_units)
             results = self._write_results(first, judges, cascade, draw_report)
         if request.review and not last.complete:
             print("items are queued for review once the judge run is complete", file=sys.stderr)
@@ -134,17 +135,16 @@ class ModeTask(Generic[JudgeT, OutcomeT]):
             self._queue(judges, first.judging, request, is_cascade=cascade is not None)
         return Judged.of(request, first, results, last)
 
-    def _is_settled(self, outcome: OutcomeT) -> bool:
-        """Return whether an outcome has no reason for doubt, such as low confidence or disagreeing orders."""
+    def _is_settled(self, outcome: Any) -> bool:
         return set(self.reasons([outcome])) <= _SETTLED
 
-    def _call_strong(self, session: JudgeSession, first: JudgeResults, keys: Sequence[Key]) -> JudgeResults:
-        """Call the strong judge on these keys with the remaining budget of the first stage."""
-        names = {key[0] for key in keys}
+    def _call_strong(self, session: JudgeSession, first: JudgeResults, units: Mapping[Key, Any]) -> JudgeResults:
+        """Call the strong judge on these units with the remaining budget of the first stage."""
+        names = {key[0] for key in units}
         task = replace(
             self.task,
             items={name: digest for name, digest in self.task.items.items() if name in names},
-            questions=[question for key in keys for question in self.questions[key]],
+            questions=[question for unit in units.values() for question in unit.questions],
             warnings=(),
         )
         request = session.request
@@ -153,9 +153,7 @@ class ModeTask(Generic[JudgeT, OutcomeT]):
         stage = replace(session, models=session.models[1:], request=request)
         return stage.ask(task, stage_folder=first.folder / STRONG, budget=first.session.budget)
 
-    def _cascade_result(
-        self, judges: Sequence[JudgeT], ids: Sequence[str], open_keys: Collection[Key]
-    ) -> CascadeResult:
+    def _cascade_result(self, judges: Sequence[Any], ids: Sequence[str], open_keys: Collection[Key]) -> CascadeResult:
         """Decide on each key by the last judge called. Nothing in doubt ships, but a doubtful block stays a block."""
         decisions = []
         for key, outcome in {key: one for judge in judges for key, one in self.outcomes(judge).items()}.items():
@@ -173,28 +171,27 @@ class ModeTask(Generic[JudgeT, OutcomeT]):
         return CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=decisions)
 
     def _write_results(
-        self, stage: JudgeResults, judges: Sequence[JudgeT], cascade: CascadeResult | None, draw_report: BiasReport
+        self, stage: JudgeResults, judges: Sequence[Any], cascade: CascadeResult | None, draw_report: BiasReport
     ) -> JudgedResults | None:
         """Build and write the results. Return None if no judge was called."""
         if not judges:
             return None
         joint = self.panel(judges) if len(judges) > 1 and cascade is None else None
-        head = stage.judging.head(self.rubric_file)
+        head = stage.judging.head(self.task.rubric_file)
         results = self.build(judging=head, judges=list(judges), panel=joint, cascade=cascade)
         write_papers(stage.folder, self.task, results, draw_report(results))
         if isinstance(results, scoring.ScoreResults):
-            scores = (score for judge in results.judges for score in scoring.scores_of(judge))
-            replace_blocks(stage.folder / scoring.SCORES, (f"{line.model_dump_json()}\n" for line in scores))
+            write_lines(stage.folder / scoring.SCORES, (line for one in judges for line in scoring.scores_of(one)))
         elif isinstance(results, pairwise.PairwiseResults):
-            verdicts = (verdict for judge in results.judges for verdict in pairwise.verdicts_of(judge))
-            replace_blocks(stage.folder / pairwise.VERDICTS, (f"{line.model_dump_json()}\n" for line in verdicts))
+            verdicts = (line for one in judges for line in pairwise.verdicts_of(one))
+            write_lines(stage.folder / pairwise.VERDICTS, verdicts)
         return results
 
-    def _queue(self, judges: Sequence[JudgeT], judging: JudgeRun, request: JudgedRequest, *, is_cascade: bool) -> None:
+    def _queue(self, judges: Sequence[Any], judging: JudgeRun, request: JudgedRequest, *, is_cascade: bool) -> None:
         """Queue the doubtful items and, with --review, a random sample. In a cascade the last judge counts."""
         outcomes = by_key(outcome for judge in judges for outcome in self.outcomes(judge).items())
-        counting = {key: outcomes.get(key, [])[-1 if is_cascade else 0 :] for key in self.questions}
-        doubts = [(self.review_item(key, judging.id), self.reasons(group)) for key, group in counting.items()]
+        counting = {key: outcomes.get(key, [])[-1 if is_cascade else 0 :] for key in self.units}
+        doubts = [(self.review_item(self.units[key], judging.id), self.reasons(one)) for key, one in counting.items()]
         queued = review.select_for_review(doubts, request.review_sample if request.review else 0, judging.seed)
         if queued or request.review:
             queue = queue_in(request.config)
@@ -205,13 +202,10 @@ def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) 
     """Judge the outputs of a request, or return the size for a dry run. Raise JudgeError, RunError or ConfigError."""
     cascade_ids = cascade_judges(request)
     session = JudgeSession.of(request, watch, cascade_ids)
-    mode: ModeTask[Any, Any]
-    if isinstance(request, ScoreRequest):
-        mode = _score_task(request, session)
+    if isinstance(request, RegressionRequest):
+        mode = _regression_mode(request, session)
     else:
-        mode = (
-            _pair_task(request, session) if isinstance(request, PairwiseRequest) else _regression_task(request, session)
-        )
+        mode = _score_mode(request, session) if isinstance(request, ScoreRequest) else _pair_mode(request, session)
     if request.dry_run:
         notes = [] if cascade_ids is None else ["at most: {1} is called only if {0} is in doubt".format(*cascade_ids)]
         return session.size(replace(mode.task, notes=[*mode.task.notes, *notes]))
@@ -228,126 +222,118 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     return names
 
 
-def _score_task(request: ScoreRequest, session: JudgeSession) -> ModeTask[scoring.JudgeScores, scoring.ItemScores]:
+def _score_mode(request: ScoreRequest, session: JudgeSession) -> Mode:
+    settings = session.configuration.settings
     rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
-    criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
-    items, left_out, skill = read_outputs(request, rubric, session.configuration.settings.limits)
-    questions, prompts = scoring.score_questions(rubric, list(items.values()), request.seed)
-    by_item: dict[Key, list[scoring.ScoreQuestion]] = by_key(((question.item.id,), question) for question in questions)
-    return ModeTask(
+    criteria, weights = rubric.criteria, settings.policy.judge.panel.weights
+    items, left_out, skill = read_outputs(request, rubric, settings.limits)
+    units, prompts = scoring.score_questions(rubric, list(items.values()), request.seed)
+    return Mode(
         task=JudgeTask(
             mode="score",
             rubric=rubric.rubric.digest,
             criteria=[criterion.id for criterion in criteria],
             prompts=prompts,
             items={item.id: item.digest for item in items.values()},
-            questions=[question.question for question in questions],
+            questions=scoring.questions_of(units),
             warnings=_writer_warnings(session, rubric, [item.model for item in items.values()]),
             paper=rubric.paper,
+            rubric_file=rubric.file,
             skill=skill,
             source=str(request.items or request.run),
         ),
-        questions={key: [question.question for question in group] for key, group in by_item.items()},
-        reduce=lambda keys, calls: scoring.reduce_scores([one for key in keys for one in by_item[key]], calls),
+        units={(unit.item.id,): unit for unit in units},
+        reduce=lambda units, calls: scoring.reduce_scores(units, criteria, calls),
         outcomes=lambda judge: {(item.id,): item for item in judge.items},
         reasons=lambda outcomes: review.reasons_of_scores(outcomes, criteria),
         verdict=lambda item: item.summary,
-        review_item=lambda key, judging: review.scored_item(items[key[0]], criteria, judging),
+        review_item=lambda unit, judging: review.scored_item(unit.item, criteria, judging),
         panel=lambda judges: panel.panel_scores(judges, criteria, weights),
         build=partial(scoring.ScoreResults, left_out=left_out),
-        rubric_file=rubric.file,
     )
 
 
-def _pair_task(
-    request: PairwiseRequest, session: JudgeSession
-) -> ModeTask[pairwise.JudgePreferences, pairwise.MatchResult]:
+def _pair_mode(request: PairwiseRequest, session: JudgeSession) -> Mode:
     rubric = _load_criteria(request, session, ("pairwise_comparison",))
     criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
     items = list(read_items(request.items, pairwise.PairItem).values())
-    pairs, prompt = pairwise.make_matches(rubric, items, request.seed)
-    matches: dict[Key, pairwise.PairMatch] = {(match.item.id, *match.names): match for match in pairs}
+    matches, prompt = pairwise.make_matches(rubric, items, request.seed)
     names = [criterion.id for criterion in criteria]
-    return ModeTask(
+    return Mode(
         task=JudgeTask(
             mode="pairwise",
             rubric=rubric.rubric.digest,
             criteria=names,
             prompts=[prompt],
             items={item.id: item.digest for item in items},
-            questions=[question for match in pairs for question in match.questions],
+            questions=[question for match in matches for question in match.questions],
             notes=["every pair is judged in both orders"],
             warnings=_writer_warnings(session, rubric, [writer for item in items for writer in item.writers]),
             paper=rubric.paper,
+            rubric_file=rubric.file,
             source=str(request.items),
         ),
-        questions={key: match.questions for key, match in matches.items()},
-        reduce=lambda keys, calls: pairwise.reduce_matches([matches[key] for key in keys], criteria, calls),
+        units={(match.item.id, *match.names): match for match in matches},
+        reduce=lambda units, calls: pairwise.reduce_matches(units, criteria, calls),
         outcomes=lambda judge: {(match.item, *match.names): match for match in judge.matches},
         reasons=lambda outcomes: review.reasons_of_match(outcomes, criteria),
         verdict=lambda match: match.shares[pairwise.OVERALL],
-        review_item=lambda key, judging: review.paired_item(matches[key].item, matches[key].names, criteria, judging),
+        review_item=lambda match, judging: review.paired_item(match.item, match.names, criteria, judging),
         panel=lambda judges: panel.panel_preferences(judges, [*names, pairwise.OVERALL], weights),
         build=pairwise.PairwiseResults,
-        rubric_file=rubric.file,
     )
 
 
-def _regression_task(
-    request: RegressionRequest, session: JudgeSession
-) -> ModeTask[regression_results.JudgeRegressions, regression_results.PairResult]:
+def _regression_mode(request: RegressionRequest, session: JudgeSession) -> Mode:
     settings = session.configuration.settings
     policy = settings.policy.judge
     compared = read_compared(request, settings.limits)
     component = settings.policy.components.get(compared.skill or "")
     high_stakes = "high" in (request.stakes, component.stakes if component else "normal")
     rules = ShipRules(one_low=policy.one_low, high_stakes=high_stakes)
-    all_pairs = regression.pairs_of(compared.items, request.dimensions, request.preset, policy.blocking)
+    pairs = regression.pairs_of(compared.items, request.dimensions, request.preset, policy.blocking)
     calibration = read_calibration(request.config, settings)
-    task = _regression_questions(compared, all_pairs, rules, session)
-    pairs: dict[Key, regression.JudgedPair] = {(pair.item.id,): pair for pair in all_pairs}
-    questions: dict[Key, list[JudgeQuestion]] = by_key(
-        ((question.case_id.rpartition("/")[0],), question) for question in task.questions
-    )
-    return ModeTask(
+    task, pairs = _regression_task(compared, pairs, rules, session)
+    return Mode(
         task=task,
-        questions={key: questions.get(key, []) for key in pairs},
-        reduce=lambda keys, calls: regression_results.reduce_regressions(
-            [pairs[key] for key in keys], calls, rules, declared_strong=calls.run.model.judge == "strong"
+        units={(pair.item.id,): pair for pair in pairs},
+        reduce=lambda units, calls: regression_results.reduce_regressions(
+            units, calls, rules, declared_strong=calls.run.model.judge == "strong"
         ),
         outcomes=lambda judge: {(pair.id,): pair for pair in judge.pairs},
         reasons=lambda outcomes: review.reasons_of_regression(outcomes, high_stakes=high_stakes),
         verdict=lambda pair: pair.ship_decision,
-        review_item=lambda key, judging: review.regression_item(pairs[key], judging),
-        panel=lambda judges: panel.panel_regressions(judges, all_pairs, rules, policy.panel.weights),
+        review_item=review.regression_item,
+        panel=lambda judges: panel.panel_regressions(judges, pairs, rules, policy.panel.weights),
         build=partial(_regression_results, compared, _read_earlier(request, session, task), policy, calibration),
     )
 
 
-def _regression_questions(
+def _regression_task(
     compared: ComparedOutputs, pairs: Sequence[regression.JudgedPair], rules: ShipRules, session: JudgeSession
-) -> JudgeTask:
-    """Return the task with the questions on the pairs; dimensions and rules take the place of a rubric."""
-    questions, prompt = regression.regression_questions(pairs, rules, session.request.seed)
+) -> tuple[JudgeTask, list[regression.JudgedPair]]:
+    """Return the task and the pairs with their questions; dimensions and rules take the place of a rubric."""
+    judged_pairs, prompt = regression.with_questions(pairs, rules, session.request.seed)
     dimensions = {
         one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
     }
     paper = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
     blocking = dict.fromkeys(blocking_sentence(pair.dimensions) for pair in pairs)
     orders = "every pair is judged in both orders, identical outputs need no call"
-    return JudgeTask(
+    task = JudgeTask(
         mode="regression",
         rubric=digest(canonical_json(paper)),
         criteria=list(dimensions),
         prompts=[prompt],
         items={pair.item.id: pair.item.digest for pair in pairs},
-        questions=questions,
+        questions=[question for pair in judged_pairs for question in pair.questions],
         notes=[orders, *blocking, *compared.notes],
         warnings=_regression_warnings(compared, session),
         paper=paper,
         skill=compared.skill,
         source=compared.source,
     )
+    return task, judged_pairs
 
 
 def _regression_results(

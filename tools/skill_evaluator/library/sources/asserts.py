@@ -40,11 +40,7 @@ _ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
 def checks_of(
     asserts: Any, texts: Mapping[str, str], load: Callable[[Any], Any], leave: Leave
 ) -> tuple[list[dict[str, Any]], Any]:
-    """Return the checks for some asserts, with unique ids, and the schema of the last `is-json` assert or None.
-
-    `texts` are the variables by name. An assert with variables or a `metric` has the same id in all tests. `load`
-    returns a value unchanged, or the content of the file that it names; it raises ValueError for a program.
-    """
+    """Return the checks for a test's asserts and the schema of its last `is-json`, or None; `load` reads files."""
     checks: dict[str, dict[str, Any]] = {}
     digests: dict[str, str] = {}
     schema = None
@@ -54,6 +50,7 @@ def checks_of(
             check, check_schema = _check(kind, declared, texts, load)
             check_id, content = _id_and_digest(json.dumps(check))
             template = as_text(declared.get("value"))
+            # an assert with variables or a metric has the same id in all tests
             shared = declared.get("metric") or (f"{next(iter(check))} {template}" if "{{" in template else "")
             check_id = re.sub(r"\W+", "-", as_text(shared)[:48].lower()).strip("-") or check_id
         except (ValueError, csv.Error, ComponentError) as problem:
@@ -83,7 +80,7 @@ def _flat(asserts: Any, leave: Leave) -> Iterator[dict[str, Any]]:
 def _check(
     kind: str, declared: Mapping[str, Any], texts: Mapping[str, str], loaded: Callable[[Any], Any]
 ) -> tuple[dict[str, Any], Any]:
-    """Return the check of an assert and its schema, if any; raise ValueError if it has no counterpart."""
+    """Return the check of an assert, and its schema or None; raise ValueError if there is no such check."""
     plain = kind.removeprefix("not-")
     name = plain.removeprefix("i") if plain.startswith("icontains") else plain
     if name not in _CHECKS:
@@ -118,13 +115,11 @@ def _argument(name: str, value: Any) -> Any:
 
 @lru_cache(maxsize=10_000)
 def _id_and_digest(check: str) -> tuple[str, str]:
-    """Return the default id and the digest of a check in JSON; raise ValueError if the check is invalid."""
     parsed_check = check_of(json.loads(check))
     return parsed_check.id, parsed_check.digest
 
 
 def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
-    """Return an assert's value with its variables filled; raise ValueError for any other template."""
     if not isinstance(value, str):
         return value
     if unknown := [name for name in VARIABLE.findall(value) if name not in texts]:
@@ -135,13 +130,13 @@ def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
 
 
 def odd_template(text: str) -> str | None:
-    """Return the start of the first template that is not a plain variable, or None if there is none."""
+    """Return the beginning of the first template that is not a plain variable, or None if there is none."""
     match = _TEMPLATE.search(VARIABLE.sub("", text))
     return match and match[0]
 
 
 def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[SkippedItem]:
-    """Yield one item per placeholder that is not in `filled`, and per command, which is not run."""
+    """Yield one item per command and per placeholder that is not `filled`."""
     counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
     for placeholder, count in counts.items():
         if placeholder.strip("{} ") not in filled:
@@ -150,7 +145,7 @@ def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Itera
 
 
 def filled(text: str, texts: Mapping[str, str]) -> str:
-    """Replace the variables in a text by their `texts`; raise ValueError if the result is too long."""
+    """Replace the variables in a text; raise ValueError if the result is too long."""
     names = [name for name in VARIABLE.findall(text) if name in texts]
     if sum(len(texts[name]) for name in names) > MAX_TEXT:
         raise ValueError(f"with its variables it has more than {MAX_TEXT:,} characters")
@@ -189,13 +184,13 @@ def _expected(cell: str) -> dict[str, Any]:
 
 
 def numbered(name: str, existing: Container[str]) -> str:
-    """Return the name, with the first free number appended if it is among the existing names."""
+    """Return the name, with the first free number appended if it already exists."""
     numbers = (f"{name[:70]}-{number}" for number in itertools.count(2))
     return next(candidate for candidate in itertools.chain([name], numbers) if candidate not in existing)
 
 
 def stable_id(text: str, inputs: Any) -> str:
-    """Return a case id from the first words of a text and the digest of the case's inputs.
+    """Return a case id from the beginning of a text and the digest of the case's inputs.
 
     >>> stable_id("Sum up the report.", {"document": "Sum up the report."})
     'Sum-up-the-report-6a9357'
@@ -205,7 +200,7 @@ def stable_id(text: str, inputs: Any) -> str:
 
 
 def case_name(text: str) -> str:
-    """Return a text as a case id without characters that a file name cannot have; empty if none is left."""
+    """Return a text as a case id, without characters that a file name cannot have."""
     return re.sub(r"[^\w@.+-]+", "-", text)[:100].strip("-.")
 
 

@@ -1,7 +1,4 @@
-"""Convert GitHub Models' `.prompt.yml` to components: messages, tests and evaluators of `gh models eval`.
-
-The specification is `pkg/prompt/prompt.go` and `cmd/eval/eval.go` in github/gh-models.
-"""
+"""Convert GitHub Models' `.prompt.yml` (pkg/prompt/prompt.go in github/gh-models) to components."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -69,6 +66,16 @@ class _Evaluator(_OfGitHub):
     llm: Any = None
     uses: str | None = None
 
+    @property
+    def fault(self) -> str:
+        """The reason why the evaluator, or a part of it, has no effect; empty if there is none."""
+        if self.string is None:
+            return f"a model grades it; {_SENTENCE}" if self.llm is not None or self.uses else _NO_TEXT
+        kind, *ignored = [*self.string.texts, *(self.string.model_extra or ())] or [""]
+        if kind not in _KINDS:
+            return _NO_TEXT
+        return f"only {kind} has an effect, not {listed(ignored)}" if ignored else ""
+
 
 class _PromptYml(_OfGitHub):
     name: str | None = None
@@ -88,14 +95,11 @@ class _Rule(NamedTuple):
     text: str
 
     def check(self, values: Mapping[str, str], path: Path) -> dict[str, Any] | None:
-        """Return the check for outputs of a test with these values. Return None if every output passes.
-
-        Surrounding white space is ignored, and case too except for `equals`.
-        """
+        """Return the check for outputs of a test with these values, or None if every output passes."""
         size = sum(len(values.get(name, "")) for name in _VARIABLE.findall(self.text))
         if size > _MAX_TEXT:
             raise ComponentError(
-                f"the values for evaluator {self.id} in {path} have more than {_MAX_TEXT:,} characters; shorten them"
+                f"the values for evaluator {self.id} in {path} have more than {_MAX_TEXT:,} characters"
             )
         text = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), self.text).strip()
         if self.kind == "equals":
@@ -165,7 +169,6 @@ def _case_id(test: Mapping[str, str], inputs: Mapping[str, str]) -> str:
 
 
 def _prompt(file: _PromptYml, columns: Collection[str], path: Path) -> Prompt:
-    """Return the prompt, whose inputs are the `{{…}}` with a name or a column of the tests."""
     messages = tuple(message.message for message in file.messages)
     if not messages or messages[-1].role != "user":
         raise ComponentError(f"{path}: messages: the last message must be from the user")
@@ -213,17 +216,8 @@ def _left_out(
     names["column", "no message and no evaluator with a text names it"] = list(columns)
     names["test", "it has no value for a variable of the messages, which would be sent unfilled"] = list(unfilled)
     for number, evaluator in enumerate(file.evaluators or (), 1):
-        reason = ""
-        if evaluator.string is not None:
-            counts, *ignored = [*evaluator.string.texts, *(evaluator.string.model_extra or ())] or [""]
-            if ignored or not counts:
-                reason = f"only {counts} has an effect, not {listed(ignored)}" if counts in _KINDS else _NO_TEXT
-        elif evaluator.llm is not None or evaluator.uses:
-            reason = f"a model grades it; {_SENTENCE}"
-        else:
-            reason = _NO_TEXT
-        if reason:
-            names["evaluator", reason].append(evaluator.name or str(number))
+        if evaluator.fault:
+            names["evaluator", evaluator.fault].append(evaluator.name or str(number))
     return names
 
 

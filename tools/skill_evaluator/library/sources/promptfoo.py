@@ -1,7 +1,4 @@
-"""Convert promptfoo's configurations: a prompt becomes a component, a test a case, an assert a check.
-
-Prompts, tests and asserts made by programs are skipped and reported. Only `{{name}}` is filled in templates.
-"""
+"""Convert promptfoo's configurations: a prompt becomes a component, a test a case, an assert a check."""
 
 import itertools
 import json
@@ -40,14 +37,13 @@ from skill_evaluator.library.sources.tree import (
     SourcePlace,
     faultless,
 )
-from skill_evaluator.library.tables import Row, read_cells
+from skill_evaluator.library.tables import read_cells
 from skill_evaluator.text import listed
 
 _MAX_TESTS, _MAX_TEXT = 20_000, 200_000_000
 _TEXTS, _STRUCTURES = (".txt", ".md", ".j2"), (".json", ".yaml", ".yml")
 _SERVICE = re.compile(r"(?!file:)[\w-]+://")
 _NO_TEXT = re.compile(r"(?i).*\.(pdf|png|jpe?g|webp|gif|mp3|wav|mp4)")
-_SECRET = re.compile(r"(?i).*(api[-_]?key|secret|token|password|authorization|credentials?)")
 _MODEL = re.compile(
     r"(ai21|alibaba|anthropic|aimlapi|azure|azureopenai|bedrock|cerebras|cohere|databricks|deepseek|fireworks|github|"
     r"google|groq|huggingface|hyperbolic|litellm|llamafile|localai|mistral|nvidia|ollama|openai|openrouter|perplexity|"
@@ -68,7 +64,7 @@ _NOTHING = "it has no counterpart here"
 
 
 class _WrittenPrompt(NamedTuple):
-    """A prompt with the path of its file, the problem if it cannot be read, and its unused keys (`others`)."""
+    """A prompt with the path of its file and its unused keys (`others`), or the problem if it cannot be read."""
 
     label: str
     text: str
@@ -86,7 +82,7 @@ class _CaseRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Configuration:
-    """A promptfooconfig file with the `tree` of the files that it names, and its unused parts."""
+    """A promptfooconfig file, with the files that it names and its unused parts."""
 
     tree: FileTree
     path: str
@@ -97,7 +93,6 @@ class _Configuration:
         self.unused[_line(element), _line(reason)].append("")
 
     def _files_named(self, reference: str) -> list[str]:
-        """Return the paths that a reference or glob matches; raise ValueError if it is a program or service."""
         if PROGRAM.fullmatch(reference) or _SERVICE.match(reference):
             raise ValueError(f"it is made by a program or a service: {_line(reference)}")
         name = reference.removeprefix("file://")
@@ -114,12 +109,10 @@ class _Configuration:
         return _parsed(path, text, self.tree.where / path) if path.endswith(_STRUCTURES) else text.strip()
 
     def _loaded(self, value: Any) -> Any:
-        """Return the value, or the content of the file if it is a `file://` reference."""
         is_file = isinstance(value, str) and value.startswith("file://")
         return self._content(self._files_named(value)[0]) if is_file else value
 
     def prompts(self) -> list[_WrittenPrompt]:
-        """Return all prompts in order; an unreadable one has a `problem`."""
         prompts: list[_WrittenPrompt] = []
         for item in as_list(self.content.get("prompts")) or [None]:
             entry = item if isinstance(item, dict) else {"raw": item}
@@ -155,7 +148,7 @@ class _Configuration:
                 yield _WrittenPrompt(name, part, path)
 
     def rows(self, inputs: Collection[str], default: Mapping[str, Any]) -> tuple[list[_CaseRow], Any]:
-        """Return the cases of all tests, and the output schema if all tests have the same."""
+        """Return the cases of all tests, and the output schema, or None if the tests do not share one."""
         location, size = self.tree.where / self.path, 0
         too_many = ComponentError(f"{location} gives more than {_MAX_TESTS:,} cases or too much text")
         rows: list[_CaseRow] = []
@@ -182,9 +175,8 @@ class _Configuration:
             except ValueError as problem:
                 self.leave("test", str(problem))
         if missing and not rows and self.content.get("tests"):
-            raise ComponentError(
-                f"no test in {location} has a value for {listed(sorted(missing))}, which the prompt uses"
-            )
+            names = listed(sorted(missing))
+            raise ComponentError(f"no test in {location} has a value for {names}, which the prompt uses")
         if not inputs and sum(bool(row.values["inputs"]) for row in rows) > 1:
             names = listed([f"{{{{{name}}}}}" for name in rows[0].values["inputs"]])
             raise ComponentError(f"the prompt uses no variable of the tests, such as {names}: all calls would be equal")
@@ -211,7 +203,11 @@ class _Configuration:
         text, location = self.tree.read(path), self.tree.where / path
         tests: list[tuple[int, Any]]
         if path.endswith(".csv"):
-            tests = [(line, as_test(cells)) for line, cells in self._cells(text, location)]
+            try:
+                cells = list(read_cells(text, location, MAX_TEXT, lambda row: self.leave("row of a CSV", str(row))))
+            except FixtureError as problem:
+                raise ComponentError(str(problem)) from None
+            tests = [(line, as_test(row)) for line, row in cells]
         elif path.endswith(".jsonl"):
             lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
             tests = [(number, _parsed(path, line, location)) for number, line in lines]
@@ -226,29 +222,20 @@ class _Configuration:
             else:
                 self.leave("entry of tests", "a file of tests has an element that is not a test")
 
-    def _cells(self, text: str, path: Path) -> Iterator[tuple[int, Row]]:
-        try:
-            yield from read_cells(text, path, MAX_TEXT, lambda problem: self.leave("row of a CSV", str(problem)))
-        except FixtureError as problem:
-            raise ComponentError(str(problem)) from None
-
     def _refuse_other(self, test: Mapping[str, Any], options: Mapping[str, Any], default: Mapping[str, Any]) -> None:
-        """Raise ValueError if a test changes the prompt or output; report keys without effect.
-
-        `options` are those of the test alone, and `default` those of the default test.
-        """
-        names = [name for name in ("prefix", "suffix") if options.get(name) and options[name] != default.get(name)]
-        changed = [f"options.{name}" for name in names]
-        changed += [key for key in _OTHER_WAYS if test.get(key) or (key != "provider" and test["options"].get(key))]
-        if changed:
-            advice = "; set it in defaultTest" if names else ""
-            raise ValueError(f"its {changed[0]} changes the prompt or the output{advice}")
+        """Raise ValueError if a merged test changes the prompt or output; `options` are its own, without `default`."""
+        for name in ("prefix", "suffix"):
+            if options.get(name) and options[name] != default.get(name):
+                raise ValueError(f"its options.{name} changes the prompt or the output; set it in defaultTest")
+        for key in _OTHER_WAYS:
+            if test.get(key) or (key != "provider" and test["options"].get(key)):
+                raise ValueError(f"its {key} changes the prompt or the output")
         for key in [*test, *(f"options.{name}" for name in test["options"])]:
             if not _SILENT_IN_TESTS.fullmatch(key):
                 self.leave(f"test {key}", _NOTHING)
 
     def _variables(self, test: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-        """Yield the texts of the variables for each case of a test, by name."""
+        """Yield the texts of the variables by name, for each case of a test."""
         splits = test["options"].get("disableVarExpansion") is not True
         choices = []
         for value in test["vars"].values():
@@ -266,7 +253,7 @@ class _Configuration:
             yield {name: filled(text, texts) for name, text in texts.items()}
 
     def models(self) -> dict[str, Any]:
-        """Return `model` and the parameters of the first plain model; raise ComponentError if there is none."""
+        """Return `model` and the parameters of the first plain model by name; empty without providers."""
         hints: dict[str, Any] = {}
         refused = []
         for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):
@@ -280,15 +267,13 @@ class _Configuration:
                 continue
             config = _mapping(provider.get("config"))
             for key in [*config.keys() - _PARAMETERS.keys(), *provider.keys() - {"id", "label", "config"}]:
-                if not re.match("(?i)api|env", key) and not _SECRET.fullmatch(key):
+                if not re.match("(?i)api|env", key):
                     self.leave(f"{key} of providers[{number}]", "the settings of models are in models.yaml")
             numbers = {key: config[name] for name, key in _PARAMETERS.items() if type(config.get(name)) in (int, float)}
             hints = hints or {"model": f"{match[1]}/{match['model']}", **numbers}
         if refused and not hints:
-            raise ComponentError(
-                f"{self.tree.where / self.path} calls {listed(refused)}, which is not a plain model; "
-                "to test a program, write program: in a prompt.md"
-            )
+            text = f"{self.tree.where / self.path} calls {listed(refused)}, which is not a plain model"
+            raise ComponentError(f"{text}; to test a program, write program: in a prompt.md")
         for name in refused:
             self.leave(f"provider {name}", "it is not a plain model")
         return hints
@@ -341,20 +326,16 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
     for name in configuration.content:
         if not _SILENT.fullmatch(name):
             configuration.leave(f"key {name}", _NOTHING)
-    for secret in _secrets(configuration.content):
-        configuration.leave(f"key in plain text at {secret}", "remove it; it was not copied")
     files = {row.path for row in rows}
+    rows_path = min(files) if len(files) == 1 else path
     return SourceComponent(
         path=written.path,
         files=tuple(dict.fromkeys([path, written.path])),
         prompt=prompt,
         output="text" if schema is None else "json",
         schema=schema,
-        rows=tuple(
-            (case_id, row.line if len(files) == 1 else 1, row.values)
-            for case_id, row in zip(_ids(rows), rows, strict=True)
-        ),
-        rows_path=min(files) if len(files) == 1 else path,
+        rows=tuple((case_id, row.line if len(files) == 1 else 1, row.values) for case_id, row in _with_ids(rows)),
+        rows_path=rows_path,
         rows_name="tests",
         left_out=tuple(configuration.unused.left_out()),
         hints=hints,
@@ -371,11 +352,8 @@ def _configuration(tree: FileTree, path: str) -> _Configuration:
 
 
 def _prompt(text: str, path: Path) -> Prompt:
-    """Parse a prompt, which is one user message or a list of messages in JSON or YAML."""
     if template := odd_template(text):
-        raise ComponentError(
-            f"{path} has {_line(template)}: {{{{name}}}} is the only supported template; the environment is not read"
-        )
+        raise ComponentError(f"{path} has {_line(template)}: {{{{name}}}} is the only supported template")
     content: Any = [{"role": "user", "content": text}]
     if text.lstrip().startswith("- role:"):
         content = _parsed(".yaml", text, path)
@@ -396,8 +374,8 @@ def _prompt(text: str, path: Path) -> Prompt:
     return faultless(Prompt(messages=tuple(messages), inputs=tuple(names)), path)
 
 
-def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
-    """Yield a stable id for each case, from its description or its last value."""
+def _with_ids(rows: Sequence[_CaseRow]) -> Iterator[tuple[str, _CaseRow]]:
+    """Yield each case with its id, from its description or its last value."""
     times = Counter(row.description for row in rows)
     used: set[str] = set()
     for row in rows:
@@ -408,11 +386,11 @@ def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
             name = name[:-7]  # removes the digest
         name = numbered(name, used)
         used.add(name)
-        yield name
+        yield name, row
 
 
 def _parsed(name: str, text: str, path: Path) -> Any:
-    """Parse JSON or YAML by the ending of `name`, with dates as texts; raise ComponentError if it is invalid."""
+    """Parse JSON or YAML by the ending of `name`."""
     is_json = name.endswith((".json", ".jsonl"))
     parse = parse_json if is_json else partial(parse_yaml, as_written=True)
     value = json_value(parse(text, path, ComponentError))
@@ -431,18 +409,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _line(value: Any) -> str:
     return "".join(mark if mark.isprintable() else " " for mark in str(value)[:200])
-
-
-def _secrets(value: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths of credentials in plain text; references to variables or files are none."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, child in items:
-        child_path = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip(".")
-        is_reference = isinstance(child, str) and re.match(r"\s*(\{\{|\$|file:|$)", child)
-        if isinstance(child, str) and isinstance(key, str) and _SECRET.fullmatch(key) and not is_reference:
-            yield child_path
-        elif key != "vars":
-            yield from _secrets(child, child_path)
 
 
 PROMPTFOO = Source(looks_for="promptfooconfig.yaml, .yml or .json", find=_find, read=_read)

@@ -1,7 +1,4 @@
-"""Convert skills: a SKILL.md becomes a system prompt with its evals as cases.
-
-All descriptions form one more component, `routing`, which outputs the skill that a query requires.
-"""
+"""Convert skills: a SKILL.md with evals becomes a component; all descriptions become the component `routing`."""
 
 import posixpath
 import re
@@ -62,7 +59,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 
 
 def _unused_evals(tree: FileTree) -> Iterator[SkippedItem]:
-    """Yield a single item that lists all evals.json files of no skill, or nothing if there are none."""
+    """Yield one item for all evals.json files that belong to no skill."""
     name_of = cache(partial(_skill_name, tree))
     used = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill, name_of)}
     unused = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in used]
@@ -129,7 +126,7 @@ def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
 
 
 def _eval_files(tree: FileTree, skill: str, name_of: Callable[[str], Any]) -> Iterator[str]:
-    """Yield the eval files of a skill, which are beside it, in a folder of its name, or name it in `skill_name`."""
+    """Yield the eval files beside a skill, in a folder of its name, or shared ones that name it."""
     folder = posixpath.dirname(skill)
     yield from filter(tree.has, (within(folder, f"evals/{_EVALS}"), within(folder, _EVALS)))
     name = posixpath.basename(folder)
@@ -149,7 +146,7 @@ def _skill_name(tree: FileTree, path: str) -> Any:
 
 
 def _rows_in(content: Any, path: Path) -> list[Any]:
-    """Return the evals or queries of a parsed file; raise ComponentError if it has no list of them."""
+    """Return the evals or queries in the content of a file."""
     if isinstance(content, dict):
         content = next((content[name] for name in _LISTS if isinstance(content.get(name), list)), None)
     if not isinstance(content, list):
@@ -158,7 +155,7 @@ def _rows_in(content: Any, path: Path) -> list[Any]:
 
 
 def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
-    """Yield one item for all files beside a SKILL.md that are not sent, such as references and scripts."""
+    """Yield one item for all files beside a SKILL.md that are not sent."""
     start = len(within(folder, ""))
     paths = [PurePosixPath(path[start:]) for path in tree.below(folder)]
     nested = {path.parent for path in paths if path.name == _SKILL} - {PurePosixPath()}
@@ -170,7 +167,7 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
 
 
 def _attached(tree: FileTree, skill: str, unused: SkipCollector, row: Mapping[str, Any]) -> str:
-    """Return the texts of an eval's files, to append to its prompt; unreadable files are added to `unused`."""
+    """Return the texts of an eval's files; unreadable files are added to `unused`."""
     parts = []
     for name in as_list(row.get("files")):
         path = posixpath.normpath(within(skill, name)) if isinstance(name, str) else ""
@@ -185,7 +182,7 @@ def _attached(tree: FileTree, skill: str, unused: SkipCollector, row: Mapping[st
 
 @dataclass(slots=True, kw_only=True)
 class _Cases:
-    """The cases made from evals and queries, and the skipped ones. Every eval is skipped for the `reason`, if any."""
+    """The cases made from evals and queries, and the skipped ones; with a `reason` all evals are skipped."""
 
     reason: str = ""
     rows: list[tuple[str, int, Row]] = field(default_factory=list)
@@ -193,7 +190,7 @@ class _Cases:
     ids: Counter[str] = field(default_factory=Counter)
 
     def add_eval(self, number: int, row: Any, attached: Callable[[Mapping[str, Any]], str]) -> None:
-        """Add the case of an eval, or the reason why it is skipped; `attached` returns the texts of its files."""
+        """Add the case of an eval; `attached` returns the texts of its files."""
         prompt = _first(row, _PROMPTS)
         case_id = self.id_of(row, prompt, number)
         try:
@@ -212,13 +209,11 @@ class _Cases:
         self.add(case_id, number, {"document": prompt, "expected_output": row.get("expected_output"), "checks": checks})
 
     def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:
-        """Return a row's id or name, else an id from its prompt, else its number."""
         if own_id := _case_id(row, ""):
             return start + own_id
         return numbered(start + (stable_id(prompt, prompt) if isinstance(prompt, str) else str(number)), self.ids)
 
     def add(self, case_id: str, number: int, row: Row) -> None:
-        """Add a case, unless its id is taken."""
         self.ids[case_id] += 1
         if self.ids[case_id] > 1:
             self.skipped["eval", "an earlier eval has its id"].append(case_id)
@@ -241,13 +236,12 @@ class _Cases:
 
 
 def _first(row: Any, names: tuple[str, ...]) -> Any:
-    """Return the value of the first of these keys that a row has, or None if it has none."""
+    """Return the first value of these keys that is not None or empty, or None if there is none."""
     values = (row[name] for name in names if row.get(name) not in (None, "")) if isinstance(row, dict) else ()
     return next(iter(values), None)
 
 
 def _case_id(row: Any, default: str) -> str:
-    """Return a row's `id` or `name` as a case id, or `default` if it has neither."""
     value = _first(row, ("id", "name"))
     text = value if isinstance(value, str) else str(value) if isinstance(value, int) and abs(value) < 1e18 else ""
     return case_name(text) or default
@@ -265,7 +259,7 @@ def _skip_reason(row: Any, prompt: Any) -> str:
 
 
 def _check(item: Any) -> dict[str, Any]:
-    """Convert an expectation to a check; raise ValueError if it has no counterpart, such as a command."""
+    """Convert an expectation to a check; raise ValueError if there is no such check."""
     item = {"text": item} if isinstance(item, str) else item
     if not isinstance(item, dict):
         raise ValueError("it is neither a text nor an object")
@@ -291,7 +285,6 @@ def _check(item: Any) -> dict[str, Any]:
 
 
 def _read_routing(tree: FileTree) -> SourceComponent:
-    """Build the component that chooses a skill for each query."""
     cases = _Cases()
     described = _described(tree, cases)
     counts = Counter(name for name, _ in set(described.values()))  # copies of a skill are the same choice
@@ -328,7 +321,7 @@ def _read_routing(tree: FileTree) -> SourceComponent:
 
 
 def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
-    """Return the (name, description) of each skill by folder; skills without them are skipped."""
+    """Return the (name, description) of each skill by folder, and add the other skills to the skipped ones."""
     described: dict[str, tuple[str, str]] = {}
     for path in _skills_in(tree):
         folder = posixpath.dirname(path)
@@ -338,9 +331,7 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
             name = front.get("name")
             name = name if isinstance(name, str) and name.isprintable() and 0 < len(name) <= _MAX_NAME else folder
             if not description or not name.isprintable():
-                raise ComponentError(
-                    f"{path!a} has no {'printable name of at most 100 characters' if description else 'description'}"
-                )
+                raise ComponentError(f"{path!a} has no description or no printable name of at most 100 characters")
             described[folder] = name, description
         except ComponentError as problem:
             cases.skipped["skill", f"it cannot be chosen: {problem}"].append(ascii(folder))
@@ -348,10 +339,7 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
 
 
 def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: Mapping[str, str]) -> str | None:
-    """Return the skill of a query file, or None if it is unknown.
-
-    The file is in the skill's folder or a folder of its name, or has its `skill_name`. A single skill owns all files.
-    """
+    """Return the skill of a query file by its folder or `skill_name`, or the only skill; None if it is unknown."""
     folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
     by_folder = next((names[folder] for folder in folders if folder in names), None)
     names_of_file = (posixpath.basename(posixpath.dirname(path)), skill_name)
@@ -365,7 +353,7 @@ def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: 
 def _add_queries(
     cases: _Cases, path: str, rows: list[Any], owner: str | None, skill_of_name: Mapping[str, str]
 ) -> None:
-    """Add the queries of a file, whose skill is `owner`, as cases."""
+    """Add the queries of a file as cases; `owner` is the skill that the file is about, or None."""
     of_all = owner is None and any(isinstance(_first(row, _CALLED), str) for row in rows)
     stem = PurePosixPath(path).stem
     start = _case_id({"id": owner}, stem)
@@ -385,10 +373,7 @@ def _add_queries(
 
 
 def _calls_for(row: Row, owner: str | None, skill_of_name: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
-    """Return the arguments of a `json` check for the skill that a query requires.
-
-    With `of_all`, a query that triggers no skill requires null. Raise ValueError if the query names no skill.
-    """
+    """Return the arguments of a `json` check; `of_all` means that a query that triggers no skill requires null."""
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
         if skill not in skill_of_name:

@@ -1,7 +1,4 @@
-"""The interface of source formats, and the evaluator's own format: a folder with prompt.md per component.
-
-A source reads a `FileTree`, the files of a folder or commit, and returns a `SourceComponent` for each component.
-"""
+"""The interface of source formats, and the evaluator's own format: a folder with prompt.md per component."""
 
 import os
 import posixpath
@@ -34,10 +31,7 @@ _MAX_FILES, _MAX_INPUTS = 500_000, 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTree:
-    """The files of a folder, or of a folder at a commit: sorted `paths` with `/`, relative to `where`.
-
-    `read` takes a path and returns the text of the file, or raises ComponentError.
-    """
+    """The files of a folder, or of a folder at a commit: sorted paths relative to `where`, and their texts."""
 
     where: Path
     paths: tuple[str, ...]
@@ -58,23 +52,23 @@ class FileTree:
             yield self.paths[index]
 
     def beside(self, path: str, name: str) -> str:
-        """Return the path of the file `name`, as written in the file at `path`; raise ComponentError if missing."""
+        """Return the path of the file `name`, which is relative to the file at `path`."""
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
         if not self.has(target):
             raise ComponentError(f"{self.where / path} names '{name[:200]}', which is not a file below {self.where}")
         return target
 
     def yaml(self, path: str) -> Any:
-        """Parse a YAML file; raise ComponentError if it is invalid."""
+        """Parse a YAML file."""
         return parse_yaml(self.read(path), self.where / path, ComponentError, depth=self.limits.yaml_depth)
 
     def json(self, path: str) -> Any:
-        """Parse a JSON file; raise ComponentError if it is invalid."""
+        """Parse a JSON file."""
         return parse_json(self.read(path), self.where / path, ComponentError)
 
 
 def folder_tree(root: Path, limits: SafetyLimits) -> FileTree:
-    """Return the files of a folder; raise ComponentError if it does not exist or has too many."""
+    """Return the files of a folder in the work tree."""
     if not root.is_dir():
         raise ComponentError(f"{root} is not a folder; see sources in settings.yaml")
     paths: list[str] = []
@@ -139,29 +133,28 @@ class SkippedItem:
 
 
 class SkipCollector(defaultdict[tuple[str, str], list[str]]):
-    """Collects the skipped parts: the names of the parts by (kind, reason), with an empty text for an unnamed part."""
+    """The names of skipped parts by (kind, reason); the name of an unnamed part is empty."""
 
     def __init__(self) -> None:
         super().__init__(list)
 
     def left_out(self) -> Iterator[SkippedItem]:
-        """Yield one item per kind and reason, with the first names in brackets; `#3` is a name, not a count."""
+        """Yield one item per kind and reason, with the first names in brackets."""
         for (element, reason), names in self.items():
+            # `#3` is a name, not a count
             examples = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])
+            text = f"{reason} ({examples})" if examples else reason
             if names:
-                yield SkippedItem(
-                    what=element, reason=f"{reason} ({examples})" if examples else reason, count=len(names)
-                )
+                yield SkippedItem(what=element, reason=text, count=len(names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceComponent:
     """A component as read from a file of any format.
 
-    `path` is the file that people edit, and `files` are all files of the prompt. `version` is semver, or None if the
-    format has no versions. `rows` are the (id, line, values) of its cases, with values as in cases.jsonl. They are in
-    `rows_path`, by default `path`; `rows_name` is the format's name for them, such as evals. `hints` has the intended
-    `model` and its parameters by name.
+    `path` is the file that people edit, and `files` are all files of the prompt. `rows` are the (id, line, values) of
+    its cases, with values as in cases.jsonl. They are in `rows_path`, by default `path`; `rows_name` is the format's
+    name for them. `hints` has the intended `model` and its parameters by name.
     """
 
     path: str
@@ -205,11 +198,7 @@ def faultless(prompt: Prompt, path: Path) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A source format: its file patterns, and the functions that find and read components.
-
-    `read` takes the key of a place and raises ComponentError for an invalid component. `lost` yields the files that
-    belong to no component.
-    """
+    """A source format: its file patterns, and the functions that find components, read one, and list unused files."""
 
     looks_for: str
     find: Callable[[FileTree], list[SourcePlace]]

@@ -1,8 +1,7 @@
 """The recorded runs of a component: baselines, verdicts, history, ranking, comparisons and drift.
 
-Drift is a change of a model that runs a recorded version again. Scores of the same model vary from day to day. So only
-two things count as drift: lost fields, and a change of the primary metric whose confidence interval, with the variance
-of a day, excludes 0.
+Drift is a change of a model that runs a recorded version again. Scores vary from day to day, so only lost fields count
+as drift, and a change of the primary metric whose confidence interval, with the variance of a day, excludes 0.
 """
 
 import sys
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations, groupby
 
-from skill_evaluator.errors import LeaderboardError, RunError
+from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy, Settings, VerdictName
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
@@ -33,7 +32,6 @@ from skill_evaluator.records.selection import (
     versions_patched_to,
 )
 from skill_evaluator.records.summaries import Drift
-from skill_evaluator.runner.journal import MANIFEST, is_unfinished, read_component_manifest
 from skill_evaluator.stats import stdev_or_none, t_quantile
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import (
@@ -48,18 +46,14 @@ from skill_evaluator.verdicts.decide.comparison import compare_records  # import
 from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_all
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
-from skill_evaluator.verdicts.history.series import History, history_of, shipping_advice
-from skill_evaluator.verdicts.planning.ranking import ModelRanking, rank_models
+from skill_evaluator.verdicts.shipping import History, ModelRanking, history_of, rank_models, shipping_advice
 
 _ALPHA_OF_DRIFT = 0.025  # rate of false drift reports
 _MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable run has if it is the anchor
 
 
 def models_pair(names: tuple[str, str], archive: Archive, version: str | None = None) -> Pair | None:
-    """Pair the runs of two models of `version` (default: the highest that both have). Return None if there are none.
-
-    If only the newest two runs are interleaved, they are paired without older runs.
-    """
+    """Pair the runs of two models of `version` (default: the highest that both have). Return None if there are none."""
     versions = runs_of_versions(archive.entries)
     runs_of_first, runs_of_second = (versions.get(name, {}) for name in names)
     both = [each for each in runs_of_first if each in runs_of_second and version in (None, each)]
@@ -73,10 +67,7 @@ def models_pair(names: tuple[str, str], archive: Archive, version: str | None = 
 
 
 def prompt_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run with the schema alone and a run with the prompt, of one version and model; `record` is one of them.
-
-    Return None if there is no run of the other kind.
-    """
+    """Pair a run with the schema alone and one with the prompt, of which `record` is one, or return None."""
     scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
     runs = (run for run in archive.entries if run.complete and not run.edited and run.scenario == scenario)
     same = (run for run in runs if (run.version, run.model_id) == (record.skill_version, record.model_id))
@@ -88,19 +79,13 @@ def prompt_pair(record: Record, archive: Archive) -> Pair | None:
 
 
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run with the earlier runs of its version, and of the versions that it patches, since the last drift.
-
-    Return None if there is no earlier run.
-    """
+    """Pair a run with the earlier runs of its series and the versions that it patches, or return None."""
     older = _again(record, archive, patched=True)
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
 
 def hidden_pairs(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
-    """Pair the runs of the other models of the candidates' versions: all models are one family of tests.
-
-    `baseline` is the version to compare with, by default the version that `compare` chooses.
-    """
+    """Pair the runs of the other models of the candidates' versions: all models are one family of tests."""
     usual, pairs = partial(default_baseline, archive=archive, policy=policy), []
     for record, lower in other_models([pair.candidate for pair in shown], archive, baseline, usual):
         with suppress(LeaderboardError):  # a record may be unreadable
@@ -114,10 +99,7 @@ def other_models(
     baseline: str | None = None,
     usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
 ) -> Iterator[tuple[Record, RecordedRun | None]]:
-    """Yield the newest run of each model that `records` do not have, for each of their versions, and its baseline.
-
-    Yield nothing for drafts, edited prompts and runs under a scenario. `baseline` and `usual` are those of `choose`.
-    """
+    """Yield the newest run of each model that `records` do not have, for each of their versions, and its baseline."""
     models = {record.model_id for record in records}
     recorded = {entry.run_id for entry in archive.entries if entry.scenario is None and not entry.edited}
     of_family = (record for record in records if record.run_id in recorded and not record.draft)
@@ -163,9 +145,18 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
     Runs before the model drifted are excluded. With `patched`, the runs of the versions that this version patches are
     included, whichever model was served.
     """
-    run = entry_of(record)
-    if run.scenario is not None:
+    if record.scenario is not None:
         return ()
+    drawn = [record]
+    for again in _runs_of_series(record, archive, patched=patched):
+        is_alike = patched or served_change(record, again) is None
+        if is_alike and not any(_may_be_copied(again, earlier) for earlier in drawn):
+            drawn.append(again)
+    return tuple(drawn[1:])
+
+
+def _runs_of_series(record: Record, archive: Archive, *, patched: bool = False) -> list[Record]:
+    run = entry_of(record)
     versions = versions_patched_to(archive.entries, run.version) if patched else {run.version}
     others = [
         archive.record(other)
@@ -176,12 +167,7 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
         and other.is_comparable(run)
         and other.digests.get("prompt") == run.digests.get("prompt")
     ]
-    drawn = [record]
-    alike = [again for again in same_series(record, others) if patched or served_change(record, again) is None]
-    for again in alike:
-        if not any(_may_be_copied(again, earlier) for earlier in drawn):
-            drawn.append(again)
-    return tuple(drawn[1:])
+    return same_series(record, others)
 
 
 def _may_be_copied(run: Record, earlier_run: Record) -> bool:
@@ -191,10 +177,9 @@ def _may_be_copied(run: Record, earlier_run: Record) -> bool:
 
 
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run of the last accepted version, else the newest comparable run of the lowest version.
+    """Return the run of the last accepted version, else the newest comparable run of the lowest version, else None.
 
-    That run must share half of the candidate's cases, and only versions above the first one without a comparable run
-    count. Return None if there is no such run, for a scenario, or if the policy's anchor is `previous`.
+    The latter must share half of the candidate's cases, and all versions above it must have a comparable run.
     """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
@@ -229,10 +214,7 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The records to compare, one pair per model; `left_out` has the reason of each model without a pair, by model id.
-
-    `hidden` has the pairs of models that were not named and count in the family of tests.
-    """
+    """The pairs to compare, pairs of `hidden` models in the family of tests, and the reasons of other models by id."""
 
     pairs: Sequence[Pair]
     hidden: Sequence[Pair] = ()
@@ -254,10 +236,10 @@ def chosen_of_files(
     old: Sequence[Record], new: Sequence[Record], models: Sequence[str], files: Sequence[str]
 ) -> Chosen:
     """Pair the records of two files by model; two single records are a pair even if their models differ."""
-    if len(old) == len(new) == 1:
-        return Chosen(pairs=[mark_concurrent(Pair(baseline=old[0], candidate=new[0]))])
     before = {record.model_id: record for record in old}
     after = {record.model_id: record for record in new if not models or record.model_id in models}
+    if len(old) == len(new) == 1:
+        before, after = {new[0].model_id: old[0]}, {new[0].model_id: new[0]}
     both = [Pair(baseline=before[name], candidate=record) for name, record in after.items() if name in before]
     if not both:
         raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
@@ -293,17 +275,13 @@ class RecordedComponent:
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
-        """Return a note that a result shows other versions because the version on disk has no complete run.
-
-        Return "" if it has one.
-        """
+        """Return a note that a result shows other versions than that on disk. Return "" if that has a complete run."""
         version, shown = self.component.version, sorted(shown, key=precedence)
         if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
             return ""
         return f"{version_words(version)} on disk is not measured; this is {version_words(shown[-1])}"
 
     def _why_incomplete(self, run: RecordedRun) -> str:
-        """Return the reason why `run`, the newest of a model, is incomplete."""
         record, version = self.archive.record(run), self.component.version
         reason = unusable_text(record) or f"{record.scored} of {record.planned} outputs are scored"
         on_disk = "" if version == run.version else f"; {version_words(version)} on disk is not measured"
@@ -391,32 +369,17 @@ class RecordedComponent:
         )
         pairs, family = [], []
         for choice in choices.choices:
-            judged, absent = record or archive.record(choice.candidate), choice.absent
-            if choice.baseline is None and (incomplete := self.incomplete_below(choice.candidate)):
-                absent = f"{absent} ({incomplete})"
+            judged = record or archive.record(choice.candidate)
             if choice.exact:
                 met = lower or (archive.record(choice.baseline) if choice.baseline else None)
-                pairs.append(replace(mark_concurrent(Pair(baseline=met, candidate=judged)), absent=absent))
+                pair = mark_concurrent(Pair(baseline=met, candidate=judged))
             else:
-                pairs.append(replace(pair_of(judged, choice.baseline, archive, policy), absent=absent))
-                family.append(pairs[-1])
+                pair = pair_of(judged, choice.baseline, archive, policy)
+                family.append(pair)
+            pairs.append(replace(pair, absent=choice.absent))
         version = baseline if isinstance(baseline, str) else None
         hidden = hidden_pairs(family, archive, policy, version) if models else ()
         return Chosen(pairs=pairs, hidden=hidden, left_out=choices.left_out)
-
-    def incomplete_below(self, candidate: RecordedRun) -> str:
-        """Return the newest incomplete run of a lower version as text, with its date. Return "" if there is none."""
-        of, entries = (candidate.model_id, candidate.scenario), self.archive.entries
-        runs = [(run.timestamp, run.version, (run.model_id, run.scenario)) for run in entries if not run.complete]
-        for path in self.component.results_dir.glob(f"*/{MANIFEST}"):
-            with suppress(RunError):
-                run = read_component_manifest(path.parent)
-                if run.whole and run.role is None and not run.draft and is_unfinished(path.parent):
-                    runs.append((run.created, run.skill_version, (run.model_id, run.scenario)))
-        below = precedence(candidate.version)
-        lower = [(moment, version) for moment, version, alike in runs if alike == of and precedence(version) < below]
-        moment, version = max(lower, default=("", ""))
-        return f"{version_words(version)} of {moment[:10]}: incomplete" if lower else ""
 
     def choose_models(self, names: tuple[str, str], version: str | None) -> Chosen:
         """Choose the runs of two models of a version, by default of the highest version that both have."""
@@ -470,10 +433,7 @@ class RecordedComponent:
         return self.compare(Chosen(pairs=pairs, hidden=hidden)) if pairs else None
 
     def drift_of(self, records: Sequence[Record]) -> ComparisonResult | None:
-        """Add complete runs of a version to the archive, and compare each with the earlier runs of its series.
-
-        Return None if no run has an earlier one.
-        """
+        """Compare each complete run with the earlier runs of its series. Return None if no run has an earlier one."""
         self.archive.add(records)
         pairs = [pair for record in records if (pair := drift_pair(record, self.archive)) is not None]
         return drifted(self.component.name, pairs, rules_for(self.settings, records[0])) if pairs else None
@@ -511,7 +471,6 @@ class RecordedComponent:
 
 
 def _of_asked_cases(pair: Pair) -> Pair:
-    """Return a pair with only the candidate's cases, and a note on their number."""
     case_ids = {case.case_id for case in pair.candidate.per_case}
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
     note = f"only {len(case_ids)} of {len(everything)} cases were run"
@@ -537,7 +496,6 @@ def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> Compariso
 
 
 def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) -> ModelVerdict:
-    """Reduce a verdict to drift: only lost fields and the primary metric may count as changed."""
     drift: dict[tuple[str, str], VerdictName] = {}
     for measured in compared.measured:
         if measured.measure.name == primary_metric and _is_beyond_a_day(measured):
@@ -564,10 +522,7 @@ def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) ->
 
 
 def _is_beyond_a_day(measured: MeasureEffects) -> bool:
-    """Return whether the 97.5 % confidence interval of the difference excludes 0.
-
-    The standard error includes the variance of a day, which counts as known: there are (cases − 1) degrees of freedom.
-    """
+    """Return whether the 97.5 % confidence interval of the difference excludes 0; a day's variance counts as known."""
     effect = measured.effect_if(is_sampled=False)
     if effect is None:
         return False
@@ -590,22 +545,15 @@ def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
     """Return the spread over the runs of each record's version; the last record of a model counts."""
     spreads = []
     for record in {record.model_id: record for record in records}.values():
-        runs = (*same_series(record, _earlier_runs(record, archive)), record)
+        runs = (*_runs_of_series(record, archive), record)
         means = {run.run_id: run.accuracy[run.primary_metric].strict_mean for run in runs}
         scores = {run_id: mean for run_id, mean in means.items() if mean is not None}
-        sigma, metric = stdev_or_none(list(scores.values())), record.primary_metric
-        version = record.skill_version
-        spreads.append(RunSpread(model_id=record.model_id, version=version, metric=metric, scores=scores, sigma=sigma))
+        spread = RunSpread(
+            model_id=record.model_id,
+            version=record.skill_version,
+            metric=record.primary_metric,
+            scores=scores,
+            sigma=stdev_or_none(list(scores.values())),
+        )
+        spreads.append(spread)
     return spreads
-
-
-def _earlier_runs(record: Record, archive: Archive) -> list[Record]:
-    entry = entry_of(record)
-    return [
-        archive.record(run)
-        for run in runs_like(archive.runs_of(entry.model_id), entry)
-        if run.version == entry.version
-        and run.run_id != entry.run_id
-        and run.is_comparable(entry)
-        and run.digests.get("prompt") == entry.digests.get("prompt")
-    ]

@@ -1,6 +1,8 @@
-"""Clouds that serve a vendor's models (`place:` in models.yaml), through the vendor's own client for the cloud.
+"""Access without a key of the vendor: the identity of a GitHub Actions job (`auth: oidc`), or a cloud (`place`).
 
-A cloud without a variable for its key uses the login of the machine or job, which the SDK finds by itself.
+GitHub issues an identity token, which a vendor's SDK exchanges for access. It is valid for five minutes, so it is
+requested for every exchange, and no token is ever written. A cloud is used through the vendor's own client for it; if
+it has no variable for a key, the SDK finds the login of the machine or job.
 """
 
 import os
@@ -8,10 +10,96 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import quote
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model
+from skill_evaluator.providers.base import Federation, ProviderError, ProviderKind, unreachable
+from skill_evaluator.providers.redaction import Redactor, remember
 from skill_evaluator.text import listed
+
+REQUEST_URL, REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
+_TIMEOUT_S = 10.0
+_MAX_QUOTE = 160  # characters of a vendor's message, to leave room for the claims and the rule
+_CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
+
+
+def identifiers_of(federation: Federation) -> dict[str, str]:
+    """Return the values of a federation's variables by name, without blank values. They are not secret."""
+    values = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
+    return {name: value for name, value in values.items() if value}
+
+
+def needs_token(kind: ProviderKind) -> bool:
+    """Return whether the job requests an identity token; otherwise the vendor's SDK finds credentials."""
+    federation = kind.federation
+    if federation is None:
+        return False
+    return not federation.exchanges_if or federation.exchanges_if in identifiers_of(federation)
+
+
+@dataclass(eq=False)
+class Identity:
+    """The identity of this job at one vendor, whose SDK exchanges the token."""
+
+    federation: Federation
+    request_token: str | None
+    faults: tuple[type[Exception], ...]  # exceptions of a failed exchange
+    refusals: tuple[type[Exception], ...]  # those that a response of the vendor caused
+
+    def __post_init__(self) -> None:
+        self.identifiers = identifiers_of(self.federation)
+        self._claims: Mapping[str, Any] = {}
+        self._has_access = False
+
+    def note_access(self, token: str) -> None:
+        """Note that an access token was received, and register it for redaction."""
+        remember(token)
+        self._has_access = True
+
+    def token(self) -> str:
+        """Request an identity token from GitHub. Raise ProviderError. This blocks, so call it in a thread."""
+        import httpx2
+        from google.auth import jwt
+
+        audience = self.federation.audience.format_map(self.identifiers)
+        url = f"{os.environ.get(REQUEST_URL, '')}&audience={quote(audience, safe='')}"
+        try:
+            answer = httpx2.get(url, headers={"authorization": f"Bearer {self.request_token}"}, timeout=_TIMEOUT_S)
+            if not answer.is_success:
+                message = f"GitHub did not issue an identity token to the job ({answer.status_code})"
+                is_refusal = answer.status_code in (400, 401, 403)
+                raise _refused(message, answer.status_code) if is_refusal else unreachable(message)
+            token = str(answer.json()["value"])
+            remember(token)
+            claims: Mapping[str, Any] = jwt.decode(token, verify=False)  # type: ignore[no-untyped-call]
+            self._claims = claims  # only for messages; the vendor verifies them
+        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError) as problem:
+            raise unreachable(f"GitHub did not issue an identity token to the job: {type(problem).__name__}") from None
+        return token
+
+    def error_of(self, problem: BaseException) -> ProviderError:
+        """Return the error of a failed exchange. It is not retryable if the vendor refused the first exchange."""
+        status = getattr(problem, "status_code", 401)
+        answered = isinstance(problem, self.refusals) and status is not None
+        if self._has_access or not answered or status == 429 or status >= 500:
+            return unreachable(f"no access token: {Redactor([])(str(problem))}")
+        return self.refused(str(problem), status)
+
+    def refused(self, message: str, status: int) -> ProviderError:
+        """Return the error of a refused identity, with the vendor's message, the claims and the rule."""
+        claims = ", ".join(f"{name} '{self._claims.get(claim)}'" for name, claim in _CLAIMS.items())
+        of_token = f"the token has {claims}" if self._claims else "no token from GitHub was exchanged"
+        unset = {name: f"({name} is not set)" for name in self.federation.optional}
+        rule = self.federation.rule.format_map(unset | self.identifiers)
+        return _refused(
+            f"{rule} did not match: {of_token}; the vendor said: {Redactor([])(message)[:_MAX_QUOTE]}", status
+        )
+
+
+def _refused(message: str, status: int) -> ProviderError:
+    return ProviderError("identity_refused", message, kind="no_credentials", status=status, fatal=True)
+
 
 Options = dict[str, Any]  # options of an SDK's client: the transport, no retries, no time limit
 
@@ -102,7 +190,6 @@ def cloud_of(model: Model) -> Cloud | None:
 
 
 def _address(model: Model, variable: str) -> str | None:
-    """Return the base_url of a model. Raise ConfigError if an environment variable would set it."""
     if model.base_url is None and os.environ.get(variable):
         raise ConfigError(f"{variable} is set: unset it, or set base_url of model '{model.id}' in models.yaml")
     return model.base_url

@@ -1,0 +1,300 @@
+"""The outputs of a run: judged by `expect` checks, scored again by `score`, or shown by `explain`."""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import RunError
+from skill_evaluator.judges.calibration.results import SentenceErrors, read_calibration
+from skill_evaluator.judges.modes.sentences import (
+    SentenceAnswers,
+    SentencesItem,
+    SentencesJudge,
+    ask_sentences,
+    read_sentence_answers,
+    votes_on,
+)
+from skill_evaluator.judges.prompting.reading import commonest_failure
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, load_settings
+from skill_evaluator.library.scenarios import apply_scenario
+from skill_evaluator.providers import Configuration, missing_key, read_configuration, with_program
+from skill_evaluator.records.record import ANSWERED, SCORED, UNPARSEABLE, write_record
+from skill_evaluator.records.summaries import MIN_LABELS, CorrectedShare, JudgedChecks
+from skill_evaluator.runner.journal import (
+    ANSWERS,
+    JUDGE,
+    RECORD,
+    Manifest,
+    Run,
+    changes_since,
+    edited_since,
+    find_run,
+    outcomes,
+    read_component_manifest,
+    saved_run,
+)
+from skill_evaluator.runner.prices import call_cost, price_of
+from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
+from skill_evaluator.runner.session import Session
+from skill_evaluator.scoring.answer_views import Answer, CaseView, case_view, only_field, read_answers
+from skill_evaluator.scoring.answers import CheckScore, CheckScores, all_failed
+from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
+from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.stats import by_key, rounded, total_or_none
+from skill_evaluator.text import listed, nearest
+
+_NOT_JUDGED = "not judged"
+Text = tuple[str, str]  # the id of a case, and the text of an output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedRun:
+    """The scores of a run's judged checks by output, their summary, and the reason why some outputs have none."""
+
+    scores: Mapping[Text, CheckScores] = field(default_factory=dict)
+    summary: JudgedChecks | None = None
+    stopped: str | None = None
+
+
+def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> dict[Text, SentencesItem]:
+    """Return the distinct outputs to judge, without refused and truncated outputs, which fail without a judge."""
+    by_id = {case.id: (case, sentences) for case in cases if (sentences := case.sentences)}
+    items: dict[Text, SentencesItem] = {}
+    for call, replicate in answers.items():
+        if call.case_id in by_id and replicate.completion is not None and replicate.failure is None:
+            case, sentences = by_id[call.case_id]
+            item = SentencesItem(input=case.document, output=replicate.output, sentences=sentences)
+            items[case.id, replicate.completion.text] = item
+    return items
+
+
+def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, config: Path) -> JudgedRun:
+    """Call a judge for the outputs of a run that it has not judged yet, and return all scores."""
+    configuration, manifest = session.configuration, run.manifest
+    if lack := missing_key(model, configuration.kinds[model.provider], configuration.keys):
+        return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")
+    items = judged_items(cases, outcomes(run.folder))
+    judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=run.folder / JUDGE)
+    results = ask_sentences(list(items.values()), judge, session)
+    return judged_by(items, results, manifest.seed, configuration, config, model)
+
+
+def read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuration, config: Path) -> JudgedRun:
+    """Read the stored outputs of a run's judge without a call. The result is empty if no check requires a judge."""
+    items = judged_items(cases, outcomes(run.folder))
+    if not items:
+        return JudgedRun()
+    answers = read_sentence_answers(run.folder / JUDGE)
+    judge_id = answers.manifest and answers.manifest.model_id
+    model = next((model for model in configuration.models if model.id == judge_id), None)
+    return judged_by(items, answers, run.manifest.seed, configuration, config, model)
+
+
+def judged_by(
+    items: Mapping[Text, SentencesItem],
+    answers: SentenceAnswers,
+    seed: int,
+    configuration: Configuration,
+    config: Path,
+    model: Model | None,
+) -> JudgedRun:
+    """Build the judged run from the outputs of a judge. `model` is None if the judge is not in models.yaml."""
+    scores = scores_of(items, answers, seed)
+    stopped = answers.stopped or _unjudged_reason(items, answers, seed, configuration.settings.required_coverage)
+    return JudgedRun(
+        scores=scores,
+        summary=_summary(items, scores, answers, configuration, config, model),
+        stopped=stopped and f"{_NOT_JUDGED}: {stopped}",
+    )
+
+
+def scores_of(items: Mapping[Text, SentencesItem], answers: SentenceAnswers, seed: int) -> dict[Text, CheckScores]:
+    """Return the scores of the judged checks by output. A score is None if the judge's outputs do not decide it."""
+    return {
+        text: {
+            name: CheckScore(None if vote.holds is None else float(vote.holds), vote.ground)
+            for name, vote in votes_on(item, answers.answered, seed).verdicts.items()
+        }
+        for text, item in items.items()
+    }
+
+
+def _unjudged_reason(
+    items: Mapping[Text, SentencesItem], answers: SentenceAnswers, seed: int, required_coverage: float
+) -> str | None:
+    """Return the reason why too many outputs are not judged. Return None if enough are."""
+    votes = [votes_on(item, answers.answered, seed) for item in items.values()]
+    open_outputs = sum(vote.question is not None for vote in votes)
+    unsettled = [[vote.ground for vote in item.verdicts.values() if vote.holds is None] for item in votes]
+    grounds = Counter(item[0] for item in unsettled if item and item[0])
+    if grounds.total() > len(items) * (1.0 - required_coverage) and not open_outputs:
+        reasons = listed([f"{ground} {count}" for ground, count in grounds.most_common()])
+        share = f"{grounds.total()} of {len(items)} outputs"
+        return f"{share}: the judge's outputs are unreadable ({reasons}); fix or replace the judge, then --resume"
+    failed = commonest_failure(answers.answered.values())
+    return f"{open_outputs} of {len(items)} outputs" + (f" ({failed})" if failed else "") if open_outputs else None
+
+
+def _summary(
+    items: Mapping[Text, SentencesItem],
+    scores: Mapping[Text, CheckScores],
+    answers: SentenceAnswers,
+    configuration: Configuration,
+    config: Path,
+    model: Model | None,
+) -> JudgedChecks | None:
+    manifest = answers.manifest
+    if manifest is None:
+        return None
+    errors = _errors_of(answers, configuration, config)
+    labels = errors.get("", SentenceErrors()).labels
+    verdicts = by_key(
+        (key, score)
+        for text, item in items.items()
+        for name, sentence in item.sentences.items()
+        if (score := scores[text][name].score) is not None
+        for key in ("", sentence)
+    )
+    shares = {
+        sentence: CorrectedShare(judged=round(sum(values) / len(values), 6), value=estimate.value, ci95=estimate.ci95)
+        for sentence, values in verdicts.items()
+        if labels >= MIN_LABELS
+        and sentence in errors
+        and (estimate := errors[sentence].corrected(int(sum(values)), len(values))) is not None
+    }
+    price = None if model is None else price_of(model, configuration.kinds[model.provider])
+    costs = [None if model is None else call_cost(model, price, replicate) for replicate in answers.answered.values()]
+    return JudgedChecks(
+        model_id=manifest.model_id,
+        digests=manifest.digests,
+        calls=len(answers.answered),
+        cost_usd=rounded(total_or_none(costs)),
+        labels=labels,
+        shares=shares,
+    )
+
+
+def _errors_of(answers: SentenceAnswers, configuration: Configuration, config: Path) -> Mapping[str, SentenceErrors]:
+    """Return the judge's errors by sentence. Return {} if it is not calibrated with this prompt and these settings."""
+    calibration, manifest = read_calibration(config, configuration.settings), answers.manifest
+    if manifest is None or calibration is None or calibration.judging is None:
+        return {}
+    if manifest.digests["sentences"] not in {prompt.digest for prompt in calibration.judging.prompts}:
+        return {}
+    for judge in calibration.judges:
+        settings = judge.record and judge.record.settings
+        if (judge.judge, settings) == (manifest.model_id, manifest.digests["settings"]):
+            return judge.sentences
+    return {}
+
+
+_INDEX = re.compile(r"\[[^\]]*\]")
+
+
+def score_again(folder: Path, components: Path, config: Path, fixtures: Path | None) -> tuple[Finished, Component]:
+    """Score a saved run again and rewrite its record.json. Return the run, and the component on disk."""
+    configuration = read_configuration(config)
+    manifest = read_component_manifest(folder)
+    component = load_component(components, manifest.skill, configuration.settings.limits, fixtures)
+    component = apply_scenario(component, config, manifest.scenario)
+    configuration = with_program(configuration, component)
+    run = saved_run(folder, component, {model.id: model for model in configuration.models})
+    cases = {case.id: case.as_used(run.manifest.inputs) for case in load_cases(component, fixtures)}
+    run_cases = _cases_of(folder, run.manifest.cases, cases, "scored")
+    changed = changes_since(run, component, cases)
+    if run.manifest.role is not None:  # a rerun or baseline has an earlier prompt by design
+        changed = [name for name in changed if name != "prompt"]
+    _warn_of_changes(changed)
+    journal = outcomes(folder)
+    planned = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
+    calls = [call for call in planned if call in journal]
+    if not calls:
+        raise RunError(f"{folder} has no outputs yet; finish the run with `skill-evaluator evaluate`")
+    with open_scores(component, run_cases, len(calls)) as scores:
+        scorer = Scorer(component, run_cases, run.manifest.replicates, scores)
+        scorer.add_all(journal[call] for call in calls)
+        judged = read_judged_run(run, run_cases, configuration, config)
+        scorer.take(judged.scores)
+        scorecard = scorer.scorecard()
+    origin = commits_of(component, fixtures)
+    recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
+    stopped = judged.stopped if len(calls) == len(planned) else "unfinished: calls are missing"
+    record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
+    write_record(folder / RECORD, record)
+    return Finished(record=record, record_path=folder / RECORD, folder=folder), component
+
+
+def explain(
+    run: str, components: Path, config: Path, fixtures: Path | None, *, case: str | None, field: str | None
+) -> tuple[Manifest, list[CaseView]]:
+    """Return the manifest of a saved run, and the views of one case or of one field in all cases."""
+    folder = find_run(run, components)
+    manifest = read_component_manifest(folder)
+    _refuse_unknown(manifest, case, field)
+    settings = load_settings(config)
+    component = load_component(components, manifest.skill, settings.limits, fixtures)
+    cases = {case.id: case.as_used(manifest.inputs) for case in load_cases(component, fixtures)}
+    current_digests = {name: digest for name, digest in component.digests.items() if name != "datasets"}
+    digests = {**manifest.digests, **current_digests}
+    if manifest.skill_version != component.version and "prompt" in manifest.digests:  # another version, another prompt
+        digests["prompt"] = manifest.digests["prompt"]
+    present = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
+    _warn_of_changes(manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests})))
+    record = edited_since(folder, manifest, component.records_dir)
+    if record is not None:
+        print(f"warning: {record} was made from other outputs than {folder / ANSWERS} has", file=sys.stderr)
+    run_cases = _cases_of(folder, manifest.cases if case is None else [case], cases, "explained")
+    journal = outcomes(folder)
+    calls = [call for call in schedule_calls([each.id for each in run_cases], manifest.replicates) if call in journal]
+    with open_scores(component, run_cases, len(calls)) as scores:
+        scorer = Scorer(component, run_cases, manifest.replicates, scores)
+        scorer.add_all(journal[call] for call in calls)
+        judged = read_sentence_answers(folder / JUDGE)
+        scorer.take(scores_of(judged_items(run_cases, {call: journal[call] for call in calls}), judged, manifest.seed))
+        views = []
+        for each in run_cases:
+            replicates = [journal.get(Call(each.id, index)) for index in range(manifest.replicates)]
+            answers = read_answers(component, each, replicates, partial(_outcome, scorer, each.id))
+            answers = [replace(answer, checks=_check_scores(scorer, each, answer)) for answer in answers]
+            views.append(case_view(component, each, answers))
+    return manifest, views if field is None else only_field(views, component, _INDEX.sub("[]", field))
+
+
+def _check_scores(scorer: Scorer, case: Case, answer: Answer) -> CheckScores:
+    if answer.text is not None and answer.outcome in (SCORED, UNPARSEABLE):
+        return scorer.scored(case.id, answer.text).checks
+    return all_failed(case) if answer.outcome in ANSWERED else {}
+
+
+def _cases_of(folder: Path, case_ids: Iterable[str], cases: Mapping[str, Case], purpose: str) -> list[Case]:
+    missing = [case_id for case_id in case_ids if case_id not in cases]
+    if missing:
+        raise RunError(f"{folder} cannot be {purpose}: case '{missing[0]}' is no longer among the fixtures")
+    return [cases[case_id] for case_id in case_ids]
+
+
+def _warn_of_changes(changed: Sequence[str]) -> None:
+    if changed:
+        print(f"warning: changed since this run: {visible(', '.join(changed))}", file=sys.stderr)
+
+
+def _outcome(scorer: Scorer, case_id: str, index: int, text: str) -> str:
+    return scorer.scored(case_id, text).outcome
+
+
+def _refuse_unknown(manifest: Manifest, case: str | None, field: str | None) -> None:
+    if case in manifest.not_applicable:
+        reason = manifest.not_applicable[case]
+        raise RunError(f"case '{case}' is not applicable to {manifest.model_id} and was not called: {reason}")
+    if case is not None and case not in manifest.cases:
+        raise RunError(f"unknown case '{case}' in {manifest.run_id} {nearest(case, manifest.cases)}")
+    if field is None and case is None:
+        cases = ", ".join(manifest.cases)
+        raise RunError(f"--case ID or --field PATH is required (the cases of the run: {cases})")

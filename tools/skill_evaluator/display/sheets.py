@@ -172,7 +172,6 @@ def _column_widths(sheet: Sheet, columns: Sequence[Sequence[str]], width: int) -
 
 
 def _least_width(column: Sequence[str], width: int, whole: bool) -> int:
-    """Return the minimum width of a column of words, or of values that are not broken."""
     parts = column if whole else [word for text in column for word in text.split()]
     unbroken = max((cell_len(part) for word in parts for part in _INSIDE_A_WORD.split(word)), default=0)
     longest = max(map(cell_len, parts), default=0)

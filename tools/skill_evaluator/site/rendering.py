@@ -96,7 +96,6 @@ def _uncut(text: str) -> Markup:
 
 
 def _link(address: str, root: str = "") -> Markup:
-    """Return the link to a page; `root` is the path from the page with the link to the root of the site."""
     return escape(root + address)
 
 
@@ -108,7 +107,6 @@ def _prose(text: str) -> Markup:
 
 
 def _drawn_charts(block: Chart) -> Sequence[Any]:
-    """Return each drawing of a chart with its SVG, title and note."""
     return [
         (drawing, page_chart(drawing.draw(), f"{block.name}{at}", narrowed=block.name != "heat"))
         for at, drawing in enumerate(block.drawings)

@@ -58,7 +58,7 @@ class Sheet:
     note: str = ""
 
     def only(self, *columns: str, limit: int | None = None) -> "Sheet":
-        """Return these columns, with at most `limit` rows."""
+        """Return a table with these columns and at most `limit` rows."""
         indexes = [self.columns.index(name) for name in columns]
         return replace(self, columns=columns, rows=[[row[at] for at in indexes] for row in self.rows[:limit]])
 

@@ -68,7 +68,7 @@ _MAX_CHART_NAME = 100  # characters; vl-convert aborts the process for texts of 
 
 
 def component_page(version: str, status: ComponentStatus, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the values for the template of a component's page; `rows` are the runs of its leaderboard."""
+    """Return the values for the template of a component's page; `rows` are all its runs, complete or not."""
     history, newest, ranking = status.history, status.newest, status.ranking
     points = list(_trend_points(history, rows))
     latest = {point["run"] for point in sorted(points, key=lambda point: point["timestamp"])[-_MAX_TREND_ROWS:]}

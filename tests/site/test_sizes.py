@@ -56,13 +56,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built_site(hostile(Library(tmp_path_factory.mktemp("hostile"))), code=4)
 
 
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    library = hostile(Library(tmp_path_factory.mktemp("drawn")))
-    assert library.call("site", "build", "--out", "site").code == 4
-    return library.root / "site"
-
-
 def test_pages_stay_small_and_count_omitted_rows(built: Path) -> None:
     sizes = {path.name: path.stat().st_size for path in built.rglob("*.html")}
     assert max(sizes.values()) < 1_000_000
@@ -88,8 +81,8 @@ def test_list_of_cases_has_less_room_with_several_models() -> None:
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [360, 1280])
-def test_layout_fits_with_names_of_any_length(browser: Any, drawn: Path, width: int) -> None:
-    with watched(browser, f"file://{drawn}/", viewport={"width": width, "height": 800}) as watch:
+def test_layout_fits_with_names_of_any_length(browser: Any, built: Path, width: int) -> None:
+    with watched(browser, f"file://{built}/", viewport={"width": width, "height": 800}) as watch:
         for page in PAGES:
             shown = watch.open_unfolded(page)
             assert shown.evaluate("document.documentElement.scrollWidth") <= width

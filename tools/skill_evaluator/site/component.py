@@ -67,7 +67,9 @@ _VERDICT_SHAPES = {
 _MAX_CHART_NAME = 100  # characters; vl-convert aborts the process for texts of very many
 
 
-def component_page(version: str, status: ComponentStatus, rows: Sequence[Row]) -> dict[str, Any]:
+def component_page(
+    version: str, status: ComponentStatus, rows: Sequence[Row], remarks: Sequence[str]
+) -> dict[str, Any]:
     """Return the values for the template of a component's page; `rows` are all its runs, complete or not."""
     history, newest, ranking = status.history, status.newest, status.ranking
     points = list(_trend_points(history, rows))
@@ -103,7 +105,7 @@ def component_page(version: str, status: ComponentStatus, rows: Sequence[Row]) -
             for kind, count in record.failures.items()
             if count
         ],
-        "remarks": list(_history_remarks(history)),
+        "remarks": [*_history_remarks(history), *remarks],
     }
 
 

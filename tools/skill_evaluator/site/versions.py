@@ -259,17 +259,9 @@ def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> 
     `repeated` has the reasons that name a lost field.
     """
     step = point.step
-    entry: dict[str, Any] = {
-        "model": model_id,
-        "timestamp": point.timestamp,
-        "verdict": "first",
-        "before": None,
-        "difference": None,
-        "figures": "",
-        "lost": (),
-        "reasons": (),
-        "repeated": (),
-    }
+    judged = {"verdict": "first", "before": None, "difference": None}
+    nothing = {"figures": "", "lost": (), "reasons": (), "repeated": ()}
+    entry: dict[str, Any] = {"model": model_id, "timestamp": point.timestamp, **judged, **nothing}
     if step is None:
         return entry
     entry |= {"verdict": step.verdict, "before": step.before, "difference": step.difference}

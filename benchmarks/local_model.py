@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Settings, load_models, select_models
+from skill_evaluator.library.config import load_models, select_models
 from skill_evaluator.providers.base import Request
-from skill_evaluator.providers.local import LocalProvider, open_provider
+from skill_evaluator.providers.local import LocalProvider
 from skill_evaluator.runner.schedule import build_request
 
 from benchmarks.measure import ROOT, Measured, spread
@@ -47,7 +47,7 @@ class Job:
     def _open(self, way: str) -> LocalProvider:
         (model,) = select_models(load_models(ROOT / ".evaluator"), (MODEL,))
         params = model.params.model_copy(update={"threads": self._threads})
-        provider = open_provider(model.model_copy(update={"params": params}), None, Settings())
+        provider = LocalProvider(model.model_copy(update={"params": params}))
         if way == "older":
             provider.states.enter = lambda system, user: False
         return provider

@@ -11,8 +11,8 @@ from typing import Any
 
 import apted
 from skill_evaluator.comparing.field_plan import FieldPlan
-from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
 from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.tree_similarity import tree_similarity
 
 from benchmarks.measure import Measured, spread
 from benchmarks.records import KEYS, mutant, record
@@ -99,8 +99,8 @@ def compare(truth: Any, output: Any) -> tuple[float, float]:
 def rows(quick: bool) -> Iterator[Measured]:
     pairs = 2 if quick else 10
     sets: dict[str, tuple[int, Callable[[int], Pair]]] = {
-        "records, an item of each array moved": (10, lambda seed: (record(seed), slightly_wrong(record(seed), seed))),
-        "records, all reordered": (10, lambda seed: (record(seed), mutant(record(seed), seed))),
+        "records, an item of each array moved": (1, lambda seed: (record(seed), slightly_wrong(record(seed), seed))),
+        "records, all reordered": (1, lambda seed: (record(seed), mutant(record(seed), seed))),
         "unrelated records": (1, lambda seed: (record(seed), record(seed + 1000))),
         "unrelated random trees": (1, lambda seed: (random_tree(seed), random_tree(seed + 1000))),
     }

@@ -410,10 +410,12 @@ def test_library_accepts_texts_for_paths_and_single_names() -> None:
     assert [one.name for one in library.lint(names=["receipts"]).components] == ["receipts"]
     with pytest.raises(SkillEvaluatorError, match=r"none\.yaml does not exist"):
         library.judge.score(rubric="none.yaml", items="none.jsonl", judges="example-small")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'review'"):
+        library.judge.calibrate(labels="none.jsonl", review=True)  # type: ignore[call-arg]
     for method, options, says in (
-        ("export", {"to": "xml"}, "'to' takes csv or jsonl or junit, not 'xml'"),
-        ("evaluate", {"skill": "receipts", "max_cost": "abc"}, "'max_cost' takes float or NoneType, not 'abc'"),
-        ("dry_run", {"skill": 3}, "'skill' takes str, not 3"),
+        ("export", {"to": "xml"}, r"unknown value 'xml' \(known: csv, jsonl, junit\), for the argument 'to'"),
+        ("evaluate", {"skill": "receipts", "max_cost": "abc"}, "a valid number.* got \"abc\", for .* 'max_cost'"),
+        ("dry_run", {"skill": 3}, "a text is expected, got 3, for the argument 'skill'"),
         ("leaderboard", {"skills": "receipts", "models": "no-model"}, "no run of model 'no-model'"),
         ("compare", {"skill": "receipts", "candidate": 1.1}, "version or id '1.1'"),
     ):

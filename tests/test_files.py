@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -153,18 +153,16 @@ def test_replace_text_creates_the_folder_and_no_other_file(tmp_path: Path) -> No
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_interrupted_replacement_keeps_the_old_file(tmp_path: Path) -> None:
-    def blocks() -> Iterator[str]:
-        yield "new\n"
+def test_interrupted_replacement_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(descriptor: int) -> None:
         raise KeyboardInterrupt
 
     path = written(tmp_path, "old\n")
+    monkeypatch.setattr("os.fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        files.replace_blocks(path, blocks())
+        files.replace_text(path, "new\n")
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text() == "old\n"
-    files.replace_blocks(path, ["new\n", "and more\n"])
-    assert path.read_text() == "new\nand more\n"
 
 
 def test_replaced_file_has_default_permissions(tmp_path: Path) -> None:

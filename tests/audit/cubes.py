@@ -1,14 +1,14 @@
 """Cubes, results and manifests of audits: the paper's table, and outputs drawn from known models."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from skill_evaluator.audit.auditing import audit
-from skill_evaluator.audit.cube import Cube, Floats, ModelCost, Outcomes, cube_of_outcomes, cube_of_scores, read_cube
+from skill_evaluator.audit.calls import CallTally
+from skill_evaluator.audit.cube import Cube, Floats, Outcomes, cube_of_outcomes, cube_of_scores, read_cube
 from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest
 from skill_evaluator.audit.results import AuditResult
 
@@ -78,8 +78,21 @@ def _audited(models: tuple[str, ...], scenarios: tuple[str, ...], benchmarks: tu
         right = random.random((len(models), len(scenarios), _QUESTIONS, 2)) < 0.8 - 0.4 * place + moved
         questions = tuple(f"q{q}" for q in range(_QUESTIONS))
         outcomes[name] = Outcomes(questions=questions, scores=right.astype(np.float32))
-    spending = {name: ModelCost(usd_per_call=0.0004, latency_s=1.25) for name in models}
-    return audit(replace(cube_of_outcomes(models, scenarios, outcomes, weights={}), spending=spending))
+    return audit(
+        cube_of_outcomes(models, scenarios, outcomes, weights={}), tallies={name: tally(0.0004) for name in models}
+    )
+
+
+def tally(usd_per_output: float) -> CallTally:
+    """100 scored calls."""
+    return CallTally(
+        planned=100,
+        outcomes={"scored": 100},
+        cost_usd=100 * usd_per_output,
+        hit_rate=None,
+        latency_s=1.25,
+        served_models=(),
+    )
 
 
 def manifest(sizes: Sequence[int], scenarios: int, replicates: int = 2, models: int = 1) -> AuditManifest:

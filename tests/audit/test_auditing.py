@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from skill_evaluator.audit.auditing import audit, regimes_of
-from skill_evaluator.audit.cube import ModelCost
 from skill_evaluator.audit.results import AuditResult, ModelAudit, Quadrant
 
-from tests.audit.cubes import audited_paper, cube_of, drawn, paper
+from tests.audit.cubes import audited_paper, cube_of, drawn, paper, tally
 
 # model: ability, fluctuation, grade, quadrant; per benchmark ability and fluctuation (gpqa, truthfulqa, mmlu_pro)
 TABLE_1 = {
@@ -129,9 +128,9 @@ def test_cost_sensitive_is_q2_by_cost_or_without_prices_by_ability() -> None:
 
 
 def test_cost_is_per_right_output() -> None:
-    cube = cube_of([[50, 50, 50, 50], [80, 80, 82, 81]])
-    spending = {"model-0": ModelCost(usd_per_call=0.002, latency_s=1.0)}
-    costs = {model.model: model.usd_per_1000_right for model in audit(replace(cube, spending=spending)).models}
+    cube = cube_of([[50, 50, 50, 50], [0, 0, 0, 0]])
+    tallies = {"model-0": tally(0.002), "model-1": tally(0.002)}
+    costs = {model.model: model.usd_per_1000_right for model in audit(cube, tallies=tallies).models}
     assert costs == {"model-0": pytest.approx(4.0), "model-1": None}
 
 

@@ -8,7 +8,7 @@ import pytest
 from skill_evaluator.audit.auditing import audit
 from skill_evaluator.audit.cube import Outcomes, cube_of_outcomes, cube_of_scores, read_cube, without_gaps, write_cube
 from skill_evaluator.audit.request import Missing
-from skill_evaluator.errors import AuditError
+from skill_evaluator.errors import AuditError, SkillEvaluatorError
 
 GOOD = "model,template,quiz,exam\na,0,50,60\na,1,52,61\nb,0,70,71\nb,1,70,75\n"
 
@@ -21,23 +21,23 @@ def _read(tmp_path: Path, text: str, missing: Missing = "refuse"):
 
 def test_mistake_in_a_table_is_named_with_its_line(tmp_path: Path) -> None:
     for text, said in (
-        ("", "cube.csv:1 must name its columns"),
-        ("name,template,quiz\n", "it has: name,template,quiz"),
-        ("model,template,quiz,quiz\n", "must name its columns"),
-        ("model,template,quiz\n", "no row below its header"),
+        ("", "cube.csv has no rows with the columns model,template"),
+        ("name,template,quiz\na,0,1\n", "found: name,template,quiz"),
+        ("model,template,quiz,quiz\n", "cube.csv:1: every column needs a unique name"),
+        ("model,template,quiz\n", "has no rows"),
         (GOOD + "b,1,1,2\n", "cube.csv:6 repeats b in 1"),
         (GOOD.replace("75", "175"), "cube.csv:5: 175 in column exam is outside 0 to 100"),
         (GOOD.replace("75", "good"), "cube.csv:5: 'good' in column exam is not a number"),
-        (GOOD.replace(",75", ""), "cube.csv:5 has 3 cells; the header has 4"),
+        (GOOD.replace(",75", ""), "cube.csv:5: 3 cells, where the first row has 4"),
         (GOOD.replace(",75", ","), "lacks scores of b in 1"),
         (GOOD.replace("b,1,70,75\n", ""), "lacks scores of b in 1"),
         (GOOD.replace("b,1", "b,2"), "lacks scores of a in 2; b in 1"),
         (GOOD.replace("b,1", ",1"), "cube.csv:5 has no model"),
         (GOOD.replace("50,60", "0.5,0.6").replace("52,61", "1,1").replace("70,7", "0.7,0."), "look like shares"),
         (GOOD.replace("75", "7_5"), "'7_5' in column exam is not a number"),
-        (GOOD.replace("b,1,70,75", '"b\nb",1,70\n'), "cube.csv:6 has 3 cells"),
+        (GOOD.replace("b,1,70,75", '"b\nb",1,70\n'), "cube.csv:5: 3 cells"),
     ):
-        with pytest.raises(AuditError) as problem:
+        with pytest.raises(SkillEvaluatorError) as problem:
             _read(tmp_path, text)
         assert said in str(problem.value), text
 

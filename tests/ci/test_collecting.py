@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator import __version__
-from skill_evaluator.ci.artifacts import GatheredRun, answers_size, find_arrivals, gather, parts_of_runs
+from skill_evaluator.ci.collecting import GatheredRun, answers_size, find_arrivals, gather, parts_of_runs
 from skill_evaluator.ci.plan import Plan, PlannedJob, PlannedRun
 from skill_evaluator.files import json_text
 from skill_evaluator.records.summaries import Server
@@ -51,7 +51,7 @@ def every(entry: PlannedRun, text: str = "t") -> list[tuple[str, int, str | None
 
 def only(artifacts: Path, plan: Plan = PLAN) -> GatheredRun:
     (parts,) = parts_of_runs(plan)
-    return gather(plan, parts, find_arrivals(artifacts, plan))
+    return gather(parts, find_arrivals(artifacts, plan))
 
 
 def test_shards_are_merged_into_one_run(tmp_path: Path) -> None:
@@ -271,5 +271,5 @@ def test_size_of_outputs_is_known_before_they_are_read(tmp_path: Path) -> None:
     jobs = [PlannedJob(id=one.id, runs=[one.id], environment="e", keys=[]) for one in entries]
     plan = PLAN.model_copy(update={"runs": entries, "jobs": jobs})
     arrivals = find_arrivals(tmp_path, plan)
-    large, none, small = (answers_size(plan, parts, arrivals) for parts in parts_of_runs(plan))
+    large, none, small = (answers_size(parts, arrivals) for parts in parts_of_runs(plan))
     assert (none, large > 5 * small > 0) == (0, True)

@@ -158,6 +158,21 @@ def test_more_jobs_than_github_accepts_are_refused(skill: Component) -> None:
         plan_of(runs, Jobs())
 
 
+def test_github_accepts_256_jobs(skill: Component) -> None:
+    runs = grid(skill, components=26, cases=60)[:257]  # 600 calls each, so no two runs share a job
+    assert len(plan_of(runs[:256], Jobs())) == 256
+    with pytest.raises(PlanError, match="257 runs make 257 jobs"):
+        plan_of(runs, Jobs())
+
+
+@pytest.mark.parametrize(
+    ("max_calls", "minutes", "count"), [(80, 1.0, 1), (79, 1.0, 2), (80, 150.0, 1), (80, 150.5, 2)]
+)
+def test_two_runs_share_a_job_up_to_both_limits(skill: Component, max_calls: int, minutes: float, count: int) -> None:
+    runs = grid(skill, components=2, models=1)  # 40 calls each
+    assert len(plan_of(runs, Jobs(max_jobs=1, max_calls=max_calls), minutes)) == count
+
+
 def test_matrix_has_the_keys_and_runs_of_each_job(skill: Component) -> None:
     judge = wanted(skill, {"id": "j", "provider": "google"}).model, PROVIDERS["google"]
     runs = runs_of([replace(wanted(skill), judge=judge), wanted(skill, "free/of:charge")], Jobs())

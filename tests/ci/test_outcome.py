@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from skill_evaluator.ci.outcome import Outcome, RunOutcome, Status, missing_outcome, read_outcome
+from skill_evaluator.ci.plan import Outcome, RunOutcome, Status, missing_outcome, read_outcome
 from skill_evaluator.errors import PlanError
 from skill_evaluator.files import json_text
 

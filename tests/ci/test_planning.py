@@ -326,6 +326,13 @@ def test_program_is_its_own_model(pushed: PushedLibrary) -> None:
     assert jobs(pushed.plan(None, models=("n",))) == {"b": ["n"], "c": ["n"]}
 
 
+def test_seed_is_that_of_the_option_or_of_the_settings(pushed: PushedLibrary) -> None:
+    pushed.settings(seed=4, policy={"design": "recorded"})
+    pushed.commit()
+    assert {run.seed for run in pushed.plan(None).runs} == {4}
+    assert {run.seed for run in pushed.plan(None, seed=9).runs} == {9}
+
+
 def test_cap_of_the_command_overrides_the_settings(pushed: PushedLibrary) -> None:
     priced = {"id": "p", "provider": "openai", "base_url": "http://127.0.0.1:9", "price": {"input": 1, "output": 1e6}}
     pushed.models(priced)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.decisions import recorded_boards
+from skill_evaluator.ci.planning import recorded_boards
 from skill_evaluator.repository import Repository
 
 from tests.support.git import GitRepository

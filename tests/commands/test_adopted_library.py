@@ -1,7 +1,6 @@
 """A prompt library as teams have them, in all its shapes: what can be evaluated is, and nothing else is an error."""
 
 import contextlib
-import json
 import os
 import pty
 import shutil
@@ -104,20 +103,16 @@ def test_adopt_writes_its_proposal_only_with_yes(adopted: Library) -> None:
     assert {place: content for place, content in adopted.tree().items() if place in before} == before
     assert adopted.call("lint").code == 0
     assert adopted.call("init", "--adopt", "--yes").out.endswith("nothing is missing\n")
-    for name in READY:
-        assert adopted.call("evaluate", name, "--dry-run").code == 0
+    assert adopted.call("evaluate", "letter-kind", "--dry-run").code == 0
 
 
-def test_adopt_asks_which_part_of_a_schema_is_the_contract(adopted: Library) -> None:
+def test_adopt_asks_in_a_terminal_and_declares_no_part_of_several(adopted: Library) -> None:
     section = {"type": "array", "items": {"type": "object", "required": ["day"]}}
-    parts = {"plain": section, "long": {**section, "minItems": 2}, "wrong": {"type": "null"}}
-    adopted.write("components/opening-hours/schema.json", {"$defs": parts})
-    assert "proposed components/opening-hours" not in adopted.call("init", "--adopt").out
-    shown = answered(adopted, "init", "--adopt", typed="2\ny\n")
-    assert "wrong" not in shown.partition("Which part of its schema")[2].partition("component")[0]
+    adopted.write("components/opening-hours/schema.json", {"$defs": {"plain": section, "long": section}})
+    shown = answered(adopted, "init", "--adopt", typed="y\n")
     assert "? [y/N]" in shown
-    declared = json.loads((adopted.root / "components" / "opening-hours" / "evals" / "datasets.json").read_text())
-    assert declared["datasets"] == [{"schema": "schema.json#/$defs/long"}]
+    assert (adopted.root / ".evaluator" / "models.yaml").exists()
+    assert not (adopted.root / "components" / "opening-hours" / "evals" / "datasets.json").exists()
 
 
 def test_init_adds_a_component_only_by_name(adopted: Library) -> None:

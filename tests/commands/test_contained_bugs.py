@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.verdicts.history.component import RecordedComponent
+from skill_evaluator.verdicts.component import RecordedComponent
 
 from tests.support.library import CASES, REPLAY, SKILL, Ended, Library
 from tests.support.pipeline import Pipeline

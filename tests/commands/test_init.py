@@ -15,7 +15,7 @@ from skill_evaluator.ci.matrix import environment_of
 from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.library.scaffolding import EXAMPLE
 from skill_evaluator.providers import PROVIDERS, key_variables
-from skill_evaluator.verdicts.planning.sizing import can_show
+from skill_evaluator.verdicts.sizing import can_show
 
 from tests.support.git import IDENTITY, git
 from tests.support.library import ROOT, SCRIPT, Ended, call, ended, read, start

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from skill_evaluator.verdicts.planning.sizing import can_show
+from skill_evaluator.verdicts.sizing import can_show
 
 from tests.support.library import ROOT, SKILL, Library
 

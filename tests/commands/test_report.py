@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from skill_evaluator.files import json_text
 
-from tests.ci.platforms.github_api import NAME, TOKEN, GitHubApi, github_api
+from tests.ci.github_api import NAME, TOKEN, GitHubApi, github_api
 from tests.ci.test_plan import PLAN
 from tests.support.components import case, component, record, write_collected
 from tests.support.library import Ended, call
@@ -92,7 +92,7 @@ def test_refusal_of_github_ends_with_2_after_the_page(folder: Path, api: GitHubA
 
 def test_report_refuses_invalid_options(folder: Path) -> None:
     for arguments, words in (
-        (("--commit", COMMIT), "--commit and --open need --platform github"),
+        (("--commit", COMMIT), "--commit, --pull-request and --open need --platform github"),
         (("none",), "outcome.json does not exist"),
         (("none", "--plan", "none.json"), "none.json does not exist"),
     ):

@@ -49,6 +49,7 @@ def recorded(served: Library, server: ChatServer) -> Library:
     return served
 
 
+@pytest.mark.faults
 def test_watch_runs_at_each_save_until_the_call_limit(recorded: Library, server: ChatServer) -> None:
     recorded.write(PROMPT, "---\nversion: [\n---\n")
     with watching(recorded, "-n", "1", "--max-calls", "7") as process:

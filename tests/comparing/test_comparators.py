@@ -1,11 +1,11 @@
 """Comparators on pairs of values: each line has a rule, two values, and whether they are equal."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from skill_evaluator import plugins
-from skill_evaluator.comparing.comparators import Comparator, amount, canonical, comparator, equal
+from skill_evaluator.comparing.comparators import Comparator, amount, canonical, comparator, equal, rouge_l, token_f1
 from skill_evaluator.comparing.field_plan import FieldRule
 
 EXACT = FieldRule(compare="exact")
@@ -106,6 +106,11 @@ LEAVES: Sequence[tuple[FieldRule, Any, Any, bool]] = [
     (FieldRule(compare="number", tolerance=0.005), 10**400, 10**400, True),
     (FieldRule(compare="number", relative_tolerance=0.5), float("inf"), 5, False),
     (FieldRule(compare="number", tolerance=0.5), 10**17, 10**17 + 1, False),
+    # a threshold includes its edge: two of four words are shared
+    (FieldRule(compare="text", threshold=0.5), "a b", "b c", True),
+    (FieldRule(compare="text", threshold=0.51), "a b", "b c", False),
+    (FieldRule(compare="date", tolerance_days=2), "2026-01-01", "2026-01-03", True),
+    (FieldRule(compare="date", tolerance_days=2), "2026-01-01", "2026-01-04", False),
     # a rule without a comparator is exact
     (FieldRule(), "a", "a ", False),
 ]
@@ -173,6 +178,11 @@ AMOUNTS: Sequence[tuple[str, float | None]] = [
 
 def test_amount_reads_the_number_of_a_printed_amount() -> None:
     assert [(text, amount(text)) for text, _ in AMOUNTS] == AMOUNTS
+
+
+@pytest.mark.parametrize("metric", [token_f1, rouge_l])
+def test_shared_words_of_two_texts(metric: Callable[[str, str], float]) -> None:
+    assert [metric(*pair) for pair in (("", ""), ("a", ""), ("", "a"), ("a b c d", "a d"))] == [1.0, 0.0, 0.0, 4 / 6]
 
 
 def test_canonical_forms_differ_by_type() -> None:

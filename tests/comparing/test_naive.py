@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.comparing.comparison import compare
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.metrics.accuracy.field_level_f1 import field_level_f1
+from skill_evaluator.metrics.accuracy import field_level_f1
 
 from tests.comparing.naive import compare_naively, naive_f1
 from tests.metrics.orders import ALIGNMENTS, comparison, order_plan, orders

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.audit.cube import read_cube
 from skill_evaluator.audit.manifest import read_audit_manifest
-from skill_evaluator.ci.outcome import Outcome, read_outcome
-from skill_evaluator.ci.plan import read_plan
+from skill_evaluator.ci.plan import Outcome, read_outcome, read_plan
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.exchange.imported import ImportRequest, import_results
 from skill_evaluator.files import json_text

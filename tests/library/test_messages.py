@@ -164,9 +164,12 @@ def test_ambiguous_prompt_is_refused(tmp_path: Path, lines: list[str], body: str
     [
         ({"document.md": "A"}, "case 'a' has no doc_type: 'doc_type' in"),
         ({"inputs.json": {"doc_type": "bill"}}, "case 'a' has no document: "),
-        ({"document.md": "A", "inputs.json": {"document": "A", "doc_type": "b"}}, "are both the document; keep one"),
-        ({"document.md": "A", "inputs.json": ["bill"]}, "is not an object of inputs"),
-        ({"document.md": "A", "inputs.json": {"doc_type": None}}, "null is not a value"),
+        (
+            {"document.md": "A", "inputs.json": {"document": "A", "doc_type": "b"}},
+            "the document is also outside of inputs; keep one",
+        ),
+        ({"document.md": "A", "inputs.json": ["bill"]}, "inputs must be an object"),
+        ({"document.md": "A", "inputs.json": {"doc_type": None}}, "without null values"),
         (
             {"document.md": "A", "inputs.json": {"doc_type": "b"}, "turns.json": [{"role": "user", "content": "A"}]},
             "the last turn must be the assistant's",

@@ -10,14 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.metrics.accuracy.checks import checks
-from skill_evaluator.metrics.accuracy.exact_match import exact_match
-from skill_evaluator.metrics.accuracy.field_level_f1 import field_level_f1
-from skill_evaluator.metrics.accuracy.jaccard import jaccard
-from skill_evaluator.metrics.accuracy.pass_hat_k import pass_hat_k
-from skill_evaluator.metrics.accuracy.schema_valid import schema_valid
-from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
+from skill_evaluator.metrics.accuracy import checks, exact_match, field_level_f1, jaccard, pass_hat_k, schema_valid
 from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.tree_similarity import tree_similarity
 
 from tests.metrics.orders import comparison, order_plan
 from tests.support.components import component
@@ -269,5 +264,7 @@ def test_tree_similarity_of_values_nested_below_the_recursion_limit(
     assert similarity(truth, output) == pytest.approx(1 - distance / nodes)
 
 
-def test_tree_similarity_is_undefined_for_too_large_trees() -> None:
-    assert similarity(list(range(10_000)), list(range(10_000, 0, -1))) is None
+def test_tree_similarity_is_undefined_for_too_large_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[tree_similarity.__module__], "_MAX_CELLS", 500)
+    assert similarity(list(range(50)), list(range(50, 0, -1))) is None
+    assert similarity(list(range(50)), list(range(51))) == pytest.approx(1 - 1 / 103)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.case_files import read_file
+from skill_evaluator.library.cases import read_file
 from skill_evaluator.library.config import Model, SafetyLimits
 from skill_evaluator.library.prompts import Message
 from skill_evaluator.providers import PROVIDERS, batch_refusal, key_note, kinds_of, read_keys
-from skill_evaluator.providers.clouds import CLOUDS
+from skill_evaluator.providers.access import CLOUDS
 from skill_evaluator.runner.prices import price_of
 
 from tests.support.documents import a_png
@@ -172,7 +172,7 @@ def test_variable_that_replaces_the_address_of_a_cloud_is_refused(monkeypatch: p
 
 
 def test_bedrock_names_the_extra_that_it_needs(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skill_evaluator.providers.clouds.find_spec", lambda name: None)
+    monkeypatch.setattr("skill_evaluator.providers.access.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'skill-evaluator\[bedrock\]'"):
         ask(entry(("anthropic", "bedrock"), cloud))
 

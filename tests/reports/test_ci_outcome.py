@@ -1,13 +1,13 @@
 """The report of an outcome: the comment on a pull request."""
 
-import json
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.outcome import Figures, Outcome, RunOutcome
+from skill_evaluator.ci.plan import Figures, Outcome, RunOutcome
+from skill_evaluator.display.pages import print_page
 from skill_evaluator.records.summaries import CaseAmount
-from skill_evaluator.reports.ci import outcome_page, print_outcome
+from skill_evaluator.reports.ci import outcome_page
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -176,15 +176,14 @@ def test_names_from_outside_are_no_mark_up(capsys: pytest.CaptureFixture[str]) -
         assert page.mark_up == ["h2", "ul", "<details><summary>Every run</summary>\n", "</details>\n"], text
         assert [[len(cells) for cells in table] for table in page.tables] == [[10, 10, 10]], text
         assert all(character.isprintable() for code in page.code for character in code), text
-        print_outcome(made, "text")
+        print_page("text", json=dict, page=partial(outcome_page, made))
         printed = capsys.readouterr().out
         assert all(character.isprintable() or character == "\n" for character in printed), text
-    print_outcome(outcome(run()), "json")
-    assert json.loads(capsys.readouterr().out)["runs"][0]["scored"] == 60
 
 
 def test_piped_run_is_one_uncut_line(capsys: pytest.CaptureFixture[str]) -> None:
     name, why = "a-component-with-a-long-name" * 3, "nothing arrived of " + "a-job" * 20
-    print_outcome(outcome(nothing(status="missing", skill=name, reason=why)), "text")
+    made = outcome(nothing(status="missing", skill=name, reason=why))
+    print_page("text", json=dict, page=partial(outcome_page, made))
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith(name))
     assert line.rstrip().endswith(why)

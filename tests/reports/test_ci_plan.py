@@ -1,11 +1,12 @@
 """The report of a plan."""
 
-import json
+from functools import partial
 
 import pytest
 from skill_evaluator.ci.plan import OnModels, Plan, PlannedJob, PlannedRun
+from skill_evaluator.display.pages import print_page
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.reports.ci import plan_page, print_plan
+from skill_evaluator.reports.ci import plan_page
 
 from tests.ci.test_plan import ENTRY, PLAN
 from tests.support.markdown import read_page
@@ -28,7 +29,7 @@ def plan(*entries: PlannedRun, skipped: list[OnModels] | None = None, **changed:
     return PLAN.model_copy(update={**told, **changed})
 
 
-def test_chosen_runs_have_jobs_calls_and_cost(capsys: pytest.CaptureFixture[str]) -> None:
+def test_chosen_runs_have_jobs_calls_and_cost() -> None:
     made = plan(
         entry("a", "m", shard="1/2"), entry("a", "m", shard="2/2"), entry("a", "n"), entry("b", "m"), untouched=3
     )
@@ -41,8 +42,6 @@ def test_chosen_runs_have_jobs_calls_and_cost(capsys: pytest.CaptureFixture[str]
             ["b", "m", "1", "600", "$0.50", "MINOR 1.0.0 → 1.1.0"],
         ]
     ]
-    print_plan(plan(entry("a", "m")), "markdown")
-    assert capsys.readouterr().out == plan_page(plan(entry("a", "m"))).markdown()
     for made, words in (
         (plan(), "Nothing to evaluate."),
         (plan(untouched=1), "Nothing to evaluate; 1 component untouched."),
@@ -79,9 +78,7 @@ def test_names_from_outside_are_no_mark_up(capsys: pytest.CaptureFixture[str]) -
         assert page.mark_up == ["h2", "ul", "h3", "h3"], text
         assert [[len(row) for row in table] for table in page.tables] == [[6, 6], [3, 3], [2, 2]], text
         assert all(character.isprintable() for code in page.code for character in code), text
-        print_plan(made, "text")
+        print_page("text", json=dict, page=partial(plan_page, made))
         printed = capsys.readouterr().out
         assert all(character.isprintable() or character == "\n" for character in printed), text
         assert printed.count("\n") == len(printed.splitlines()) == 15, text
-    print_plan(made, "json")
-    assert json.loads(capsys.readouterr().out)["faults"][0]["line"] == 1

@@ -12,7 +12,7 @@ from skill_evaluator.reports.summary import Reader, scope_words
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.history.series import history_of
+from skill_evaluator.verdicts.shipping import history_of
 
 from tests.support.records import Score, a_record
 from tests.verdicts.rules import some_rules

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from markdown_it import MarkdownIt
-from skill_evaluator.ci.outcome import Outcome
+from skill_evaluator.ci.plan import Outcome
 from skill_evaluator.display.pages import Fold, Heading, Page, Section
 from skill_evaluator.reports.ci import outcome_page
 from skill_evaluator.reports.evaluation import report_page

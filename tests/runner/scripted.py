@@ -10,7 +10,7 @@ from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers.base import Completion, Failure, Request, Usage
 from skill_evaluator.providers.redaction import Redactor
-from skill_evaluator.runner.engine import Engine, Invocation, ModelJob, OnOutcome, Progress, Stop
+from skill_evaluator.runner.engine import Engine, Invocation, OnOutcome, Progress, Stop
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 
@@ -92,18 +92,18 @@ async def drive(
         redact=redact or Redactor([]),
         stop=stop or Stop(),
     )
-    job = ModelJob(
+    engine = Engine(
         model=Model(id="m", provider="scripted", limits=limits or {}),
         provider=driven.provider,
         calls=calls,
         request_for=_request,
-        concurrency=concurrency,
+        on_outcome=on_outcome or driven.outcomes.append,
         price=price,
+        progress=Progress(model_id="m", planned=len(calls)),
         shared=shared,
+        in_flight=(concurrency, concurrency),
         cache_floor=cache_floor,
     )
-    progress = Progress(model_id="m", planned=len(calls))
-    engine = Engine(job, progress, on_outcome or driven.outcomes.append)
     with patch("skill_evaluator.runner.engine.max_input_tokens", lambda request: 10):
         await engine.run()
     driven.halted = engine.halted

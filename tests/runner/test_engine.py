@@ -281,7 +281,7 @@ def _stopped(script: Script, soon: float = SOON, **job: object) -> Driven:
 
     async def run() -> Driven:
         stop = Stop()
-        asyncio.get_running_loop().call_later(soon, stop.event.set)
+        asyncio.get_running_loop().call_later(soon, stop.set)
         return await asyncio.wait_for(drive(script, stop=stop, **job), 5)  # type: ignore[arg-type]
 
     return asyncio.run(run())

@@ -1,18 +1,17 @@
 """A run folder: outcomes are read back after a crash, and runs are found."""
 
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from skill_evaluator.errors import RunError
+from skill_evaluator.files import LinesWriter
 from skill_evaluator.providers.base import Completion, Failure, Usage
 from skill_evaluator.records.record import write_record
-from skill_evaluator.runner.batch import BATCHES, BatchJournal
-from skill_evaluator.runner.journal import Journal, Manifest, create_run, find_runs, outcomes, read_answers
+from skill_evaluator.runner.batch import BatchJournal
+from skill_evaluator.runner.journal import Manifest, append_outcome, create_run, find_runs, outcomes, read_answers
 from skill_evaluator.runner.schedule import Call, Replicate
 
 from tests.support.components import NOT_RUN, case, component, record
@@ -41,9 +40,9 @@ def _error(call: Call, reason: str = "server_error") -> Replicate:
 
 
 def _written(folder: Path, *replicates: Replicate) -> Path:
-    journal = Journal(folder)
+    journal = LinesWriter(folder / "replicates.jsonl")
     for replicate in replicates:
-        journal.append(replicate)
+        append_outcome(journal, replicate)
     journal.close()
     return journal.path
 
@@ -156,22 +155,9 @@ def test_many_invalid_lines_are_counted_in_one_warning(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"event": "submitted"},
-        {"event": "intended", "name": "r.1", "calls": {}},
-        {"event": "intended", "calls": {"x-0-1": ["a", 0]}},
-    ],
-)
-def test_batch_line_without_its_values_is_refused(tmp_path: Path, values: dict[str, Any]) -> None:
+def test_batch_journal_returns_the_calls_of_open_batches(tmp_path: Path) -> None:
     BatchJournal(tmp_path).intend("r", {"x-0-1": FIRST})
     assert [batch.calls for batch in BatchJournal.read(tmp_path).open] == [{"x-0-1": FIRST}]
-    line = json.dumps({"batch": 1, "at": "2026-03-01T00:00:00Z", **values})
-    with (tmp_path / BATCHES).open("a") as file:
-        file.write(line + "\n")
-    with pytest.raises(RunError, match=r"batches.jsonl:2 is not a batch line \(.*batch has"):
-        BatchJournal.read(tmp_path)
 
 
 FINISHED, UNFINISHED = ["{}"], ["{}", NOT_RUN]

@@ -12,18 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.contract import Contract
-from skill_evaluator.metrics.schema_errors import ContractError
 from skill_evaluator.providers.base import Completion, Usage
 from skill_evaluator.records.record import CaseRecord, CheckRecord, Record
 from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import CaseScore, CheckedCase, Scorecard
+from skill_evaluator.scoring.answers import CaseScore, CompletedCall, ContractError
 from skill_evaluator.scoring.recording import amounts_by_case
-from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.scoring.scorer import Scorer, check_stability, passed_counts
 from skill_evaluator.scoring.summaries import contract
 from skill_evaluator.verdicts.decide.comparability import Pair, field_scores, with_same_checks
 
-from tests.checks.test_checks import checks
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, record, replicate, scorecard
 from tests.support.json_values import thorough
 
@@ -172,22 +170,17 @@ def test_output_in_reasoning_or_a_tool_call_is_unparseable(skill: Component) -> 
 
 def test_usage_is_kept_for_every_output(skill: Component) -> None:
     found = scorecard(skill, [(case("a", TRUTH), [RIGHT, PROSE, FAILED, NOT_RUN])])
-    assert [usage.input_tokens for usage in found.usages] == [100, 100]
-    assert list(found.latencies_s) == [0.5, 0.5]
-    assert found.served == ("served-1", "served-1")
+    usage = Usage(input_tokens=100, output_tokens=10)
+    assert found.completed == (CompletedCall("a", usage, 0.5, "served-1"),) * 2
 
 
 def test_amounts_of_a_case_are_means_over_its_known_outputs(skill: Component) -> None:
-    usages = (Usage(output_tokens=10), Usage(), Usage(output_tokens=40))
-    card = Scorecard(
-        cases=(),
-        replicates=2,
-        case_ids=("a", "a", "b"),
-        usages=usages,
-        latencies_s=(0.5, 1.5, None),
-        served=(None, None, None),
+    completed = (
+        CompletedCall("a", Usage(output_tokens=10), 0.5, None),
+        CompletedCall("a", Usage(), 1.5, None),
+        CompletedCall("b", Usage(output_tokens=40), None, None),
     )
-    found = amounts_by_case(card, (None, None, 0.002))
+    found = amounts_by_case(completed, (None, None, 0.002))
     assert found["a"] == {"output_tokens": CaseAmount(mean=10, n=1), "latency_s": CaseAmount(mean=1, n=2)}
     assert found["b"] == {"output_tokens": CaseAmount(mean=40, n=1), "cost_usd": CaseAmount(mean=0.002, n=1)}
 
@@ -293,9 +286,8 @@ def test_outcome_of_a_call_decides_the_scores_of_its_checks(tmp_path: Path) -> N
     ],
 )
 def test_check_is_stable_or_flaky(scores: tuple[float | None, ...], standing: str, right: int) -> None:
-    (check,) = checks({"contains": "a"})
-    one = CheckedCase(check=check, scores=scores)
-    assert (one.standing, one.total.right) == (standing, right)
+    passed = passed_counts(scores)
+    assert (check_stability(passed), passed[True]) == (standing, right)
 
 
 def test_runs_with_other_checks_are_not_pooled(tmp_path: Path) -> None:

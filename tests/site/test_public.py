@@ -10,7 +10,7 @@ import pytest
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.tables import CaseRows
 from skill_evaluator.site.public import PublicNames
-from skill_evaluator.verdicts.history.series import Step
+from skill_evaluator.verdicts.shipping import Step
 
 from tests.support.library import CASES, SKILL, Library
 from tests.support.sites import built_site, site_page, words

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Outcome, RunOutcome
+from skill_evaluator.ci.plan import OUTCOME, RECORDS, Outcome, RunOutcome
 from skill_evaluator.files import json_text
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component, load_component
@@ -117,7 +117,7 @@ def record(skill: Component, run: Sequence[tuple[Case, Sequence[str]]], **change
         digests={"prompt": "sha256:1", "schema": "sha256:2", "settings": "sha256:3"},
         evaluator_version="0.1.0",
     )
-    unpriced = ProviderKind(open=replay.open_provider, sampling=lambda _: Sampling())
+    unpriced = ProviderKind(open=replay.KIND.open, sampling=lambda _: Sampling())
     origin = Origin(prompt_commit="a" * 40)
     recorder = Recorder(component=skill, settings=Settings(), kinds={"replay": unpriced}, origin=origin)
     return recorder.record(Model(id="model-a", provider="replay"), manifest.model_copy(update=changed), card)

@@ -46,7 +46,7 @@ class Row:
     after: Record
     verdict: str
     policy: Mapping[str, Any] = field(default_factory=dict)
-    reason: str = ""
+    reasons: tuple[str, ...] = ()
 
 
 TWELVE = varied(12, 5)
@@ -64,28 +64,58 @@ PAIRS = {f"case-{index:04d}": [1.0 if index % 4 else 0.0] for index in range(200
 FLIPPED = {case_id: ([1.0 - scores[0]] if case_id < "case-0012" else scores) for case_id, scores in PAIRS.items()}
 
 SPECIFICATION = [
-    Row("a large drop in every case", a_record(TWELVE), a_record(shifted(TWELVE, -0.3)), "regressed"),
-    Row("a large gain in every case", a_record(TWELVE), a_record(shifted(TWELVE, 0.2)), "improved"),
+    Row(
+        "a large drop in every case",
+        a_record(TWELVE),
+        a_record(shifted(TWELVE, -0.3)),
+        "regressed",
+        reasons=("field_level_f1 fell from 0.651 to 0.351",),
+    ),
+    Row(
+        "a large gain in every case",
+        a_record(TWELVE),
+        a_record(shifted(TWELVE, 0.2)),
+        "improved",
+        reasons=("field_level_f1 rose from 0.651 to 0.851",),
+    ),
     Row(
         "no case in common",
         a_record(TWELVE),
         a_record({f"other-{name}": scores for name, scores in TWELVE.items()}),
         "incomparable",
-        reason="no case is the same in both",
+        reasons=(
+            "not comparable: no case is the same in both",
+            "coverage 0.00 is below the required 0.90; the missing outputs would decide it",
+            (
+                "24 cases left out: case-0000 (no longer there), case-0001 (no longer there), case-0002 (no longer "
+                "there), case-0003 (no longer there), case-0004 (no longer there) and 19 more"
+            ),
+        ),
     ),
     Row(
         "most cases of the baseline lost",
         a_record(TWELVE),
         a_record(dict(list(TWELVE.items())[:4])),
         "inconclusive",
-        reason="coverage 0.33 is below the required 0.90",
+        reasons=(
+            "coverage 0.33 is below the required 0.90; the missing outputs would decide it",
+            (
+                "8 cases left out: case-0004 (no longer there), case-0005 (no longer there), case-0006 (no longer "
+                "there), case-0007 (no longer there), case-0008 (no longer there) and 3 more"
+            ),
+        ),
     ),
     Row(
         "ten identical pairs of one replicate",
         a_record(alike(10, 1.0)),
         a_record(alike(10, 1.0)),
         "inconclusive",
-        reason="a drop beyond 0.05 is not ruled out",
+        reasons=(
+            (
+                "field_level_f1: a drop beyond 0.05 is not ruled out, as 26% of new outputs could fail unseen; 2 "
+                "replicates of each case, or 59 cases, would decide it"
+            ),
+        ),
     ),
     Row(
         "ten identical cases of 3 replicates",
@@ -110,19 +140,27 @@ SPECIFICATION = [
         a_record(alike(200, 1.0) | {f"case-{at:04d}": [0.0] for at in range(14)}, settings=None),
         a_record(alike(200, 1.0) | {f"case-{at:04d}": [0.0] for at in range(14, 64)}, settings=None),
         "regressed",
+        reasons=("field_level_f1 fell from 0.930 to 0.750",),
     ),
     Row(
         "answers of three documents that no longer fit the schema, while the primary metric stays",
         a_record(alike(3, *[0.5] * 10), other={"schema_valid": alike(3, *[1.0] * 9, 0.0)}),
         a_record(alike(3, *[0.5] * 10), other={"schema_valid": alike(3, *[0.0] * 10)}),
         "regressed",
+        reasons=("schema_valid fell from 0.900 to 0.000",),
     ),
     Row(
         "the same in one document: nobody can tell copies from draws",
         a_record(alike(1, *[0.5] * 10), other={"schema_valid": alike(1, *[1.0] * 10)}, settings=DETERMINISTIC),
         a_record(alike(1, *[0.5] * 10), other={"schema_valid": alike(1, *[0.0] * 10)}, settings=DETERMINISTIC),
         "inconclusive",
-        reason="one case cannot show the effect of chance",
+        reasons=(
+            (
+                "one case cannot show the effect of chance: more cases would decide it, or `profile: sampled` of m "
+                "in models.yaml, which samples each output independently; then `skill-evaluator evaluate s "
+                "--replicates 5`"
+            ),
+        ),
     ),
     Row("two thousand pairs with few balanced changes", a_record(PAIRS), a_record(FLIPPED), "unchanged"),
     Row(
@@ -130,22 +168,37 @@ SPECIFICATION = [
         a_record({"only": [1.0, 0.9] * 20}),
         a_record({"only": [0.3, 0.4] * 20}),
         "regressed",
+        reasons=("field_level_f1 fell from 0.950 to 0.350",),
     ),
     Row(
         "an outage of the provider",
         a_record(alike(12, *[0.9] * 5)),
         a_record(alike(12, *["provider_error"] * 5)),
         "inconclusive",
-        reason="coverage 0.00",
+        reasons=(
+            "coverage 0.00 is below the required 0.90; the missing outputs would decide it",
+            "0 of 60 outputs of the candidate could be read, fewer than half",
+        ),
     ),
-    Row("a drop inside the tolerance, beyond chance", a_record(TWELVE), a_record(shifted(TWELVE, -0.02)), "unchanged"),
+    Row(
+        "a drop inside the tolerance, beyond chance",
+        a_record(TWELVE),
+        a_record(shifted(TWELVE, -0.02)),
+        "unchanged",
+        reasons=("field_level_f1 fell from 0.651 to 0.631 significantly, but by no more than the tolerated 0.05",),
+    ),
     Row(
         "a drop within chance where none is tolerated",
         a_record(PERFECT),
         a_record(PERFECT | {"case-0000": [0.0] + [1.0] * 9}),
         "inconclusive",
         policy={"tolerance": 0.0},
-        reason="fell from 1.000 to 0.995, not significantly, and no drop is tolerated",
+        reasons=(
+            (
+                "field_level_f1 fell from 1.000 to 0.995, not significantly, and no drop is tolerated; about 74 "
+                "cases (3.7 × the calls) would decide it, if the difference stays"
+            ),
+        ),
     ),
     Row(
         "a field lost in every answer while another rises: the mean hides it, the verdict does not",
@@ -158,13 +211,14 @@ SPECIFICATION = [
             fields={"a": dict.fromkeys(alike(12), (10, 10)), "b": dict.fromkeys(alike(12), (0, 10))},
         ),
         "regressed",
-        reason="1 field lost more than 0.25, which alone is a regression: b 1.000 → 0.000",
+        reasons=("1 field lost more than 0.25, which alone is a regression: b 1.000 → 0.000",),
     ),
     Row(
         "a field lost on three cases, though its past was not perfect",
         a_record(alike(3, *[0.5] * 10), fields={"b": {**dict.fromkeys(alike(3), (10, 10)), "case-0001": (9, 10)}}),
         a_record(alike(3, *[0.5] * 10), fields={"b": dict.fromkeys(alike(3), (0, 10))}),
         "regressed",
+        reasons=("1 field lost more than 0.25, which alone is a regression: b 0.967 → 0.000",),
     ),
     Row(
         "an advisory field that lost a fifth: shown, not gating",
@@ -177,20 +231,30 @@ SPECIFICATION = [
         a_record(TWELVE, settings=DETERMINISTIC),
         a_record(SOME_FELL, settings=DETERMINISTIC),
         "inconclusive",
-        reason="a drop beyond 0.05 is not ruled out",
+        reasons=(
+            (
+                "field_level_f1: a drop beyond 0.05 is not ruled out (interval -0.162 to +0.012); about 14 cases "
+                "(1.2 × the calls), or `profile: sampled` of m in models.yaml, if each output is an independent "
+                "sample, would decide it, if the difference stays"
+            ),
+        ),
     ),
     Row(
         "the same drop where the provider samples every answer: it is one of these documents",
         a_record(TWELVE),
         a_record(SOME_FELL),
         "regressed",
+        reasons=("field_level_f1 fell from 0.651 to 0.576",),
     ),
     Row(
         "a case that is lost beside a gain: improved is not said",
         a_record(FORTY, fields=THREE_FIELDS),
         a_record({**shifted(FORTY, 0.1), "case-0000": [0.0] * 5}, fields=ONE_CASE_LOST),
         "inconclusive",
-        reason="not called improved, since 1 case lost more than 0.25: case-0000 0.5",
+        reasons=(
+            "not called improved, since 1 case lost more than 0.25: case-0000 0.540 → 0.000",
+            "field_level_f1 rose from 0.663 to 0.747",
+        ),
     ),
     Row(
         "the same case where it is critical",
@@ -198,7 +262,11 @@ SPECIFICATION = [
         a_record({**shifted(FORTY, 0.1), "case-0000": [0.0] * 5}, fields=ONE_CASE_LOST),
         "regressed",
         policy={"components": {"s": {"critical_cases": ["case-0000"]}}},
-        reason="1 critical case lost more than 0.25: case-0000 0.5",
+        reasons=(
+            "1 critical case lost more than 0.25: case-0000 0.540 → 0.000",
+            "not called improved, since 1 case lost more than 0.25: case-0000 0.540 → 0.000",
+            "field_level_f1 rose from 0.663 to 0.747",
+        ),
     ),
     Row(
         "a drop in one critical field only",
@@ -206,20 +274,29 @@ SPECIFICATION = [
         a_record(alike(12, *[0.5] * 10), fields={"b": dict.fromkeys(alike(12), (0, 10))}),
         "regressed",
         policy={"components": {"s": {"fields": {"b": {"tier": "critical"}}}}},
+        reasons=(
+            "1 field lost more than 0.25, which alone is a regression: b 1.000 → 0.000",
+            "b fell from 1.000 to 0.000",
+        ),
     ),
     Row(
         "replicates agree less while accuracy is flat",
         a_record(PERFECT, agreement=dict.fromkeys(PERFECT, 1.0)),
         a_record(PERFECT, agreement=AGREE_LESS),
         "unchanged",
-        reason="less repeatable: pairwise_exact_match 1.000 → 0.309",
+        reasons=("less repeatable: pairwise_exact_match 1.000 → 0.309",),
     ),
     Row(
         "another scorer",
         a_record(TWELVE),
         a_record(TWELVE, scorer_version=99),
         "incomparable",
-        reason="scored by different rules",
+        reasons=(
+            (
+                "not comparable: they were scored by different rules (scorer 1 and 99); `skill-evaluator evaluate "
+                "s` runs both versions again"
+            ),
+        ),
     ),
 ]
 
@@ -233,7 +310,9 @@ def compared(before: Record | None, after: Record, policy: Mapping[str, Any] | N
 def test_verdict_is_as_specified(row: Row) -> None:
     found = compared(row.before, row.after, row.policy)
     assert found.verdict == row.verdict
-    assert row.reason in "; ".join(found.reasons)
+    assert tuple(found.reasons) == row.reasons
+    assert (found.remedy is not None) is (row.verdict == "inconclusive" and "not called" not in row.reasons[0])
+    assert (found.remedy or "") in "; ".join(row.reasons)
 
 
 def test_first_version_is_incomparable() -> None:

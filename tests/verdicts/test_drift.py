@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from skill_evaluator import Library as PromptLibrary
 from skill_evaluator.records.record import Record
+from skill_evaluator.verdicts.component import drifted
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.results import ModelVerdict
-from skill_evaluator.verdicts.history.component import drifted
 
 from tests.support.library import SKILL, Library
 from tests.support.records import Score, a_record, a_run, keep

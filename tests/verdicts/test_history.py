@@ -7,7 +7,7 @@ from typing import Any
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.history.series import ModelHistory, history_of
+from skill_evaluator.verdicts.shipping import ModelHistory, history_of
 
 from tests.support.records import Score, a_record
 from tests.verdicts.rules import some_rules

@@ -1,4 +1,4 @@
-"""Ranked models: planted gaps are told apart or grouped, dominated models are never advised, a table as by hand."""
+"""Ranked models: planted gaps are told apart or grouped, a table as by hand."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ import pytest
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.planning.ranking import Advice, ModelRanking, rank_models
+from skill_evaluator.verdicts.shipping import Advice, ModelRanking, rank_models
 
 from tests.support.records import Score, a_record
 from tests.verdicts.rules import some_rules
@@ -62,42 +62,14 @@ def test_pair_names_the_field_in_which_the_lower_model_is_worst() -> None:
     assert pair.fell_most == ""
 
 
-def test_cheaper_model_that_is_no_worse_dominates() -> None:
+def test_only_cheap_and_good_models_are_on_the_frontier() -> None:
     ranking = rank(
         model("dear", drawn(0.80, 1), cost_usd=9.0, other={"exact_match": drawn(0.70, 3)}),
         model("cheap", drawn(0.82, 2), cost_usd=1.0, other={"exact_match": drawn(0.72, 4)}),
     )
     by_name = {one.model_id: one for one in ranking.models}
-    assert by_name["dear"].dominated_by == ["cheap"]
     assert (by_name["cheap"].frontier, by_name["dear"].frontier) == (True, False)
     assert ranking.advice.model_id == "cheap"
-
-
-def test_model_better_on_one_metric_is_not_dominated() -> None:
-    good = drawn(0.8, 1)
-    ranking = rank(
-        model("dear", good, cost_usd=9.0, other={"exact_match": drawn(0.7, 3)}),
-        model("cheap", good, cost_usd=1.0, other={"exact_match": drawn(0.5, 3)}),
-    )
-    assert not any(one.dominated_by for one in ranking.models)
-
-
-def test_dominated_model_is_never_advised() -> None:
-    dice, advised = random.Random(7), 0
-    for _ in range(12):
-        ranking = rank(
-            *(
-                model(
-                    f"m{at}",
-                    drawn(dice.choice((0.6, 0.62, 0.7)), dice.randrange(4), cases=8),
-                    cost_usd=dice.choice((0.0, 1.0, 2.0)),
-                )
-                for at in range(4)
-            )
-        )
-        advised += ranking.advice.model_id is not None
-        assert ranking.advice.model_id not in {one.model_id for one in ranking.models if one.dominated_by}
-    assert advised
 
 
 def latency(median: float) -> dict[str, object]:
@@ -183,7 +155,6 @@ def test_models_of_one_invocation_count_as_interleaved() -> None:
 def test_model_of_unknown_cost_is_on_no_frontier() -> None:
     ranking = rank(model("free", drawn(0.5, 1), cost_usd=None), model("best", drawn(0.7, 2), cost_usd=1.0))
     assert [one.frontier for one in ranking.models] == [True, None]
-    assert not any(one.dominated_by for one in ranking.models)
 
 
 def test_ranking_skips_models_with_other_cases_or_schema() -> None:

@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.planning.sizing import (
-    PlannedDesign,
-    Sizing,
-    can_show,
-    detectable_drop,
-    profile_doubt,
-    sizing_of,
-)
+from skill_evaluator.verdicts.sizing import PlannedDesign, Sizing, can_show, detectable_drop, profile_doubt, sizing_of
 
 from tests.support.records import Score, a_record
 

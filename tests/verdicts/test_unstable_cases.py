@@ -8,7 +8,7 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ModelVerdict
-from skill_evaluator.verdicts.history.series import flaky_values
+from skill_evaluator.verdicts.shipping import flaky_values
 
 from tests.support.records import Score, a_record
 from tests.verdicts.rules import some_rules

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.ci.platforms.github_api import GitHubApi
+from tests.ci.github_api import GitHubApi
 from tests.support.chat_server import Asked, Reply, chat_server, notice, varied
 from tests.support.http_server import serve
 

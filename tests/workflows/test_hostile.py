@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.outcome import Figures, Outcome, RunOutcome
-from skill_evaluator.ci.plan import OnModels
-from skill_evaluator.ci.platforms import github
-from skill_evaluator.ci.platforms.github import GitHub
-from skill_evaluator.display.pages import Page
+from skill_evaluator.ci import platforms
+from skill_evaluator.ci.plan import Figures, OnModels, Outcome, RunOutcome
+from skill_evaluator.ci.platforms import GitHub
+from skill_evaluator.display.pages import Page, print_page
 from skill_evaluator.display.safe_text import inert_output
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.reports.ci import outcome_page, plan_page, print_outcome, print_plan
+from skill_evaluator.reports.ci import outcome_page, plan_page
 
 from tests.ci import test_plan as plans
 from tests.support.hostile import EVERYTHING, FILE_NAME, outside_of_code, runner_commands
@@ -56,7 +55,7 @@ def actions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("page", WHOLE.values(), ids=WHOLE)
 def test_cut_page_has_no_live_markup(page: Page, actions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for most in range(200, len(page.markdown().encode()), 397):
-        monkeypatch.setattr(github, "_MAX_SUMMARY_BYTES", most)
+        monkeypatch.setattr(platforms, "_MAX_SUMMARY_BYTES", most)
         GitHub().add_summary(page)
         written = actions / "STEP_SUMMARY"
         assert len(written.read_bytes()) <= most + 2
@@ -69,8 +68,8 @@ def test_cut_page_has_no_live_markup(page: Page, actions: Path, monkeypatch: pyt
 @pytest.mark.usefixtures("actions")
 def test_printed_plan_and_outcome_have_no_workflow_command(form: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with inert_output():
-        print_plan(PLAN, form)
-        print_outcome(OUTCOME, form)
+        print_page(form, json=lambda: PLAN, page=lambda: plan_page(PLAN))
+        print_page(form, json=lambda: OUTCOME, page=lambda: outcome_page(OUTCOME))
     printed = capsys.readouterr().out
     assert "pwned" in printed
     assert runner_commands(printed) == []

@@ -9,15 +9,16 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, get_type_hints
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from skill_evaluator import __version__
-from skill_evaluator.commands.options import with_library
-from skill_evaluator.display.options import ARGUMENTS, COMMON, OPTIONS, RARE, LibraryOptions, help_of
+from skill_evaluator.display.options import ARGUMENTS, COMMON, COMPONENTS, CONFIG, RARE, LibraryOptions, help_of
 from skill_evaluator.display.safe_text import inert_output, visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, InternalError, SkillEvaluatorError
 from skill_evaluator.text import counted, nearest
@@ -43,8 +44,8 @@ COMMANDS = {
         ("site serve", "site:site_serve", "Show the website on this machine until Ctrl-C", "Commands"),
         ("demo", "init:demo", "Create a small prompt library", "library"),
         ("init", "init:init", "Write the files that a first run needs", "library"),
-        ("doctor", "lint:doctor", "Check the set-up", "library"),
-        ("lint", "lint:lint", "Check components and all their cases", "library"),
+        ("doctor", "init:doctor", "Check the set-up", "library"),
+        ("lint", "init:lint", "Check components and all their cases", "library"),
         ("cases draft", "cases:cases_draft", "Draft cases with a model, marked as unreviewed", "library"),
         ("cases fetch", "cases:cases_fetch", "Fetch the cases that are kept in a different repository", "library"),
         ("cases import", "cases:cases_import", "Import the rows of a table as cases", "library"),
@@ -88,6 +89,8 @@ GROUPS = {
     "scenarios": "Draft and check system-prompt templates for an audit",
     "ci": "The steps of a workflow",
 }
+# Options that take components: a folder may replace a name, because shells complete folders.
+_COMPONENT_FIELDS = ("skill", "skills", "names", "sources")
 _EXITS = {EXIT_OK: "success", EXIT_BUG: "internal error", EXIT_USER_ERROR: "invalid input"}
 
 
@@ -165,7 +168,37 @@ def _run(name: str, arguments: Sequence[str]) -> int:
         return EXIT_OK
     app = App(default_command=options_of(name), default_parameter=Parameter(negative=()))
     options, bound, _ = app.parse_args(arguments[len(name.split()) :], exit_on_error=False, print_error=False)
-    return int(function(with_library(options(*bound.args, **bound.kwargs))))
+    return int(function(_with_library(options(*bound.args, **bound.kwargs))))
+
+
+def _with_library(options: Any) -> Any:
+    """Return options with components by name, and with the folders of components and cases that settings.yaml names."""
+    changes = dict[str, Any]()
+    components, config = getattr(options, "components", None), getattr(options, "config", CONFIG)
+    if components is not None:
+        named = {name: getattr(options, name, None) for name in _COMPONENT_FIELDS}
+        changes = {name: _names_of(value, components) for name, value in named.items() if value}
+    if getattr(options, "fixtures", config) is None and not getattr(options, "no_cases", False):
+        from skill_evaluator.library.config import load_settings
+
+        if elsewhere := load_settings(config).fixtures:
+            from skill_evaluator.ci.fixtures import fetched_fixtures
+
+            changes["fixtures"], _ = fetched_fixtures(elsewhere)
+    if components is not None:
+        from skill_evaluator.library.sources import components_of
+
+        changes["components"] = components_of(components, config, COMPONENTS)
+    return replace(options, **changes) if changes else options
+
+
+def _names_of(typed: Any, components: Path) -> Any:
+    """Replace folders of components by their names; return other values unchanged."""
+    if isinstance(typed, tuple):
+        return tuple(_names_of(each, components) for each in typed)
+    path = Path(typed)
+    is_folder = os.path.isdir(typed)  # noqa: PTH112 - Path.is_dir raises for some names
+    return path.name if is_folder and path.parent.resolve() == components.resolve() else typed
 
 
 def _asks_for_help(arguments: Sequence[str]) -> bool:
@@ -173,7 +206,6 @@ def _asks_for_help(arguments: Sequence[str]) -> bool:
 
 
 def _print_help(name: str, function: Any, *, whole: bool) -> None:
-    """Print the description of a command, with its options, exit codes and examples; the rarer ones only if `whole`."""
     module = sys.modules[function.__module__]
     examples, exits = module.EXAMPLES[function.__name__], getattr(module, "EXITS", {}).get(function.__name__, {})
     sections = help_of(options_of(name))
@@ -181,36 +213,34 @@ def _print_help(name: str, function: Any, *, whole: bool) -> None:
     print(" ".join([f"Usage: skill-evaluator {name} [OPTIONS]", *arguments]))
     for paragraph in cleandoc(function.__doc__).split("\n\n"):
         print(f"\n{textwrap.fill(paragraph, 80)}")
+    shown_by = {} if whole else {RARE: "--help --all", COMMON: "skill-evaluator --help"}
     for section, rows in sections.items():
-        if rows and (whole or section in (ARGUMENTS, OPTIONS)):
-            _print_rows(section, rows)
+        names = ", ".join(label.split()[0].strip(",") for label, _ in rows)
+        if rows and section in shown_by:
+            print(f"\n{textwrap.fill(f'{section} ({shown_by[section]}): {names}', 80)}")
         elif rows:
-            more = {RARE: "--help --all", COMMON: "skill-evaluator --help"}[section]
-            names = ", ".join(label.split()[0].strip(",") for label, _ in rows)
-            print(f"\n{textwrap.fill(f'{section} ({more}): {names}', 80)}")
+            _print_rows(section, rows)
     codes = " · ".join(f"{code} {meaning}" for code, meaning in sorted({**_EXITS, **exits}.items()))
     print(f"\n{textwrap.fill(f'Exit codes: {codes}', 80)}")
     print("\nExamples:", *examples, sep="\n  ")
 
 
 def _show_commands(arguments: Sequence[str]) -> int:
-    """Print the version or the commands; raise ConfigError for an unknown one."""
-    first = arguments[0] if arguments else ""
+    first, asks_for_help = arguments[0] if arguments else "", _asks_for_help(arguments)
     if first == "--version":
         print(f"skill-evaluator {__version__}")
-    elif first in GROUPS and (len(arguments) == 1 or _asks_for_help(arguments)):
+        return EXIT_OK
+    if first in GROUPS and (len(arguments) == 1 or asks_for_help):
         print(f"Usage: skill-evaluator {first} COMMAND [OPTIONS]\n\n{GROUPS[first]}.")
         _print_rows("Commands", [(row.name, row.help) for row in COMMANDS.values() if row.name.split()[0] == first])
-        return EXIT_OK if len(arguments) > 1 else EXIT_USER_ERROR
-    elif not arguments or _asks_for_help(arguments):
+    elif not arguments or asks_for_help:
         _print_commands(whole="--all" in arguments)
-        return EXIT_OK if arguments else EXIT_USER_ERROR
     else:
         typed = " ".join(arguments[: 2 if first in GROUPS else 1])
         names = [name for name in COMMANDS if name.startswith(f"{first} ") or name.endswith(f" {typed}")]
         names = names or sorted({name.split()[0] for name in COMMANDS})
         raise ConfigError(f"no such command '{typed}' {nearest(typed, names)}; see skill-evaluator --help")
-    return EXIT_OK
+    return EXIT_OK if asks_for_help else EXIT_USER_ERROR
 
 
 def _print_commands(*, whole: bool) -> None:

@@ -1,7 +1,4 @@
-"""The errors that users see, and the exit codes of every command.
-
-The message of an error says in one line what is wrong, where, and what to do. Any other exception is a bug (exit 1).
-"""
+"""The errors that users see, and the exit codes of every command."""
 
 EXIT_OK = 0
 EXIT_BUG = 1

@@ -1,7 +1,4 @@
-"""Read texts, JSON and JSON Lines with errors that locate the problem; replace files atomically; lock files.
-
-Input files are limited in size and depth. Output files are written completely or not at all.
-"""
+"""Read texts, JSON and JSON Lines with errors that locate the problem; replace files atomically; lock files."""
 
 import contextlib
 import datetime
@@ -50,7 +47,7 @@ class FrozenModel(BaseModel):
 
     @classmethod
     def view(cls, source: object, **values: Any) -> Self:
-        """Build the model from `values` and, for its other fields, from the attributes of `source` with their names."""
+        """Build the model from `values` and, for its other fields, from the attributes of `source`."""
         names = (name for name in cls.model_fields if name not in values and hasattr(source, name))
         return cls(**{name: getattr(source, name) for name in names}, **values)
 
@@ -80,7 +77,7 @@ def read_text(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit:
 
 
 def decoded(content: bytes, path: Path, error: type[SkillEvaluatorError] = ConfigError) -> str:
-    """Decode a file's content; raise `error` with the path if it is not UTF-8 text. Line ends become `\\n`."""
+    """Decode a file's content; raise `error` if it is not UTF-8 text. Line ends become `\\n`."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -91,15 +88,12 @@ def decoded(content: bytes, path: Path, error: type[SkillEvaluatorError] = Confi
 
 
 def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> bytes:
-    """Read a file's bytes; raise `error` with the path if it is missing, unreadable or too large."""
+    """Read a file's bytes; raise `error` if it is missing, unreadable or too large."""
     with open_file(path, error) as handle:
         size = os.fstat(handle.fileno()).st_size
-        content = handle.read(min(size, limit.max_bytes) + 1)
-        if len(content) > size:  # the file grows, or reports no size, as some system files do
-            content += handle.read(limit.max_bytes + 1 - len(content))
-        if len(content) > limit.max_bytes:
-            raise error(f"{path} has {max(size, len(content)):,} bytes; {limit}")
-    return content
+        if size > limit.max_bytes:
+            raise error(f"{path} has {size:,} bytes; {limit}")
+        return handle.read()
 
 
 @contextlib.contextmanager
@@ -187,7 +181,7 @@ def validated(model: type[ModelT], value: Any, path: Path, error: type[SkillEval
 
 
 def first_problem(problem: ValidationError, model: type[BaseModel] | None = None, path: Path | None = None) -> str:
-    """Describe the first problem of a ValidationError, with key path, file and the most similar known name."""
+    """Describe the first problem of a ValidationError, with key path, file and advice."""
     details = problem.errors(include_url=False)[0]
     message, advice = problem_message(details, model, path)
     kinds = ("constrained-float", "literal[")  # pydantic's markers for union members, which are not keys
@@ -196,10 +190,7 @@ def first_problem(problem: ValidationError, model: type[BaseModel] | None = None
 
 
 def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: Path | None) -> tuple[str, str]:
-    """Return the message of a pydantic problem, without its location, and advice, which may be empty.
-
-    `model` supplies the known keys; the suffix of `path` shows whether the value was written in YAML.
-    """
+    """Return the message of a pydantic problem, without its location, and advice, which may be empty."""
     kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
     *parents, name = problem["loc"] or ("",)
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -219,11 +210,10 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: 
     value_text, advice = json.dumps(value, ensure_ascii=False, default=str)[:_MAX_VALUE_CHARS], ""
     if kind in ("string_type", "literal_error") and isinstance(value, bool | int | float | datetime.date):
         interpretation = "this as a date" if isinstance(value, datetime.date) else "this as a number"
-        interpretation = (
-            f"{'on and yes' if value else 'off and no'} as {value_text}" if isinstance(value, bool) else interpretation
-        )
-        is_yaml = path is not None and path.suffix in (".yaml", ".yml", ".md")
-        advice = f"(YAML reads {interpretation}; put it in quotes)" if is_yaml else ""
+        if isinstance(value, bool):
+            interpretation = f"{'on and yes' if value else 'off and no'} as {value_text}"
+        if path is not None and path.suffix in (".yaml", ".yml", ".md"):
+            advice = f"(YAML reads {interpretation}; put it in quotes)"
     elif kind == "literal_error" and isinstance(value, str):
         names, escaped = re.split(", | or ", context["expected"].replace("'", "")), value_text.strip('"')
         return f"unknown value '{escaped}'", nearest(value, names)
@@ -232,7 +222,7 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: 
 
 
 def _allowed_keys(model: type[BaseModel], location: Iterable[int | str]) -> list[str]:
-    """Return the keys that the model's JSON Schema allows at a location; empty if it lists none."""
+    """Return the keys that a model allows at a location; empty if it lists none."""
     schema = model.model_json_schema()
     node: Any = schema
     for part in (*location, None):
@@ -258,7 +248,7 @@ def read_versioned(
 
 
 def refuse_newer(value: Any, path: Path, key: str, newest: int, error: type[SkillEvaluatorError]) -> None:
-    """Raise `error` if the version under `key` of a file's JSON value is above `newest` or is not an integer."""
+    """Raise `error` if the version under `key` of a file's JSON value is not an integer or above `newest`."""
     version = value.get(key, newest) if isinstance(value, dict) else newest
     if not isinstance(version, int):
         raise error(f"{key} in {path} is {version!r}; a whole number is expected")
@@ -268,29 +258,18 @@ def refuse_newer(value: Any, path: Path, key: str, newest: int, error: type[Skil
 
 def json_text(value: Any) -> str:
     """Format a value as the JSON of this project's files: two spaces, UTF-8, a newline at the end."""
-    return "".join(json_blocks(value))
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def json_blocks(value: Any) -> Iterator[str]:
-    """Yield `json_text` in blocks, which takes far less memory than the joined text."""
-    yield from json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False).iterencode(value)
-    yield "\n"
-
-
-def replace_text(path: Path, content: str) -> None:
-    """Write a file atomically, and create its folder; raise StorageError and keep the old file if that fails."""
-    replace_blocks(path, [content])
-
-
-def replace_blocks(path: Path, blocks: Iterable[str | bytes]) -> None:
-    """Write the blocks of a text to a file as `replace_text` does."""
+def replace_text(path: Path, content: str | bytes) -> None:
+    """Write a file and its folder; raise StorageError and keep the old file if that fails."""
+    raw = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(descriptor, "wb") as handle:
-                for block in blocks:
-                    handle.write(block.encode("utf-8", "backslashreplace") if isinstance(block, str) else block)
+                handle.write(raw)
                 handle.flush()
                 os.fsync(handle.fileno())
             Path(name).chmod(0o666 & ~_UMASK)  # temporary files are readable only by their owner
@@ -337,10 +316,7 @@ def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
 
 
 class LinesWriter:
-    """A JSON Lines file to append to. Each line is written at once, so a killed process loses no line.
-
-    The file is synced to disk at intervals. An incomplete last line, left by a crash, is terminated first.
-    """
+    """A JSON Lines file to append to. Each line is written at once, so a killed process loses no line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -354,7 +330,7 @@ class LinesWriter:
                     self._write(b"\n")
 
     def append(self, value: Any) -> None:
-        """Append a value as a line; raise StorageError and write no part of the line if that fails."""
+        """Append a value as a line; raise StorageError and write nothing if that fails."""
         line = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
         with storing(self.path):
             self._write(line.encode("utf-8", "backslashreplace"))
@@ -388,10 +364,7 @@ def read_lines(
 def read_checked(
     path: Path, check: Callable[[Any], CheckedT], error: type[SkillEvaluatorError] = ConfigError
 ) -> Iterator[tuple[int, CheckedT]]:
-    """Yield the number of each line of a JSON Lines file and the result of `check` for its value.
-
-    If `check` raises ValidationError, raise `error` with file, line and key path.
-    """
+    """Yield the number of each line of a JSON Lines file and the result of `check` for its value."""
     for number, value in read_lines(path, error):
         try:
             yield number, check(value)
@@ -402,10 +375,9 @@ def read_checked(
 def read_placed_lines(
     path: Path, error: type[SkillEvaluatorError], *, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, int, Any]]:
-    """Yield the number, byte offset and value of each line of a JSON Lines file.
+    """Yield the number, byte offset and value of each line of a JSON Lines file; raise `error` if one is invalid.
 
-    Raise `error` for invalid JSON or a line over the limit. With `torn_lines`, invalid lines, which a crash leaves, are
-    skipped and NaN is accepted.
+    With `torn_lines`, invalid lines, which a crash leaves, are skipped and NaN is accepted.
     """
     offset = 0
     with open_file(path, error) as handle:

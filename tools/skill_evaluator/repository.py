@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _REJECTED = re.compile(r"^!\t.*\[(?:remote )?rejected\] \((.*)\)", re.MULTILINE)
 _MOVED = re.compile(r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value")
 _FETCHED = "refs/fetched"
+_FETCH_OPTIONS = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force")
 _NO_WORK_TREE = "must be run in a work tree"  # git's own words
 _NO_REPOSITORY, _NO_COMMIT = "not a git repository", "does not have any commits yet"
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1", "LANGUAGE": "C", "LC_ALL": "C"}
@@ -48,20 +49,13 @@ class Repository:
             if problem.code is None or _NO_REPOSITORY not in str(problem):
                 raise
             raise GitError(f"{path} is not in a git repository; run this in a clone") from None
+        self._text, self._run = partial(_text, self.root), partial(_run, self.root)
 
     def commit(self, ref: str) -> str | None:
-        """Return the commit id of a ref, or None if the ref is empty, all zeros or not in this clone.
-
-        Raise GitError if git refuses the repository, such as one of another user.
-        """
+        """Return the commit id of a ref, or None if the ref is empty, all zeros or not in this clone."""
         if not ref.strip("0") or ref.startswith("-"):
             return None
-        try:
-            return self._text("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}").strip()
-        except GitError as problem:
-            if problem.code != _NO:
-                raise
-            return None
+        return self._answer("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
 
     def main_branch(self) -> str | None:
         """Return the default branch of the remote, else `main` or `master` if it exists, else None."""
@@ -152,7 +146,7 @@ class Repository:
         ids = list(dict.fromkeys(blobs))
         if not ids:
             return {}
-        stream: bytes = self._run("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in ids).encode())
+        stream = self._run("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in ids).encode())
         contents, offset = {}, 0
         for blob in ids:
             end = stream.index(b"\n", offset)
@@ -165,9 +159,8 @@ class Repository:
         """Fetch a branch of a remote and return its commit, or None if the remote has no such branch."""
         self._refuse_names(remote, branch)
         local_ref = f"refs/remotes/{remote}/{branch}"
-        options = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force")
         try:
-            self._run("fetch", *options, remote, f"refs/heads/{branch}:{local_ref}")
+            self._run("fetch", *_FETCH_OPTIONS, remote, f"refs/heads/{branch}:{local_ref}")
         except GitError as problem:
             if "couldn't find remote ref" not in str(problem):
                 raise
@@ -175,10 +168,9 @@ class Repository:
         return self.commit(local_ref)
 
     def fetch_commit(self, address: str, ref: str, env: Mapping[str, str]) -> str:
-        """Fetch the commit of a branch, tag or commit id from a URL and return its id; raise GitError if that fails."""
+        """Fetch a branch, tag or commit id from a URL and return the commit id; raise GitError if that fails."""
         local_ref = f"{_FETCHED}/{ref}"
-        options = ("--quiet", "--no-tags", "--no-auto-maintenance", "--force", "--depth=1")
-        self._run("fetch", *options, "--", address, f"{ref}:{local_ref}", env=env)
+        self._run("fetch", *_FETCH_OPTIONS, "--depth=1", "--", address, f"{ref}:{local_ref}", env=env)
         return self._text("rev-parse", "--verify", f"{local_ref}^{{commit}}").strip()
 
     def fetched_commit(self, ref: str) -> str | None:
@@ -196,7 +188,6 @@ class Repository:
         self._run("worktree", "move", str(part), str(folder))
 
     def _refuse_names(self, remote: str, branch: str) -> None:
-        """Raise GitError for a name that git would parse as an option or rejects as a branch name."""
         for kind, name in (("remote", remote), ("branch", branch)):
             if not name or name.startswith("-") or not name.isprintable():
                 raise GitError(f"{name!a} cannot be the name of a {kind}")
@@ -211,20 +202,10 @@ class Repository:
 
     def is_ancestor(self, commit: str, descendant: str) -> bool:
         """Return whether `commit` is `descendant` or in its history."""
-        try:
-            self._run("merge-base", "--is-ancestor", commit, descendant)
-        except GitError as problem:
-            if problem.code != _NO:
-                raise
-            return False
-        return True
+        return self._answer("merge-base", "--is-ancestor", commit, descendant) is not None
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes | None], message: str) -> str | None:
-        """Create a commit from the tree of the last parent, with files added or replaced, and return its id.
-
-        A file with the content None is removed. Return None and create no commit if nothing changes. Raise GitError for
-        a path outside the repository, which git itself would silently skip.
-        """
+        """Commit files onto the last parent (None removes a file) and return the commit; None if nothing changes."""
         for path in files:
             if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
                 raise GitError(f"{path!a} cannot be the path of a file in a repository")
@@ -251,10 +232,7 @@ class Repository:
         return self._text("commit-tree", tree, *onto, "-m", message, env=_IDENTITY).strip()
 
     def push(self, remote: str, commit: str, branch: str) -> bool:
-        """Push a commit to a branch of a remote. Return False if somebody else pushed to it since the fetch.
-
-        Raise GitError if the remote refuses for another reason (no permission, a protected branch).
-        """
+        """Push a commit to a branch of a remote. Return False if somebody else pushed to it since the fetch."""
         self._refuse_names(remote, branch)
         try:
             self._run("push", "--porcelain", remote, f"{commit}:refs/heads/{branch}")
@@ -268,18 +246,20 @@ class Repository:
             return False
         return True
 
+    def _answer(self, *arguments: str) -> str | None:
+        """Return the stripped output of a git command, or None if it says no."""
+        try:
+            return self._text(*arguments).strip()
+        except GitError as problem:
+            if problem.code != _NO:
+                raise
+            return None
+
     def _line_or_none(self, *arguments: str) -> str | None:
-        """Return the stripped output of a git command, or None if it fails."""
         try:
             return self._text(*arguments).strip()
         except GitError:
             return None
-
-    def _text(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
-        return _text(self.root, *arguments, env=env)
-
-    def _run(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-        return _run(self.root, *arguments, stdin=stdin, env=env)
 
 
 def _text(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> str:
@@ -287,7 +267,6 @@ def _text(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -
 
 
 def _run(folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-    """Run one git command in a folder and return its output; raise GitError if it fails."""
     if any("\0" in argument for argument in arguments):
         raise GitError(f"a name passed to git {arguments[0]} has a NUL character")
     if shutil.which("git") is None:
@@ -324,20 +303,13 @@ def open_store(folder: Path) -> Repository:
 
 
 def within(folder: str, name: str) -> str:
-    """Return the git path of a name in a folder.
-
-    >>> within("components", "a"), within(".", "a")
-    ('components/a', 'a')
-    """
+    """Return the git path of a name in a folder."""
     return name if folder in ("", ".") else f"{folder}/{name}"
 
 
 @contextmanager
 def tolerating_git() -> Iterator[None]:
-    """Warn once if a git command in the block fails, such as in another user's repository; in CI raise GitError.
-
-    If git, the repository or the first commit is missing, the block ends without a warning.
-    """
+    """Warn once if a git command in the block fails, or in CI raise GitError, unless there is no repository."""
     try:
         yield
     except GitError as problem:
@@ -349,10 +321,7 @@ def tolerating_git() -> Iterator[None]:
 
 
 def commit_of(*paths: Path) -> str | None:
-    """Return the last commit that changed one of the paths, with `-dirty` if there are uncommitted changes.
-
-    Return None if there is no repository or commit. If git fails, warn and return None, or raise GitError in CI.
-    """
+    """Return the last commit that changed one of the paths (None if none), with `-dirty` for uncommitted changes."""
     folder, pathspecs = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
     with tolerating_git():
         commit = _text(folder, "log", "-1", "--format=%H", "--", *pathspecs).strip()

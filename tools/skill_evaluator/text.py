@@ -33,35 +33,22 @@ def words(text: str) -> list[str]:
 
 
 def canonical_json(value: Any) -> str:
-    """Format a value as canonical JSON: equal values give equal texts.
-
-    Keys are sorted, null members are removed, whole floats are written as integers, and texts are in NFC.
-
-    >>> canonical_json({"b": 1.0, "a": None}) == canonical_json({"b": 1})
-    True
-    """
+    """Format a value as canonical JSON: sorted keys, no null members, whole floats as integers, texts in NFC."""
     return json.dumps(_canonical(value), separators=(",", ":"), ensure_ascii=False, check_circular=False)
 
 
 def _canonical(value: Any) -> Any:
-    # loops, because a comprehension adds a stack frame per level
     if isinstance(value, dict):
-        members, object_members = {}, _members(value)
-        for key in sorted(object_members):
-            members[key] = _canonical(object_members[key])
-        return members
+        members = dict(sorted(_members(value).items()))
+        return dict(zip(members, map(_canonical, members.values()), strict=True))
     if isinstance(value, list):
-        items = []
-        for child in value:
-            items.append(_canonical(child))
-        return items
+        return list(map(_canonical, value))
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _members(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the non-null members of an object, with keys in NFC."""
     if None in value.values():
         value = {key: child for key, child in value.items() if child is not None}
     return with_nfc_keys(value)
@@ -89,19 +76,12 @@ def rename_keys(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, An
 
 
 def frozen(value: Any) -> Hashable:
-    """Return a hashable form of a JSON value, equal for equal values: objects and arrays become tuples.
-
-    >>> frozen({"b": 1.0, "a": None}) == frozen({"b": 1}), frozen([1]) == frozen([True])
-    (True, False)
-    """
+    """Return a hashable form of a JSON value, equal for equal values: objects and arrays become tuples."""
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     if isinstance(value, dict):
-        members = _members(value)
-        parts: list[Hashable] = ["object"]
-        for key in sorted(members):
-            parts += (key, frozen(members[key]))
-        return tuple(parts)
+        members = dict(sorted(_members(value).items()))
+        return ("object", *members, *map(frozen, members.values()))
     if isinstance(value, list):
         return ("array", *map(frozen, value))
     if value is None or isinstance(value, bool):
@@ -110,11 +90,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def count_leaves(value: Any) -> int:
-    """Count the scalars and the empty arrays and objects of a JSON value.
-
-    >>> count_leaves({"a": [1, None, {}], "b": "x"})
-    4
-    """
+    """Count the scalars and the empty arrays and objects of a JSON value."""
     leaves, stack = 0, [value]
     while stack:
         part = stack.pop()
@@ -126,12 +102,12 @@ def count_leaves(value: Any) -> int:
 
 
 def refuse_constant(name: str) -> Any:
-    """Raise ValueError for NaN and Infinity, which are not JSON; the `parse_constant` of `json.loads`."""
+    """Raise ValueError for NaN and Infinity; the `parse_constant` of `json.loads`."""
     raise ValueError(f"{name} is not a JSON value")
 
 
 def finite_float(text: str) -> float:
-    """Parse a number; raise ValueError if it is too large for a float. It is the `parse_float` of `json.loads`."""
+    """Parse a number; raise ValueError if it is too large for a float; the `parse_float` of `json.loads`."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text} is too large for a number")
@@ -153,29 +129,17 @@ def digest(content: str | bytes) -> str:
 
 
 def letters_of(options: Sequence[str]) -> str:
-    """Return the letters that name the options of a multiple-choice question, from A.
-
-    >>> letters_of(("Paris", "Lyon", "Nice"))
-    'ABC'
-    """
+    """Return the letters that name the options of a multiple-choice question, from A."""
     return ascii_uppercase[: len(options)]
 
 
 def counted(number: int, noun: str) -> str:
-    """Format a number with its noun.
-
-    >>> counted(1, "case"), counted(2, "case")
-    ('1 case', '2 cases')
-    """
+    """Format a number with its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(names: Sequence[str], max_names: int = 5) -> str:
-    """Format the first names of a list, and the number of the other names.
-
-    >>> listed(["a", "b", "c"], max_names=2)
-    'a, b and 1 more'
-    """
+    """Format the first names of a list, and the number of the other names."""
     return ", ".join(names[:max_names]) + (f" and {len(names) - max_names} more" if len(names) > max_names else "")
 
 
@@ -189,9 +153,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def nearest_path(path: str, paths: Collection[str]) -> str:
-    """Format the known paths below a path, else the most similar path, else all paths.
-
-    A path is also similar if only its last name is.
+    """Format the known paths below a path, else a path that is similar, or whose last name is, else all paths.
 
     >>> nearest_path("price", ["total", "lines[].price"]), nearest_path("lines", ["line", "lines[].price"])
     ('(known: lines[].price)', '(known: lines[].price)')
@@ -262,11 +224,7 @@ _GENERATED = re.compile(r"\d+\.\d+\.\d+\+[0-9a-f]{8}")
 
 
 def is_generated(version: str) -> bool:
-    """Return whether a version was generated for a prompt without a version: it ends with the prompt's digest.
-
-    >>> is_generated("0.3.0+3af3d45f"), is_generated("0.3.0")
-    (True, False)
-    """
+    """Return whether a version was generated for a prompt without a version: it ends with the prompt's digest."""
     return _GENERATED.fullmatch(version) is not None
 
 

@@ -8,17 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.judges.modes.regression import JudgedPair, regression_form, regression_questions
-from skill_evaluator.judges.modes.regression_results import (
+from skill_evaluator.judges.modes.regression import (
     DimensionSummary,
+    JudgedPair,
     JudgeRegressions,
     combine_orders,
     rate_changes,
     reduce_regressions,
+    regression_form,
+    with_questions,
 )
 from skill_evaluator.judges.modes.ship_rules import PRESETS, ShipRules, blocking_sentence, decide, dimensions_of
-from skill_evaluator.judges.prompting.judging import JudgeCalls
-from skill_evaluator.judges.prompting.results import ORDERS
+from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls
 from skill_evaluator.judges.statistics import rate
 from skill_evaluator.library.config import ComponentJudge
 from skill_evaluator.providers.base import Completion
@@ -60,7 +61,8 @@ def test_impact_and_blocking_decide_with_or_without_quotation(
 
 
 def test_candidate_stands_first_in_the_second_question() -> None:
-    (first, second), _ = regression_questions([pair_of()], ShipRules(), seed=0)
+    (pair,), _ = with_questions([pair_of()], ShipRules(), seed=0)
+    first, second = pair.questions
     for question, order in ((first, ("baseline", "candidate")), (second, ("candidate", "baseline"))):
         places = [question.user.index(f"<judged_{role} ") for role in ("prompt", *order)]
         assert places == sorted(places)
@@ -252,7 +254,8 @@ def test_pairs_with_a_broken_output_are_decided_but_in_no_rate() -> None:
             call = Call(f"{item.id}/{order}", 0)
             text = BROKEN if found is None else json.dumps(answer(found))
             answers[call] = Replicate(call=call, completion=Completion(text=text))
-    pairs = [JudgedPair(item=item, dimensions=dimensions_of()) for item in items]
+    unasked = [JudgedPair(item=item, dimensions=dimensions_of()) for item in items]
+    pairs, _ = with_questions(unasked, ShipRules(), seed=0)
     run: Any = SimpleNamespace(manifest=SimpleNamespace(replicates=1))
     calls = JudgeCalls(run=run, answers=answers, record=JUDGE, stopped=None)
     result = reduce_regressions(pairs, calls, ShipRules(), declared_strong=True)

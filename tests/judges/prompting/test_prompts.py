@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.judges.modes.pairwise import PairItem, make_matches
-from skill_evaluator.judges.modes.scoring import score_questions
+from skill_evaluator.judges.modes.scoring import questions_of, score_questions
 from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.criteria import (
     NamedRubric,
@@ -89,7 +89,7 @@ def told(primary: str, *mitigations: str) -> str:
         questions = [question for match in make_matches(rubric, [item], 0)[0] for question in match.questions]
     else:
         single = OutputItem(id="a", output="one", source="other")
-        questions = [asked.question for asked in score_questions(rubric, [single], 0)[0]]
+        questions = questions_of(score_questions(rubric, [single], 0)[0])
     return json.dumps([[question.system, question.user, question.schema] for question in questions])
 
 

@@ -285,27 +285,11 @@ def test_other_keys_are_named() -> None:
     assert written.hints == {"model": "openai/gpt-5", "temperature": 0}
 
 
-@pytest.mark.parametrize(
-    ("keys", "place"),
-    [
-        ({"providers": [{"id": "openai:gpt-5", "config": {"apiKey": KEY}}]}, "providers[0].config.apiKey"),
-        ({"providers": [{"openai:gpt-5": {"config": {"headers": {"Authorization": KEY}}}}]}, "Authorization"),
-        ({"env": {"OPENAI_API_KEY": KEY}}, "env.OPENAI_API_KEY"),
-        ({"defaultTest": {"options": {"provider": {"config": {"api_key": KEY}}}}}, "provider.config.api_key"),
-    ],
-)
-def test_key_in_plain_text_gets_a_warning_and_is_not_copied(keys: dict[str, Any], place: str) -> None:
-    written = read(config(**keys))
-    [(what, reason)] = [(left.what, left.reason) for left in written.left_out if "plain text" in left.what]
-    assert what.startswith("key in plain text at ")
-    assert what.endswith(place)
-    assert "remove it" in reason
+def test_keys_in_plain_text_are_not_copied() -> None:
+    provider = {"id": "openai:gpt-5", "config": {"apiKey": KEY, "headers": {"Authorization": KEY}, "max_tokens": 5}}
+    written = read(config(providers=[provider], env={"OPENAI_API_KEY": KEY}))
+    assert left_out(written).keys() == {"headers of providers[0]"}
     assert KEY[:6] not in repr(written)
-
-
-def test_name_of_an_environment_variable_is_no_key() -> None:
-    provider = {"id": "openai:gpt-5", "config": {"apiKey": "{{env.KEY}}", "apiKeyEnvar": "KEY", "max_tokens": 5}}
-    assert not read(config(providers=[provider], env={"A_TOKEN": "$TOKEN"})).left_out
 
 
 def test_skipped_tests_count_towards_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,11 @@ from skill_evaluator.ci.fixtures import refuse_fetched
 from skill_evaluator.ci.linting import LintedLibrary, LintRequest, lint
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
-from skill_evaluator.evaluation.dry_run import DryRun, dry_run
-from skill_evaluator.evaluation.many import Switch, switch
+from skill_evaluator.evaluation.many import DryRun, Switch, dry_run, switch
 from skill_evaluator.evaluation.mutation import MutationResult, mutate
+from skill_evaluator.evaluation.outputs import explain, score_again
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
 from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest, SwitchRequest
-from skill_evaluator.evaluation.saved import explain, score_again
 from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results, records_in
 from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases
@@ -40,12 +39,11 @@ from skill_evaluator.scoring.answer_views import CaseView
 from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.site import SiteFolder
+from skill_evaluator.verdicts.component import RecordedComponent, chosen_of_files
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
-from skill_evaluator.verdicts.history.component import RecordedComponent, chosen_of_files
-from skill_evaluator.verdicts.history.series import History
-from skill_evaluator.verdicts.planning.ranking import ModelRanking
-from skill_evaluator.verdicts.planning.sizing import SizingPlan, size_plan
+from skill_evaluator.verdicts.shipping import History, ModelRanking
+from skill_evaluator.verdicts.sizing import SizingPlan, size_plan
 
 if TYPE_CHECKING:
     from skill_evaluator.api.auditing import Audits
@@ -99,7 +97,7 @@ class Library:
 
     @cached_property
     def ci(self) -> "ContinuousIntegration":
-        """CI: plan, collect and publish runs, and create or adopt a library."""
+        """CI: plan, collect and publish runs."""
         from skill_evaluator.api.ci import ContinuousIntegration
 
         return ContinuousIntegration(self.config)

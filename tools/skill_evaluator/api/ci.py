@@ -1,14 +1,10 @@
-"""`Library.ci`: plan, collect and publish runs. The commands `ci …` and `init` use it."""
+"""`Library.ci`: plan, collect and publish runs. The commands `ci …` use it."""
 
 from pathlib import Path
 
-from skill_evaluator.api.schemas import edited_schemas
-from skill_evaluator.ci.adopting import Proposal, adopt, propose
 from skill_evaluator.ci.collecting import CollectRequest, collect
 from skill_evaluator.ci.fixtures import fetched_fixtures
-from skill_evaluator.ci.layout import ChooseSchema, InitRequest, InitResult, create_library
-from skill_evaluator.ci.outcome import Outcome, read_outcome
-from skill_evaluator.ci.plan import Plan, sha256_of
+from skill_evaluator.ci.plan import Outcome, Plan, read_outcome, sha256_of
 from skill_evaluator.ci.planning import PlanRequest, make_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import Published, PublishRequest, publish
@@ -48,24 +44,6 @@ class ContinuousIntegration:
     def publish(request: PublishRequest) -> Published:
         """Add collected records to a branch in one commit and push it; return their ids, the branch and the commit."""
         return publish(request)
-
-    @staticmethod
-    def init(request: InitRequest) -> InitResult:
-        """Create configuration, workflows and an example component in a folder, as `init` does; overwrite nothing."""
-        return create_library(request, edited_schemas())
-
-    @staticmethod
-    def propose(request: InitRequest, choose: ChooseSchema) -> Proposal:
-        """Return the components of a library and the files that it lacks, as `init --adopt` does.
-
-        `choose` returns the part of a component's schema that is its output schema, if there are several candidates.
-        """
-        return propose(request, edited_schemas(), choose)
-
-    @staticmethod
-    def adopt(request: InitRequest, proposal: Proposal) -> list[str]:
-        """Write the proposed files; return one report line per file."""
-        return adopt(request, proposal)
 
     def fetch_cases(self, platform: PlatformName | None = None) -> tuple[str, str, Path] | None:
         """Fetch the cases that settings.yaml names in another repository; return the repository, commit and folder.

@@ -3,40 +3,95 @@
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_type_hints
 
-from skill_evaluator.audit.drafting import draft_scenarios
 from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.ci.fixtures import refuse_fetched
-from skill_evaluator.display.options import JUDGEMENTS, request_of
+from skill_evaluator.display.options import request_of
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.modes.run_outputs import pin_outputs
 from skill_evaluator.judges.prompting.judging import JudgeRunSize
 from skill_evaluator.judges.review.queue import export_labels, items_from, queue_in
 from skill_evaluator.judges.review.server import ReviewServer
 from skill_evaluator.judges.statistics import BAR
+from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.calibration import calibrate
 from skill_evaluator.judges.workflows.drafting import DraftedCases, draft_cases, draft_rubric
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.judges.workflows.judging import judge as judge_outputs
-from skill_evaluator.judges.workflows.requests import (
-    CalibrateRequest,
-    CasesDraftRequest,
-    PairwiseRequest,
-    RegressionRequest,
-    RubricDraftRequest,
-    ScoreRequest,
-    Stakes,
-)
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import find_rubrics
 from skill_evaluator.records.pinned import PinReport
-from skill_evaluator.reports.judge_calibration import bias_report
-from skill_evaluator.reports.judge_results import bias_page
+from skill_evaluator.reports.judge_results import bias_report
 from skill_evaluator.runner.journal import find_run, read_component_manifest
 from skill_evaluator.runner.session import Watch
+
+_Request = TypeVar("_Request")
+
+
+class JudgeOptions(TypedDict, total=False):
+    """Options of every judge run.
+
+    Attributes:
+        judges: The models that judge.
+        replicates: Calls for each question, of which the majority decides; default 1.
+        seed: Seed of the calls and of the delimiters around judged texts; default 0.
+        max_cost: Maximum cost of all models together, in USD.
+        max_calls: Maximum calls over all models, without retries.
+        concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
+        resume: Continue the newest judge run.
+        judge_run: Continue this judge run: its id or folder.
+        dry_run: Check the inputs and return the size of the judge run; make no call.
+        out: The folder of judge runs; default `judgements`.
+        watch: Receives the progress of the calls; default: no output.
+    """
+
+    judges: str | Sequence[str]
+    replicates: int
+    seed: int
+    max_cost: float | None
+    max_calls: int | None
+    concurrency: int | None
+    resume: bool
+    judge_run: str | None
+    dry_run: bool
+    out: str | Path
+    watch: Watch | None
+
+
+class JudgedOptions(JudgeOptions, total=False):
+    """Options of `score`, `pairwise` and `regression`, in addition to `JudgeOptions`.
+
+    Attributes:
+        review: Queue undecided items for human review.
+        review_sample: With `review`: also queue this many random items; default 5.
+        batch: Use batch APIs: half the price, outputs within a day.
+        cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG for the items that CHEAP leaves undecided.
+    """
+
+    review: bool
+    review_sample: int
+    batch: bool
+    cascade: str | None
+
+
+class DraftOptions(TypedDict, total=False):
+    """Options of the methods that have a model draft a text.
+
+    Attributes:
+        seed: Seed of the calls; default 0.
+        max_cost: Maximum cost of the calls, in USD.
+        dry_run: Check the inputs and return the size of the calls; make none.
+        watch: Receives the progress of the calls; default: no output.
+    """
+
+    seed: int
+    max_cost: float | None
+    dry_run: bool
+    watch: Watch | None
 
 
 class Judges:
@@ -58,22 +113,8 @@ class Judges:
         items: str | Path | None = None,
         run: str | None = None,
         field: str = "",
-        judges: str | Sequence[str] = (),
-        replicates: int = 1,
-        seed: int = 0,
-        max_cost: float | None = None,
-        max_calls: int | None = None,
-        concurrency: int | None = None,
-        resume: bool = False,
-        judge_run: str | None = None,
-        dry_run: bool = False,
-        review: bool = False,
-        review_sample: int = 5,
-        out: str | Path = JUDGEMENTS,
-        batch: bool = False,
-        cascade: str | None = None,
         criteria: str | Sequence[str] = (),
-        watch: Watch | None = None,
+        **options: Unpack[JudgedOptions],
     ) -> Judged | JudgeRunSize:
         """Score outputs by a rubric, as `judge score` does.
 
@@ -82,76 +123,34 @@ class Judges:
             items: JSON Lines: id, input, output, reference or source.
             run: Instead of `items`: a run of a component, folder or id.
             field: With `run`: the field to judge; default: applies_to of the rubric.
-            judges: The models that judge.
-            replicates: Calls for each question; replicates vote.
-            seed: Seed of the calls and of the delimiters around judged texts.
-            max_cost: Maximum cost of all models together, in USD.
-            max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
-            resume: Continue the newest judge run.
-            judge_run: Continue this judge run: its id or folder.
-            dry_run: Check the inputs and return the size of the judge run; make no call.
-            review: Queue undecided items for human review.
-            review_sample: With `review`: also queue this many random items.
-            out: The folder of judge runs.
-            batch: Use batch APIs: half the price, outputs within a day.
-            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG for the items that CHEAP leaves undecided.
             criteria: Only these criteria.
-            watch: Receives the progress of the calls; default: no output.
+            options: See `JudgedOptions`.
 
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(request_of(ScoreRequest, locals()), watch, bias_page)
+        return judge_outputs(_request(requests.ScoreRequest, locals()), options.get("watch"), bias_report)
 
     def pairwise(
         self,
         *,
         rubric: str | Path,
         items: str | Path,
-        judges: str | Sequence[str] = (),
-        replicates: int = 1,
-        seed: int = 0,
-        max_cost: float | None = None,
-        max_calls: int | None = None,
-        concurrency: int | None = None,
-        resume: bool = False,
-        judge_run: str | None = None,
-        dry_run: bool = False,
-        review: bool = False,
-        review_sample: int = 5,
-        out: str | Path = JUDGEMENTS,
-        batch: bool = False,
-        cascade: str | None = None,
         criteria: str | Sequence[str] = (),
-        watch: Watch | None = None,
+        **options: Unpack[JudgedOptions],
     ) -> Judged | JudgeRunSize:
         """Compare outputs two by two, in both orders, as `judge pairwise` does.
 
         Args:
             rubric: The rubric, YAML or JSON.
             items: JSON Lines: id, input, output_1, output_2.
-            judges: The models that judge.
-            replicates: Calls for each question; replicates vote.
-            seed: Seed of the calls and of the delimiters around judged texts.
-            max_cost: Maximum cost of all models together, in USD.
-            max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
-            resume: Continue the newest judge run.
-            judge_run: Continue this judge run: its id or folder.
-            dry_run: Check the inputs and return the size of the judge run; make no call.
-            review: Queue undecided items for human review.
-            review_sample: With `review`: also queue this many random items.
-            out: The folder of judge runs.
-            batch: Use batch APIs: half the price, outputs within a day.
-            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG for the items that CHEAP leaves undecided.
             criteria: Only these criteria.
-            watch: Receives the progress of the calls; default: no output.
+            options: See `JudgedOptions`.
 
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(request_of(PairwiseRequest, locals()), watch, bias_page)
+        return judge_outputs(_request(requests.PairwiseRequest, locals()), options.get("watch"), bias_report)
 
     def regression(
         self,
@@ -161,23 +160,9 @@ class Judges:
         baseline: str | None = None,
         dimensions: str | Sequence[str] = (),
         preset: str = "default",
-        stakes: Stakes = "normal",
+        stakes: Literal["normal", "high"] = "normal",
         against: str | None = None,
-        judges: str | Sequence[str] = (),
-        replicates: int = 1,
-        seed: int = 0,
-        max_cost: float | None = None,
-        max_calls: int | None = None,
-        concurrency: int | None = None,
-        resume: bool = False,
-        judge_run: str | None = None,
-        dry_run: bool = False,
-        review: bool = False,
-        review_sample: int = 5,
-        out: str | Path = JUDGEMENTS,
-        batch: bool = False,
-        cascade: str | None = None,
-        watch: Watch | None = None,
+        **options: Unpack[JudgedOptions],
     ) -> Judged | JudgeRunSize:
         """Compare new outputs with those in use, as `judge regression` does; code decides what ships.
 
@@ -189,26 +174,12 @@ class Judges:
             preset: Named dimensions: default, chat, code, checklist.
             stakes: `high`: a person must agree before anything ships.
             against: Compare rates with an earlier judge run: folder, id or file.
-            judges: The models that judge.
-            replicates: Calls for each question; replicates vote.
-            seed: Seed of the calls and of the delimiters around judged texts.
-            max_cost: Maximum cost of all models together, in USD.
-            max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
-            resume: Continue the newest judge run.
-            judge_run: Continue this judge run: its id or folder.
-            dry_run: Check the inputs and return the size of the judge run; make no call.
-            review: Queue undecided items for human review.
-            review_sample: With `review`: also queue this many random items.
-            out: The folder of judge runs.
-            batch: Use batch APIs: half the price, outputs within a day.
-            cascade: `CHEAP,STRONG`, instead of `judges`: call STRONG for the items that CHEAP leaves undecided.
-            watch: Receives the progress of the calls; default: no output.
+            options: See `JudgedOptions`.
 
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(request_of(RegressionRequest, locals()), watch, bias_page)
+        return judge_outputs(_request(requests.RegressionRequest, locals()), options.get("watch"), bias_report)
 
     def calibrate(
         self,
@@ -220,19 +191,7 @@ class Judges:
         bar: float = BAR,
         verdicts: str | Path | None = None,
         batch: str | Path | None = None,
-        judges: str | Sequence[str] = (),
-        replicates: int = 1,
-        seed: int = 0,
-        max_cost: float | None = None,
-        max_calls: int | None = None,
-        concurrency: int | None = None,
-        resume: bool = False,
-        judge_run: str | None = None,
-        dry_run: bool = False,
-        review: bool = False,
-        review_sample: int = 5,
-        out: str | Path = JUDGEMENTS,
-        watch: Watch | None = None,
+        **options: Unpack[JudgeOptions],
     ) -> Judged | JudgeRunSize:
         """Measure judges against human labels, as `judge calibrate` does; named judges are called.
 
@@ -244,24 +203,12 @@ class Judges:
             bar: The minimum κ with people of a trusted judge.
             verdicts: JSON Lines of stored verdicts.
             batch: Results of `judge regression` on labelled pairs.
-            judges: The models that judge.
-            replicates: Calls for each question; replicates vote.
-            seed: Seed of the calls and of the delimiters around judged texts.
-            max_cost: Maximum cost of all models together, in USD.
-            max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
-            resume: Continue the newest judge run.
-            judge_run: Continue this judge run: its id or folder.
-            dry_run: Check the inputs and return the size of the judge run; make no call.
-            review: Queue undecided items for human review.
-            review_sample: With `review`: also queue this many random items.
-            out: The folder of judge runs.
-            watch: Receives the progress of the calls; default: no output.
+            options: See `JudgeOptions`.
 
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return calibrate(request_of(CalibrateRequest, locals()), watch, bias_report)
+        return calibrate(_request(requests.CalibrateRequest, locals()), options.get("watch"), bias_report)
 
     def rubric(
         self,
@@ -269,10 +216,7 @@ class Judges:
         draft: str,
         judge: str,
         out: str | Path,
-        seed: int = 0,
-        max_cost: float | None = None,
-        dry_run: bool = False,
-        watch: Watch | None = None,
+        **options: Unpack[DraftOptions],
     ) -> RubricLint | JudgeRunSize:
         """Have a model draft a rubric, as `judge rubric` does.
 
@@ -280,16 +224,13 @@ class Judges:
             draft: What should be judged, in a sentence or two.
             judge: The model of models.yaml that drafts.
             out: The new file, .yaml; its name is the id.
-            seed: Seed of the call.
-            max_cost: Maximum cost of all models together, in USD.
-            dry_run: Check the inputs and return the size of the judge run; make no call.
-            watch: Receives the progress of the calls; default: no output.
+            options: See `DraftOptions`.
 
         Returns:
             The findings of `judge lint` in the draft, or the size of the call in a dry run.
         """
-        request = request_of(RubricDraftRequest, locals())
-        return draft_rubric(request, watch) or self.lint([request.out])
+        request = _request(requests.RubricDraftRequest, locals())
+        return draft_rubric(request, options.get("watch")) or self.lint([request.out])
 
     def scenarios(
         self,
@@ -297,10 +238,7 @@ class Judges:
         task: str,
         model: str,
         family: str | None = None,
-        seed: int = 0,
-        max_cost: float | None = None,
-        dry_run: bool = False,
-        watch: Watch | None = None,
+        **options: Unpack[DraftOptions],
     ) -> Path | JudgeRunSize:
         """Have a model draft a family of scenarios, as `scenarios draft` does.
 
@@ -308,15 +246,15 @@ class Judges:
             task: The domain, in a few words.
             model: The model of models.yaml that drafts.
             family: The new folder of scenarios; default: a name made from `task`.
-            seed: Seed of the call.
-            max_cost: Maximum cost of the call, in USD.
-            dry_run: Check the inputs and return the size of the call; do not make it.
-            watch: Receives the progress of the call; default: no output.
+            options: See `DraftOptions`.
 
         Returns:
             The folder of the scenarios, or the size of the call in a dry run.
         """
-        return draft_scenarios(request_of(ScenariosDraftRequest, locals()), watch)
+        request = _request(ScenariosDraftRequest, locals())
+        from skill_evaluator.audit import family as families  # imports numpy
+
+        return families.draft_scenarios(request, options.get("watch"))
 
     def draft_cases(
         self,
@@ -324,10 +262,7 @@ class Judges:
         *,
         model: str,
         count: int = 10,
-        seed: int = 0,
-        max_cost: float | None = None,
-        dry_run: bool = False,
-        watch: Watch | None = None,
+        **options: Unpack[DraftOptions],
     ) -> DraftedCases | JudgeRunSize:
         """Have a model draft cases of a component, marked as unreviewed, as `cases draft` does.
 
@@ -335,16 +270,13 @@ class Judges:
             skill: The component, by name or folder.
             model: The model of models.yaml that drafts.
             count: The number of cases.
-            seed: Seed of the calls.
-            max_cost: Maximum cost of the calls, in USD.
-            dry_run: Check the inputs and return the size of the calls; make none.
-            watch: Receives the progress of the calls; default: no output.
+            options: See `DraftOptions`.
 
         Returns:
             The drafted cases and the number of skipped drafts by reason, or the size of the calls in a dry run.
         """
         refuse_fetched(load_settings(self.config).fixtures, self.fixtures)
-        return draft_cases(request_of(CasesDraftRequest, locals()), watch)
+        return draft_cases(_request(requests.CasesDraftRequest, locals()), options.get("watch"))
 
     def lint(self, files: Sequence[Path] = ()) -> RubricLint:
         """Check rubrics, by default all in `.evaluator/rubrics`, as `judge lint` does."""
@@ -387,3 +319,10 @@ class Judges:
         questions without a majority, and of items that were not drawn at random.
         """
         return export_labels(queue_in(self.config, begun=True), file)
+
+
+def _request(kind: type[_Request], arguments: dict[str, Any]) -> _Request:
+    options = arguments["options"]
+    if unknown := options.keys() - {"watch", *get_type_hints(kind)}:
+        raise TypeError(f"unexpected keyword argument '{min(unknown)}'")
+    return request_of(kind, {**arguments, **options})

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from skill_evaluator.audit import statistics
+from skill_evaluator.audit.calls import CallTally, gather
 from skill_evaluator.audit.cube import Cube, Floats, read_cube
-from skill_evaluator.audit.gathering import gather
-from skill_evaluator.audit.manifest import AUDIT, size_warnings
+from skill_evaluator.audit.manifest import audit_folders, size_warnings
 from skill_evaluator.audit.request import AuditReportRequest
 from skill_evaluator.audit.results import (
     GRADE_ORDER,
@@ -21,23 +22,6 @@ from skill_evaluator.audit.results import (
     RankEntry,
     Regime,
 )
-from skill_evaluator.audit.statistics import (
-    ability_interval,
-    binomial_noise,
-    fluctuation_interval,
-    grades_of,
-    is_settled,
-    medians_of,
-    neutrality_of,
-    quadrants_of,
-    question_noise,
-    replicate_noise,
-    scale_of,
-    thresholds_of,
-    upper_bounds,
-    widest_interval,
-    without_noise,
-)
 from skill_evaluator.errors import AuditError
 from skill_evaluator.records.record import ANSWERED, SCORED
 from skill_evaluator.text import counted, listed, nearest
@@ -48,35 +32,46 @@ _STABLE_GRADES = [grade for grade in GRADE_ORDER if grade.startswith("AA")]
 
 
 class _Figures:
-    """The figures of all models over the benchmarks of a cube: arrays and lists in the order of the models."""
+    """The figures of all models of a cube, in the order of the models."""
 
     def __init__(self, cube: Cube, scale: Sequence[str]) -> None:
         self.abilities, self.fluctuations = cube.abilities, cube.fluctuations
-        self.grades = grades_of(self.fluctuations, scale)
-        self.thresholds = thresholds_of(self.fluctuations, scale)
-        self.noise, ceiling = replicate_noise(cube), binomial_noise(cube)
-        self.corrected = None if self.noise is None else without_noise(self.fluctuations**2, self.noise)
+        self.grades = statistics.grades_of(self.fluctuations, scale)
+        self.thresholds = statistics.thresholds_of(self.fluctuations, scale)
+        self.noise, ceiling = statistics.replicate_noise(cube), statistics.binomial_noise(cube)
+        self.corrected = None if self.noise is None else statistics.without_noise(self.fluctuations**2, self.noise)
         self.noise_floor, self.noise_ceiling = _median_noise(self.noise), _median_noise(ceiling)
 
+    def model(self, index: int) -> BenchmarkFigures:
+        """Return the figures of one model."""
+        return BenchmarkFigures(
+            ability=float(self.abilities[index]),
+            fluctuation=float(self.fluctuations[index]),
+            grade=self.grades[index],
+            corrected=None if self.corrected is None else float(self.corrected[index]),
+        )
 
-def audit(cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False) -> AuditResult:
-    """Compute the result of an audit from its cube; raise AuditError if the cube has fewer than two scenarios.
 
-    `bins` is the number of grades. If `centered`, fluctuations and grades are those of the centered scores; the
-    neutrality test always uses the scores as measured. A grade on a benchmark is relative to the models on that
-    benchmark, because a mean over benchmarks fluctuates less than its parts.
+def audit(
+    cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False, tallies: Mapping[str, CallTally] | None = None
+) -> AuditResult:
+    """Compute the result of an audit from its scores and, by model, its calls (`tallies`), if they are known.
+
+    `bins` is the number of grades. If `centered`, all figures except the neutrality are those of the centered scores.
+    Raise AuditError if there are fewer than two scenarios.
     """
     if len(cube.scenarios) < 2:
         raise AuditError(f"an audit requires at least 2 scenarios, better 10; this one has {len(cube.scenarios)}")
-    scale = scale_of(bins, len(cube.models))
-    neutrality, centered_cube = neutrality_of(cube), cube.centered()
-    raw_grades, new_grades = (grades_of(each.fluctuations, scale) for each in (cube, centered_cube))
+    scale = statistics.scale_of(bins, len(cube.models))
+    neutrality, centered_cube = statistics.neutrality_of(cube), cube.centered()
+    raw_grades, new_grades = (statistics.grades_of(each.fluctuations, scale) for each in (cube, centered_cube))
     if centered:
         note = "scores are centered: each scenario's mean over the models is subtracted"
         cube = centered_cube.with_treatment(note)
     overall = _Figures(cube, scale)
     by_benchmark = {name: _Figures(cube.for_benchmark(name), scale) for name in cube.benchmarks}
     models = _model_audits(cube, overall, by_benchmark, new_grades, scale)
+    models = [_with_calls(model, tallies[model.model]) for model in models] if tallies else models
     return AuditResult.view(
         overall,
         cohort=list(cube.models),
@@ -88,7 +83,7 @@ def audit(cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False) -> A
         replicates=cube.replicates,
         treatment=cube.treatment,
         models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
-        medians=medians_of(overall.abilities, overall.fluctuations),
+        medians=statistics.medians_of(overall.abilities, overall.fluctuations),
         neutrality=neutrality,
         regraded=None if len(cube.models) < 2 else sum(a != b for a, b in zip(raw_grades, new_grades, strict=True)),
         regimes=regimes_of(models),
@@ -107,53 +102,46 @@ def _model_audits(
     centered_grades: Sequence[str | None],
     scale: Sequence[str],
 ) -> list[ModelAudit]:
-    quadrants = quadrants_of(overall.abilities, overall.fluctuations)
-    noise, interval_of = question_noise(cube), fluctuation_interval
+    quadrants = statistics.quadrants_of(overall.abilities, overall.fluctuations)
+    noise, interval_of = statistics.question_noise(cube), statistics.fluctuation_interval
     if cube.outcomes is None:
-        noise, interval_of = binomial_noise(cube), widest_interval
-    cuts = upper_bounds(overall.fluctuations, len(scale))
+        noise, interval_of = statistics.binomial_noise(cube), statistics.widest_interval
+    cuts = statistics.upper_bounds(overall.fluctuations, len(scale))
     audits = []
     for m, name in enumerate(cube.models):
-        fluctuation, interval, settled = float(overall.fluctuations[m]), None, None
+        figures, interval, settled = overall.model(m), None, None
         if noise is not None:
-            interval = interval_of(fluctuation**2, float(noise[m]), len(cube.scenarios))
-        if noise is not None and interval is not None and overall.grades[m] is not None:
-            settled = is_settled(fluctuation, interval, float(np.sqrt(noise[m])), cuts)
+            interval = interval_of(figures.fluctuation**2, float(noise[m]), len(cube.scenarios))
+        if noise is not None and interval is not None and figures.grade is not None:
+            settled = statistics.is_settled(figures.fluctuation, interval, float(np.sqrt(noise[m])), cuts)
         audits.append(
-            ModelAudit(
+            ModelAudit.view(
+                figures,
                 model=name,
-                ability=float(overall.abilities[m]),
-                ability_ci95=ability_interval(cube, m),
-                fluctuation=fluctuation,
+                ability_ci95=statistics.ability_interval(cube, m),
                 fluctuation_ci95=interval,
-                grade=overall.grades[m],
                 settled=settled,
                 centered_grade=centered_grades[m],
                 quadrant=quadrants[m],
                 noise=None if overall.noise is None else float(np.sqrt(overall.noise[m])),
-                corrected=None if overall.corrected is None else float(overall.corrected[m]),
-                benchmarks={benchmark: _benchmark_figures(figures, m) for benchmark, figures in by_benchmark.items()},
+                benchmarks={benchmark: on_one.model(m) for benchmark, on_one in by_benchmark.items()},
                 shares=shares_by_benchmark(cube, m),
                 scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
-                answers=dict(cube.answers[name]) if name in cube.answers else None,
-                usd_per_1000_right=_usd_per_1000_right(cube, m),
-                latency_s=cube.spending[name].latency_s if name in cube.spending else None,
             )
         )
     return audits
 
 
-def _benchmark_figures(figures: _Figures, model: int) -> BenchmarkFigures:
-    return BenchmarkFigures(
-        ability=float(figures.abilities[model]),
-        fluctuation=float(figures.fluctuations[model]),
-        grade=figures.grades[model],
-        corrected=None if figures.corrected is None else float(figures.corrected[model]),
-    )
+def _with_calls(model: ModelAudit, tally: CallTally) -> ModelAudit:
+    usd, cost = tally.usd_per_output, None
+    if usd is not None and model.ability:
+        cost = 1000 * usd / (model.ability / 100)
+    calls = {"answers": dict(tally.outcomes), "usd_per_1000_right": cost, "latency_s": tally.latency_s}
+    return model.model_copy(update=calls)
 
 
 def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
-    """Return the share of a model's σ² by benchmark: w·cov(S_b, S) ÷ σ². The sum is 1; if σ is 0, each share is 0."""
+    """Return the share of a model's σ² by benchmark: w·cov(S_b, S) ÷ σ². If σ is 0, each share is 0."""
     scores = cube.scores[model] - cube.scores[model].mean(axis=0)
     total = scores @ cube.weights
     variance = float(total @ total)
@@ -163,25 +151,14 @@ def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
     }
 
 
-def _usd_per_1000_right(cube: Cube, model: int) -> float | None:
-    """Return the cost of 1,000 right outputs in USD, or None if the cost is unknown or no output is right."""
-    cost, ability = cube.spending.get(cube.models[model]), float(cube.abilities[model])
-    if cost is None or cost.usd_per_call is None or ability == 0:
-        return None
-    return 1000 * cost.usd_per_call / (ability / 100)
-
-
 def _median_noise(variances: Floats | None) -> float | None:
-    """Return the square root of the median variance over the models, or None if it is unknown."""
     return None if variances is None else float(np.sqrt(np.median(variances)))
 
 
 def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
-    """Return the regimes `agentic`, `single-shot` and `cost-sensitive`, each with its models, best first.
+    """Return the regimes `agentic`, `single-shot` and `cost-sensitive` by name, each with its models, best first.
 
-    Agentic: an error in one step spoils the following ones, so only the grades AAA and AA are considered, by ability.
-    Single-shot: outputs are independent, so ability decides, with a warning for fragile models (Q4). Cost-sensitive:
-    predictable models of lower ability (Q2), by cost if all costs are known, else by ability.
+    Agentic: an error in one step spoils the following ones, so only the grades AAA and AA are considered.
     """
     by_ability = sorted(models, key=lambda model: -model.ability)
     agentic, left_out, single_shot = [], [], []
@@ -248,9 +225,9 @@ def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedAudit:
-    """The result of an audit, and its cube of scores as measured.
+    """The result of an audit, its scores as measured, and the models without outputs (`absent`).
 
-    `absent`: the models without outputs. `out`: the folder for the report's files, or None to write no file.
+    `out` is the folder for the report's files, or None to write no file.
     """
 
     result: AuditResult
@@ -263,6 +240,7 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
     """Compute the result of a table of scores or of an audit's folder; raise AuditError if it cannot be read."""
     weights = _read_weights(request.weights)
     folder, absent, remarks = None, [], []
+    tallies: Mapping[str, CallTally] = {}
     if request.cube:
         if request.folder:
             raise AuditError("--cube cannot be combined with an audit's folder")
@@ -271,15 +249,14 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
         if request.questions is not None:
             cube = replace(cube, questions=dict.fromkeys(cube.benchmarks, request.questions))
     else:
-        newest = max((path.parent for path in request.audits.glob(f"*/{AUDIT}")), default=None)
-        folder = request.folder or newest
+        folder = request.folder or next(reversed(audit_folders(request.audits)), None)
         if folder is None:
             raise AuditError(f"{request.audits} contains no audit; create one with audit run, or use --cube FILE")
         if request.questions is not None:
             raise AuditError("--questions requires --cube")
         gathered = gather(folder, request)
         _validate_names("--weight", "benchmark", weights, gathered.outcomes)
-        cube, absent = gathered.cube(weights, request.missing), gathered.absent
+        cube, absent, tallies = gathered.cube(weights, request.missing), gathered.absent, gathered.tallies
         remarks = [f"excluded, since they have no output: {', '.join(absent)}"] if absent else []
         remarks += gathered.remarks
     _validate_names("--without", "scenario", request.without, cube.scenarios)
@@ -288,7 +265,7 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
         note = f"excluded scenario {listed(list(dict.fromkeys(request.without)))} (--without)"
         remaining = [name for name in cube.scenarios if name not in request.without]
         selected = cube.select(cube.models, remaining).with_treatment(note)
-    result = audit(selected, bins=request.grades, centered=request.centered)
+    result = audit(selected, bins=request.grades, centered=request.centered, tallies=tallies)
     return ReportedAudit(
         result=result.model_copy(update={"warnings": [*remarks, *result.warnings]}),
         cube=cube,
@@ -298,7 +275,7 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
 
 
 def _read_weights(texts: Iterable[str]) -> dict[str, float]:
-    """Return the weight of each benchmark, by name, from texts `NAME=W`; raise AuditError for an invalid text."""
+    """Parse texts `NAME=W` into weights by benchmark name; raise AuditError for an invalid text."""
     weights = {}
     for text in texts:
         name, _, weight = text.rpartition("=")

@@ -1,8 +1,6 @@
 """The cube: the score of every model in every scenario on every benchmark and, if known, of every output.
 
-Missing scores are an error, or are excluded for every model by `--missing`; they are never imputed. A table of scores
-has one row per model and scenario: `model,template,<benchmark>,…` in per cent. Ability and fluctuation: Song et al.
-2026 (arXiv 2602.02515), §3.
+Missing scores are never imputed. Ability and fluctuation: Song et al. 2026 (arXiv 2602.02515), §3.
 """
 
 import csv
@@ -19,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skill_evaluator.audit.request import Missing
-from skill_evaluator.errors import AuditError
+from skill_evaluator.errors import AuditError, refuse
 from skill_evaluator.files import read_text, replace_text
-from skill_evaluator.library.tables import separator_of, with_decimal_point
+from skill_evaluator.library.tables import read_cells, with_decimal_point
 from skill_evaluator.text import listed
 
 Floats = NDArray[np.float64]
 _MAX_NAMED = 4  # models and scenarios in an error message
+_MAX_CELL_CHARS = 131_072
 _SCENARIO_COLUMNS = ("template", "scenario")
 _EMPTY_CELLS = {"", "na", "n/a", "nan", "null", "none", "-", "–"}
 _OUTCOME_COLUMNS = ("model", "scenario", "benchmark", "question", "replicate", "score")
@@ -33,7 +32,7 @@ _OUTCOME_COLUMNS = ("model", "scenario", "benchmark", "question", "replicate", "
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # no slots: `means` is cached
 class Outcomes:
-    """The outputs on one benchmark. `scores`: float32 [models, scenarios, questions, replicates] in [0, 1].
+    """The scores of the outputs on one benchmark: [models, scenarios, questions, replicates] in [0, 1].
 
     NaN means "not measured": a provider failure or a call that was not made, never a wrong output.
     """
@@ -48,7 +47,7 @@ class Outcomes:
 
     @cached_property
     def means(self) -> Floats:
-        """The means over measured replicates, [models, scenarios, questions] in [0, 1]; NaN if none was measured."""
+        """The means over replicates, [models, scenarios, questions] in [0, 1]; NaN if none was measured."""
         scores = self.scores
         measured = ~np.isnan(scores)
         counts = measured.sum(axis=3)
@@ -56,21 +55,12 @@ class Outcomes:
         return np.asarray(np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelCost:
-    """The mean cost of a model's calls in USD and their median latency; None means unknown."""
-
-    usd_per_call: float | None
-    latency_s: float | None
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cube:
-    """The scores of an audit, [models, scenarios, benchmarks] in per cent; NaN if missing (see `without_gaps`).
+    """The scores of an audit, [models, scenarios, benchmarks] in per cent; NaN if missing.
 
-    `weights`: those of the benchmarks, with the sum 1. `outcomes` (the single outputs) and `questions` (their number):
-    by benchmark, if known. `spending` and `answers` (the number of outputs by kind): by model. `treatment`: a sentence
-    on the scores that were excluded or centered.
+    `weights` are those of the benchmarks, with the sum 1. `outcomes` and `questions` (their number) are by benchmark,
+    if known. `treatment` says which scores were excluded or centered.
     """
 
     models: tuple[str, ...]
@@ -80,8 +70,6 @@ class Cube:
     weights: Floats
     outcomes: Mapping[str, Outcomes] | None = None
     questions: Mapping[str, int] = field(default_factory=dict)
-    spending: Mapping[str, ModelCost] = field(default_factory=dict)
-    answers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     treatment: str | None = None
 
     @cached_property
@@ -121,11 +109,7 @@ class Cube:
         )
 
     def centered(self) -> Self:
-        """Return the cube with each scenario's mean over the models subtracted, and the grand mean added.
-
-        A difference in difficulty between scenarios then no longer counts as fluctuation. Abilities relative to each
-        other and to the cohort's mean are unchanged, and so are the outputs.
-        """
+        """Return the cube with each scenario's mean over the models subtracted, and the mean of all scores added."""
         means = self.scores.mean(axis=0, keepdims=True)
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
 
@@ -168,9 +152,9 @@ def cube_of_outcomes(
 
 
 def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
-    """Return the cube without the questions, scenarios or models (`missing`) that lack scores, and note them in it.
+    """Return the cube without the questions, scenarios or models (`missing`) that lack scores.
 
-    Raise AuditError, which names `source`, if scores are missing and `missing` is "refuse" or would exclude all.
+    Raise AuditError, which names `source`, if `missing` is "refuse" and scores are missing, or if it would exclude all.
     """
     holes = np.asarray(np.isnan(cube.scores).any(axis=2))
     if not holes.any():
@@ -201,7 +185,6 @@ def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
 
 
 def _complete_questions(cube: Cube, outcomes: Mapping[str, Outcomes], source: str) -> Cube:
-    """Return the cube of the questions that every model answered in every scenario."""
     selected, excluded = {}, []
     for name, benchmark in outcomes.items():
         complete = np.asarray(~np.isnan(benchmark.means).any(axis=(0, 1)))
@@ -227,41 +210,29 @@ def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "r
     return without_gaps(cube_of_scores(models, scenarios, benchmarks, scores, weights=weights), missing, str(path))
 
 
-def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], list[float]]]:
+def _read_scores(path: Path) -> tuple[list[str], dict[tuple[str, str], list[float]]]:
     """Return the names of the benchmarks, and their scores by (model, scenario). A missing score is NaN."""
-    try:
-        text = read_text(path, AuditError)
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator_of(text), strict=True)
-        rows = [(reader.line_num, row) for row in reader]
-    except csv.Error as problem:
-        raise AuditError(f"{path} is not CSV: {problem}") from None
-    columns = tuple(cell.strip() for cell in rows[0][1]) if rows else ()
-    has_header = len(columns) >= 3 and columns[0] == "model" and columns[1] in _SCENARIO_COLUMNS
-    if not has_header or not all(columns) or len(set(columns)) != len(columns):
+    rows = list(read_cells(read_text(path, AuditError), path, _MAX_CELL_CHARS, refuse))
+    columns = list(rows[0][1]) if rows else []
+    if len(columns) < 3 or columns[0] != "model" or columns[1] not in _SCENARIO_COLUMNS:
         raise AuditError(
-            f"{path}:1 must name its columns: model,template (or scenario),<benchmark>,… (each name once); "
-            f"it has: {','.join(columns) or 'nothing'}"
+            f"{path} has no rows with the columns model,template (or scenario),<benchmark>,…; "
+            f"found: {','.join(columns) or 'nothing'}"
         )
     cells: dict[tuple[str, str], list[float]] = {}
-    for line, row in rows[1:]:
-        if not any(cell.strip() for cell in row):
-            continue
-        if len(row) != len(columns):
-            raise AuditError(f"{path}:{line} has {len(row)} cells; the header has {len(columns)}")
-        key = (row[0].strip(), row[1].strip())
-        if not all(key):
-            raise AuditError(f"{path}:{line} has no {columns[0] if not key[0] else columns[1]}")
-        if key in cells:
-            raise AuditError(f"{path}:{line} repeats {key[0]} in {key[1]}")
-        named_cells = zip(columns[2:], row[2:], strict=True)
-        cells[key] = [_parse_score(cell, f"{path}:{line}", column) for column, cell in named_cells]
-    if not cells:
-        raise AuditError(f"{path} has no row below its header")
+    for line, row in rows:
+        model, scenario, *texts = (cell.strip() for cell in row.values())
+        if not model or not scenario:
+            raise AuditError(f"{path}:{line} has no {columns[1] if model else columns[0]}")
+        if (model, scenario) in cells:
+            raise AuditError(f"{path}:{line} repeats {model} in {scenario}")
+        named_texts = zip(columns[2:], texts, strict=True)
+        cells[model, scenario] = [_parse_score(text, f"{path}:{line}", column) for column, text in named_texts]
     return columns[2:], cells
 
 
 def _parse_score(cell: str, location: str, column: str) -> float:
-    text = with_decimal_point(cell.strip())
+    text = with_decimal_point(cell)
     if text.casefold() in _EMPTY_CELLS:
         return math.nan
     try:
@@ -274,10 +245,7 @@ def _parse_score(cell: str, location: str, column: str) -> float:
 
 
 def write_cube(cube: Cube, folder: Path) -> list[Path]:
-    """Write cube.csv and, if outputs are known, outcomes.csv, and return their paths; raise StorageError.
-
-    A call without a score has no line in outcomes.csv.
-    """
+    """Write cube.csv and, if outputs are known, outcomes.csv, and return their paths."""
     table, answers = folder / "cube.csv", folder / "outcomes.csv"
     rows: list[list[Any]] = [["model", "template", *cube.benchmarks]]
     for model, scores in zip(cube.models, cube.scores.tolist(), strict=True):

@@ -1,8 +1,4 @@
-"""Draw an audit: read its benchmarks (components), labelled cases, scenarios and models, and estimate its size.
-
-The questions of a benchmark depend on the seed alone, so that every model and scenario gets the same ones. An audit is
-resumed only if its inputs are unchanged.
-"""
+"""Draw an audit: read its benchmarks (components), labelled cases, scenarios and models, and estimate its size."""
 
 import datetime
 import random
@@ -10,10 +6,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from skill_evaluator import __version__
-from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest
+from skill_evaluator.audit.manifest import AUDIT, AuditedBenchmark, AuditManifest, audit_folders, read_audit_manifest
 from skill_evaluator.audit.request import AuditFolders, AuditRunRequest
+from skill_evaluator.display.options import LATEST
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ComponentError
 from skill_evaluator.files import read_text
@@ -27,7 +25,6 @@ from skill_evaluator.providers.base import Request
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Run, new_invocation, settings_digest
 from skill_evaluator.runner.prices import (
-    COST_OF_BATCHES,
     CostEstimate,
     InputSize,
     ModelEstimate,
@@ -56,7 +53,7 @@ class LabelledBenchmark:
 
 @dataclass(frozen=True, kw_only=True)  # no slots: `_components` is cached
 class DrawnAudit:
-    """An audit with its components, cases and scenarios; `configuration` has only the models to call now."""
+    """An audit with its inputs; `configuration` has only the models to call now."""
 
     configuration: Configuration
     manifest: AuditManifest
@@ -65,7 +62,6 @@ class DrawnAudit:
 
     @cached_property
     def _components(self) -> dict[tuple[str, str], Component]:
-        """Each benchmark under each scenario, by the names of both."""
         return {
             (name, scenario): template.around(benchmark.component)
             for name, benchmark in self.benchmarks.items()
@@ -73,7 +69,7 @@ class DrawnAudit:
         }
 
     def request(self, run: Run, call: Call) -> Request:
-        """Build the request of a call; its seed is derived from the run's seed and the cell."""
+        """Build the request of a call."""
         component, case = self._prompt_and_case(call.case_id)
         max_tokens, seed = run.model.params.max_output_tokens, run.manifest.seed
         return build_request(component, case, replicate=call.replicate, seed=seed, max_output_tokens=max_tokens)
@@ -99,10 +95,7 @@ class DrawnAudit:
 
 
 def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
-    """Read a benchmark and its cases that have a ground truth.
-
-    Raise ComponentError or FixtureError if a file is invalid, and AuditError if no case has a ground truth.
-    """
+    """Read a benchmark and its cases that have a ground truth; raise AuditError if no case has one."""
     component = load_component(folders.components, name, folders.limits, folders.fixtures)
     cases = load_cases(component, folders.fixtures)
     labelled = {case.id: case for case in cases if case.labelled}
@@ -111,8 +104,29 @@ def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
     return LabelledBenchmark(component=component, cases=labelled, unlabelled=len(cases) - len(labelled))
 
 
+def draw_audit(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
+    """Return the audit to resume, or a new one, and its folder."""
+    validate_request(request)
+    if request.resumed is None:
+        drawn = new_audit(request, keyed=True)
+        for doubt in drawn.manifest.doubts:
+            print(f"warning: {visible(doubt)}", file=sys.stderr)
+        return drawn, request.audits / drawn.manifest.id
+    folder = Path(request.resumed)
+    if not (folder / AUDIT).is_file():  # an id or `latest`
+        ids = [audit_folder.name for audit_folder in audit_folders(request.audits)]
+        audit_id = ids[-1] if request.resumed == LATEST and ids else request.resumed
+        if audit_id not in ids:
+            raise AuditError(f"no audit '{audit_id}' in {request.audits} to resume {nearest(audit_id, ids)}")
+        folder = request.audits / audit_id
+    audit = read_audit_manifest(folder / AUDIT)
+    if request.batch and audit.transport != "batch":
+        raise AuditError(f"cannot resume the audit {audit.id} with --batch: it was started without it")
+    return drawn_audit(audit, request), folder
+
+
 def new_audit(request: AuditRunRequest, *, keyed: bool) -> DrawnAudit:
-    """Draw a new audit; if `keyed`, skip models without an API key. Raise an error if an input is invalid."""
+    """Draw a new audit; if `keyed`, skip models without an API key."""
     configuration = read_configuration(request.config)
     settings, kinds = configuration.settings, configuration.kinds
     models = select_models(configuration.models, request.models)
@@ -178,7 +192,7 @@ def drawn_audit(manifest: AuditManifest, request: AuditRunRequest) -> DrawnAudit
 
 
 def _default_benchmarks(folders: AuditFolders) -> tuple[str, ...]:
-    """Return the names of all components with `output: choice`; warn about components that cannot be read."""
+    """Return the names of all components with `output: choice`."""
     names: tuple[str, ...] = ()
     for path in sorted(folders.components.glob("*/prompt.md")):
         try:
@@ -210,11 +224,7 @@ def _read_scenarios(folders: AuditFolders, names: Iterable[str]) -> dict[str, Sc
 
 
 def draw_questions(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
-    """Draw question ids from `names` by the seed and the benchmark's name, sorted; None draws all.
-
-    >>> draw_questions(["c", "a", "b"], 2, 7, "geography") == draw_questions(["a", "b", "c"], 2, 7, "geography")
-    True
-    """
+    """Draw question ids from `names` by the seed and the benchmark's name, sorted; None draws all."""
     ordered = sorted(names)
     if questions is None or questions >= len(ordered):
         return ordered
@@ -222,7 +232,6 @@ def draw_questions(names: Sequence[str], questions: int | None, seed: int, bench
 
 
 def _skipped_cases(labelled: LabelledBenchmark, models: Sequence[Model], kinds: Kinds) -> dict[str, str]:
-    """Return the reasons of cases that some model does not accept, by case; raise AuditError if that is every case."""
     cases = list(labelled.cases.values())
     sizes = input_sizes(labelled.component, cases)
     reasons = {
@@ -279,7 +288,7 @@ def changed_cases(benchmark: AuditedBenchmark, labelled: LabelledBenchmark) -> l
 
 
 def validate_request(request: AuditRunRequest) -> None:
-    """Raise ConfigError, RunError or AuditError if the options are invalid."""
+    """Raise an error if the options of `audit run` are invalid."""
     counts = {"--replicates": request.replicates, "--questions": request.questions}
     refuse_amounts({**counts, "--concurrency": request.concurrency}, request.max_calls, request.max_cost)
     fixed_options = ("benchmarks", "scenarios", "questions", "replicates", "seed")
@@ -292,11 +301,10 @@ def validate_request(request: AuditRunRequest) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSize:
-    """The estimated size of an audit; `closing` is the last sentence that is printed."""
+    """The estimated size of an audit."""
 
     audit: AuditManifest
     models: Sequence[ModelEstimate]
-    closing: str
 
     @property
     def total(self) -> CostEstimate:
@@ -305,13 +313,9 @@ class AuditSize:
 
 
 def size_audit(request: AuditRunRequest) -> AuditSize:
-    """Check the inputs of a new audit and estimate its size, without keys; raise an error for invalid input."""
+    """Check the inputs of a new audit and estimate its size; requires no keys."""
     if request.resumed is not None:
         raise AuditError("--dry-run cannot be combined with --resume or --run")
     validate_request(request)
     drawn = new_audit(request, keyed=False)
-    return AuditSize(
-        audit=drawn.manifest,
-        models=drawn.estimates(),
-        closing=f"{f'{COST_OF_BATCHES}; ' * request.batch}dry run: no call was made, nothing was written",
-    )
+    return AuditSize(audit=drawn.manifest, models=drawn.estimates())

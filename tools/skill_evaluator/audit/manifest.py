@@ -1,7 +1,4 @@
-"""The file audit.json: the models, scenarios, benchmarks and cases of an audit, each with its digest.
-
-A case in a scenario is a cell, named `<benchmark>/<scenario>/<case>`; it is the case of a call.
-"""
+"""The file audit.json: the models, scenarios, benchmarks and cases of an audit, each with its digest."""
 
 from collections.abc import Mapping
 from itertools import zip_longest
@@ -37,8 +34,8 @@ MIN_MODELS, MIN_SCENARIOS, MIN_QUESTIONS = 4, 6, 50  # smaller audits get a warn
 class AuditedBenchmark(FrozenModel):
     """A benchmark component and the cases drawn from it: `cases` (digest by id), out of `of` applicable ones.
 
-    `not_applicable`: the reasons of cases that some model does not accept, by case; they are skipped for every model.
-    `digests`: those of its prompt, schema and datasets.json. `metric`: the metric that scores an output.
+    `not_applicable` has the reasons of cases that some model does not accept; they are skipped for every model.
+    `digests` are those of its prompt, schema and datasets.json.
     """
 
     name: ComponentName
@@ -53,26 +50,25 @@ class AuditedBenchmark(FrozenModel):
 
     @property
     def left_out(self) -> list[str]:
-        """A list of one sentence that names the cases that some model does not accept; empty if there are none."""
+        """A sentence that names the cases that some model does not accept, as a list; empty if there are none."""
         names = listed([f"{case_id} ({why})" for case_id, why in self.not_applicable.items()])
         return [f"'{self.name}': skipped for every model, since not applicable to some: {names}"] if names else []
 
     @property
     def shaping(self) -> dict[str, str]:
-        """The digests of the files that determine a call, by name; datasets.json only affects scoring."""
+        """The digests of the files that determine a call, by name: all but datasets.json."""
         return {name: value for name, value in sorted(self.digests.items()) if name != "datasets"}
 
     def cell_digest(self, case: str, template: str) -> str:
-        """Return the digest of a cell's inputs: case, template (given as digest) and files of the benchmark."""
+        """Return the digest of the inputs of a case in a scenario; `template` is the digest of the scenario."""
         shaping = (f"{name} {value}" for name, value in self.shaping.items())
         return digest("\n".join((self.cases[case], template, *shaping)))
 
 
 class AuditManifest(FrozenModel):
-    """The file audit.json. `models`: settings digest by model id; `scenarios`: template digest by name.
+    """The file audit.json. `models` has the settings digest by model id, `scenarios` the template digest by name.
 
-    `questions`: the number of cases to draw from each benchmark; None means all. `commit`: the components' commit.
-    `transport`: direct calls, or batches, which have no latency. `max_cost_usd`: the cap of the first command.
+    `questions` is the number of cases to draw from each benchmark; None means all. `commit` is the components' commit.
     """
 
     manifest_version: int = MANIFEST_VERSION
@@ -100,10 +96,10 @@ class AuditManifest(FrozenModel):
         return self.questions_in_all * len(self.scenarios) * self.replicates
 
     def cells(self) -> dict[str, str]:
-        """Return the digest of the inputs of each cell, by the cell's name, in the order of the calls.
+        """Return the digest of each cell (a case in a scenario) by name `<benchmark>/<scenario>/<case>`.
 
-        All scenarios of a question come before the next question, so that the scenarios of an interrupted audit can be
-        compared. Benchmarks alternate.
+        The order is that of the calls: benchmarks alternate, and all scenarios of a question come before the next
+        question, so that the scenarios of an interrupted audit can be compared.
         """
         rounds = zip_longest(*([(benchmark, case) for case in benchmark.cases] for benchmark in self.benchmarks))
         return {
@@ -158,6 +154,11 @@ def size_warnings(models: int, scenarios: int, questions: Mapping[str, int], rep
         "one output per question: the noise within a scenario is unknown; use -n 2": replicates == 1,
     }
     return [warning for warning, applies in warnings.items() if applies]
+
+
+def audit_folders(audits: Path) -> list[Path]:
+    """Return the folders of all audits in a folder, oldest first."""
+    return sorted(path.parent for path in audits.glob(f"*/{AUDIT}"))
 
 
 def read_audit_manifest(path: Path) -> AuditManifest:

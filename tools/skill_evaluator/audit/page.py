@@ -1,17 +1,19 @@
-"""Build the report of an audit as a page of blocks: a summary of one screen, then the details.
+"""What an audit shows: its report as a page of blocks, its size, the outcomes of its calls, and checks of scenarios."""
 
-The terminal, Markdown, the site and the chart files are rendered from this page.
-"""
-
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from skill_evaluator.audit.auditing import ReportedAudit
+from skill_evaluator.audit.calls import AuditResults, AuditRun
 from skill_evaluator.audit.cube import write_cube
+from skill_evaluator.audit.drawing import AuditSize
+from skill_evaluator.audit.family import FamilyCheck, Trial
+from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.audit.results import (
     QUADRANTS,
     QUARTERS,
@@ -20,10 +22,12 @@ from skill_evaluator.audit.results import (
     BenchmarkFigures,
     BenchmarkUsed,
     ModelAudit,
-    RankEntry,
     Regime,
+    ScenarioEffect,
     Thresholds,
 )
+from skill_evaluator.display import cost_words
+from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.pages import (
     Block,
     Chart,
@@ -36,13 +40,15 @@ from skill_evaluator.display.pages import (
     Page,
     Section,
     draw_charts,
+    page_of,
     print_page,
 )
-from skill_evaluator.display.sheets import Cell, Format, Sheet
-from skill_evaluator.errors import AuditError
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.runner.journal import check_writable
-from skill_evaluator.stats import Interval
+from skill_evaluator.runner.prices import AMOUNTS, COST_OF_BATCHES
+from skill_evaluator.stats import Interval, total_or_none
 from skill_evaluator.text import counted, listed
 
 REPORT, CHARTS = "report.md", "charts"
@@ -56,7 +62,7 @@ Column = tuple[str, Callable[[ModelAudit], Cell]]
 
 
 def finding_text(result: AuditResult) -> tuple[str, str]:
-    """Return the headline of an audit, which names the safe defaults (Q1), and its explanation."""
+    """Return the headline of an audit, which names the safe defaults (Q1), and a sentence that explains it."""
     cohort = f"grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit"
     if result.medians is None:
         return "No model is called a safe default", f"a single model has no cohort to be compared with; {cohort}."
@@ -72,23 +78,20 @@ def print_audit(result: AuditResult, form: Format) -> None:
 
 
 def audit_page(result: AuditResult) -> Page:
-    """Build the page of an audit, with the sections summary, models, scenarios and benchmarks."""
+    """Build the page of an audit; its sections are summary, models, scenarios and benchmarks."""
     parts = (_summary_blocks, _model_blocks, _scenario_blocks, _benchmark_blocks)
     names = ("summary", "models", "scenarios", "benchmarks")
     return Page([Section(name=name, blocks=list(part(result))) for name, part in zip(names, parts, strict=True)])
 
 
 def site_audit(result: AuditResult) -> dict[str, Any]:
-    """Return the values of the site's audit template: `finding`, its reason `why`, and `page_blocks`."""
+    """Return the variables of the site's audit template."""
     finding, reason = finding_text(result)
     return {"finding": finding, "why": reason, "page_blocks": audit_page(result).blocks}
 
 
 def write_audit(reported: ReportedAudit) -> list[Path]:
-    """Write report.md, report.json, charts and cube into `reported.out`, and return their paths.
-
-    Print a warning if charts cannot be drawn; write nothing if `out` is None.
-    """
+    """Write report.md, report.json, charts and cube into `reported.out`, if it is not None; return their paths."""
     out, page = reported.out, audit_page(reported.result)
     if out is None:
         return []
@@ -96,8 +99,9 @@ def write_audit(reported: ReportedAudit) -> list[Path]:
     charts = [out / CHARTS]
     try:
         draw(page, out / CHARTS)
-    except AuditError as problem:
-        print(f"warning: {problem}", file=sys.stderr)
+    except ImportError as problem:
+        message = f"charts require libraries that cannot be imported ({problem}): {INSTALL}"
+        print(f"warning: {message}", file=sys.stderr)
         charts = []
     replace_text(out / REPORT, page.markdown(CHARTS if charts else ""))
     replace_text(out / REPORTED, json_text(reported.result.model_dump(mode="json")))
@@ -105,11 +109,8 @@ def write_audit(reported: ReportedAudit) -> list[Path]:
 
 
 def draw(page: Page, folder: Path) -> list[Path]:
-    """Write every chart as an SVG file and return the paths; raise AuditError if a library is not installed."""
-    try:
-        drawings = draw_charts(page.blocks)
-    except ImportError as problem:
-        raise AuditError(f"charts require libraries that cannot be imported ({problem}): {INSTALL}") from problem
+    """Write every chart as an SVG file and return the paths; raise ImportError if a library is not installed."""
+    drawings = draw_charts(page.blocks)
     for name, drawing in drawings.items():
         replace_text(folder / name, drawing)
     return [folder / name for name in drawings]
@@ -142,19 +143,16 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     advice = [_advice(regime) for regime in result.regimes.values()]
     yield Lines([f"{thresholds}.", f"Noise: {_noise_text(result)}", *advice], "-")
     title = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up"
-    yield Chart(
-        "map",
-        [Drawing(file="map.svg", alt_text=title, draw=partial(_draw_chart, "quadrant_map", result), figures=models)],
-    )
+    yield _chart("map", result, title, models)
 
 
 def _advice(regime: Regime) -> str:
-    sentence = f"{regime.title} ({regime.note}): {_entry_list(regime.ranked)}"
-    return f"{sentence}; filtered out: {_entry_list(regime.left_out)}." if regime.left_out else f"{sentence}."
-
-
-def _entry_list(entries: Sequence[RankEntry]) -> str:
-    return listed([f"{entry.model} {entry.reason}" for entry in entries], _MAX_NAMED) or "none"
+    ranked, left_out = (
+        listed([f"{entry.model} {entry.reason}" for entry in entries], _MAX_NAMED)
+        for entries in (regime.ranked, regime.left_out)
+    )
+    sentence = f"{regime.title} ({regime.note}): {ranked or 'none'}"
+    return f"{sentence}; filtered out: {left_out}." if left_out else f"{sentence}."
 
 
 def _model_blocks(result: AuditResult) -> Iterator[Block]:
@@ -180,11 +178,8 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
     models = result.best_first()
     shown_columns = [(name, cell) for name, cell in columns if any(cell(model).text != "–" for model in models)]
     yield replace(_model_sheet(shown_columns, models), caption="Figures of each model", note=note)
-    caption = f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
-    boxes = Drawing(
-        file="boxes.svg", alt_text=caption, draw=partial(_draw_chart, "box_chart", result), figures=_score_sheet(result)
-    )
-    yield Chart("boxes", [boxes])
+    title = f"Spread of {counted(len(models), 'model')} over the scenarios, the ablest on top"
+    yield _chart("boxes", result, title, _score_sheet(result))
 
 
 def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
@@ -192,24 +187,13 @@ def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
     yield Heading("Scenarios")
     scores = _score_sheet(result)
     title = f"Heat map of {models} in {scenarios}: each score relative to the model's ability"
-    yield Chart(
-        "heat",
-        [Drawing(file="heat.svg", alt_text=title, draw=partial(_draw_chart, "heat_map", result), figures=scores)],
-    )
+    yield _chart("heat", result, title, scores)
     yield Fold("Score of each model in each scenario, % right", [scores])
-    shifts = {effect.scenario: effect for effect in result.neutrality.shifts}
-    rows = []
-    for scenario, mean in zip(result.scenarios, result.neutrality.means, strict=False):
-        effect = shifts.get(scenario)
-        cells = ["–", "–", "–"]
-        if effect is not None:
-            ratio = "–" if effect.ratio is None else f"{effect.ratio:.1f}"
-            cells = [
-                f"{effect.shift:+.2f}" if round(effect.shift, 2) else "0.00",
-                ratio,
-                "yes" if effect.significant else "no",
-            ]
-        rows.append([Cell(scenario, code=True), Cell(points(mean)), *map(Cell, cells)])
+    shifts = {effect.scenario: _shift_texts(effect) for effect in result.neutrality.shifts}
+    rows = [
+        cells_of([scenario], points(mean), *shifts.get(scenario, ("–", "–", "–")))
+        for scenario, mean in zip(result.scenarios, result.neutrality.means, strict=False)
+    ]
     columns = ("scenario", "mean over the models", "shift", "standard errors", "shifts all models")
     sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:4]))
     yield replace(sheet, caption="Difficulty of the scenarios")
@@ -221,6 +205,11 @@ def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
         )
 
 
+def _shift_texts(effect: ScenarioEffect) -> tuple[str, str, str]:
+    shift = f"{effect.shift:+.2f}" if round(effect.shift, 2) else "0.00"
+    return shift, points(effect.ratio, 1), "yes" if effect.significant else "no"
+
+
 def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
     yield Heading("Benchmarks")
     yield Lines([_benchmark_text(used) for used in result.used], "-")
@@ -228,11 +217,9 @@ def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
         return
     names = [used.name for used in result.used]
     rows = [
-        [
-            _model_cell(model),
-            _grade_cell(model.grade),
-            *(Cell(_figures_text(model.benchmarks.get(name))) for name in names),
-        ]
+        cells_of(
+            [model.model], _grade_cell(model.grade), *(_figures_text(model.benchmarks.get(name)) for name in names)
+        )
         for model in result.best_first()
     ]
     columns, unwrapped = ["model", "grade", *names], frozenset({"model", "grade"})
@@ -245,7 +232,7 @@ def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
 
 def _score_sheet(result: AuditResult) -> Sheet:
     rows = [
-        [_model_cell(model), *(Cell(points(model.scenarios.get(name))) for name in result.scenarios)]
+        cells_of([model.model], *(points(model.scenarios.get(name)) for name in result.scenarios))
         for model in result.ablest_first()
     ]
     scores = frozenset(result.scenarios)
@@ -262,7 +249,7 @@ def _benchmark_text(used: BenchmarkUsed) -> str:
 
 
 def _figures_text(figures: BenchmarkFigures | None) -> str:
-    """Format grade, fluctuation and ability on one benchmark; mark a fluctuation that noise explains.
+    """Format grade, fluctuation and ability on one benchmark.
 
     >>> _figures_text(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
     'AA 2.67 (noise), 66.7'
@@ -290,34 +277,32 @@ def _model_cell(model: ModelAudit) -> Cell:
 
 
 def _grade_cell(grade: str | None, before: str | None = None) -> Cell:
-    """Return the cell of a grade; it is yellow on a terminal if it differs from the grade `before`."""
     return Cell("–") if grade is None else Cell(grade, "" if before in (None, grade) else "yellow", code=True)
+
+
+def _chart(name: Literal["map", "boxes", "heat"], result: AuditResult, title: str, figures: Sheet) -> Chart:
+    draw_chart = partial(_draw_chart, name, result)
+    return Chart(name, [Drawing(file=f"{name}.svg", alt_text=title, draw=draw_chart, figures=figures)])
 
 
 def _draw_chart(name: str, result: AuditResult) -> Any:
     from skill_evaluator.audit import charts  # imports altair, which is optional
 
-    return getattr(charts, name)(result)
+    return charts.CHARTS_BY_NAME[name](result)
 
 
 def _size_text(result: AuditResult) -> str:
-    """Format the size of an audit as a product of its factors."""
-    questions = [used.questions for used in result.used]
-    known_counts = [count for count in questions if count is not None]
-    factors = [
-        counted(len(result.cohort), "model"),
-        counted(len(result.scenarios), "scenario"),
-        counted(len(result.used), "benchmark"),
-    ]
-    if len(known_counts) == len(questions):
-        factors[-1] += f" ({counted(sum(known_counts), 'question')})"
+    questions = total_or_none(used.questions for used in result.used)
+    numbers: dict[str, Sequence[Any]] = {"model": result.cohort, "scenario": result.scenarios, "benchmark": result.used}
+    factors = [counted(len(members), noun) for noun, members in numbers.items()]
+    if questions is not None:
+        factors[-1] += f" ({counted(int(questions), 'question')})"
     if result.replicates is not None:
         factors.append(counted(result.replicates, "replicate"))
     return " × ".join(factors)
 
 
 def _neutrality_text(result: AuditResult) -> str:
-    """Format the neutrality verdict, the range of the means, and the number of grades that centering changes."""
     means, neutrality = result.neutrality.means, result.neutrality
     ranged = f"means {points(min(means))} to {points(max(means))}, range {points(neutrality.range)} points"
     if result.regraded is None:
@@ -327,7 +312,6 @@ def _neutrality_text(result: AuditResult) -> str:
 
 
 def _noise_text(result: AuditResult) -> str:
-    """Format the median noise of a score; if it is unknown, name the option that measures it."""
     if result.noise_floor is not None:
         noise = f"{points(result.noise_floor)} points within a scenario (median over the models)"
         return f"{noise}, from {counted(result.replicates or 0, 'replicate')} per question."
@@ -338,11 +322,6 @@ def _noise_text(result: AuditResult) -> str:
 
 
 def _threshold_text(cuts: Thresholds | None) -> str:
-    """Format the upper bound of each grade.
-
-    >>> _threshold_text(Thresholds(q25=1.3, q50=1.57, q75=2.04))
-    'AAA ≤ 1.30 · AA ≤ 1.57 · A ≤ 2.04 · BBB above'
-    """
     if cuts is None:
         return "none (a single model has no cohort)"
     bounds = cuts.cuts or dict(zip(QUARTERS, (cuts.q25, cuts.q50, cuts.q75), strict=False))
@@ -350,18 +329,141 @@ def _threshold_text(cuts: Thresholds | None) -> str:
 
 
 def _interval_text(ci95: Interval | None) -> str:
-    """Format a 95 % confidence interval.
-
-    >>> _interval_text((77.9, 80.21)), _interval_text(None)
-    ('77.90–80.21', '–')
-    """
     return "–" if ci95 is None else f"{points(ci95[0])}–{points(ci95[1])}"
 
 
 def points(value: float | None, digits: int = 2) -> str:
-    """Format a score in per cent, or a spread in points.
-
-    >>> points(79.066), points(79.066, 1), points(None)
-    ('79.07', '79.1', '–')
-    """
+    """Format a score in per cent, or a spread in points."""
     return "–" if value is None else f"{value:.{digits}f}"
+
+
+_BENCHMARK_KEYS = {"name", "version", "metric", "weight", "of", "unlabelled"}
+_BENCHMARK_COLUMNS = ("benchmark", "version", "scored by", "weight", "questions", "of")
+_COUNT_COLUMNS = ("planned", "scored", "unparseable", "refused, truncated", "failed", "not made", "cost", "p50 s")
+_SEVERITY_STYLES = {"error": "red", "warning": "yellow"}
+_REMARKS = ("scenario", "", "rule", "remark")
+
+
+def print_size(size: AuditSize, form: Format) -> None:
+    """Print the size of an audit to stdout, and its warnings to stderr."""
+    audit = size.audit
+    print_page(
+        form,
+        json=lambda: {
+            "scenarios": list(audit.scenarios),
+            "benchmarks": [
+                {**benchmark.model_dump(include=_BENCHMARK_KEYS), "questions": len(benchmark.cases)}
+                for benchmark in audit.benchmarks
+            ],
+            "questions": audit.questions_in_all,
+            "replicates": audit.replicates,
+            "seed": audit.seed,
+            "models": [asdict(model) for model in size.models],
+            "total": asdict(size.total),
+            "doubts": audit.doubts,
+        },
+        page=lambda: _size_page(size),
+    )
+    for doubt in audit.doubts:
+        print(f"warning: {visible(doubt)}", file=sys.stderr)
+
+
+def _size_page(size: AuditSize) -> Page:
+    audit = size.audit
+    questions = f"{counted(audit.questions_in_all, 'question')} of {counted(len(audit.benchmarks), 'benchmark')}"
+    models, scenarios = counted(len(audit.models), "model"), counted(len(audit.scenarios), "scenario")
+    factors = " × ".join((models, scenarios, questions, counted(audit.replicates, "replicate")))
+    benchmarks = [
+        cells_of([each.name], each.version, each.metric, f"{each.weight:g}", f"{len(each.cases):,}", f"{each.of:,}")
+        for each in audit.benchmarks
+    ]
+    amounts = [cells_of([model.model_id], model.provider, model.key, *model.amounts) for model in size.models]
+    blocks: list[Block] = [
+        ForMedia(("markdown",), [Heading("Stability audit", level=2)]),
+        Line(f"{factors} = {counted(len(audit.models) * audit.calls_per_model, 'call')}."),
+        Sheet(columns=_BENCHMARK_COLUMNS, rows=benchmarks, numbers=frozenset(_BENCHMARK_COLUMNS[3:])),
+        Sheet(
+            columns=("model", "provider", "key", *AMOUNTS),
+            rows=[*amounts, cells_of([], "all", "", "", *size.total.amounts)],
+            numbers=frozenset(AMOUNTS),
+        ),
+        ForMedia(("markdown",), [Lines(audit.doubts, "-")]),  # the terminal has them on stderr
+        Line(f"{f'{COST_OF_BATCHES}; ' * (audit.transport == 'batch')}dry run: no call was made, nothing was written."),
+    ]
+    return page_of("the size", blocks)
+
+
+def print_audit_runs(results: AuditResults, form: Format) -> None:
+    """Print the counts of an audit's calls to stdout, and the next command to stderr."""
+    rows = [
+        {
+            "model_id": run.model_id,
+            "complete": run.complete,
+            "stopped": run.stopped,
+            **asdict(run.tally),
+            "failures": run.tally.failures,
+            "not_asked": run.tally.unmade,
+        }
+        for run in results.runs
+    ]
+    counts = [_counts(run) for run in results.runs]
+    stopped = [
+        Line(Cell(run.model_id, code=True), " stopped: ", Cell(run.stopped, code=True), style="yellow")
+        for run in results.runs
+        if run.stopped
+    ]
+    blocks: list[Block] = [
+        ForMedia(("markdown",), [Heading("Audit ", Cell(results.audit.id, code=True), level=2)]),
+        Sheet(columns=("model", *_COUNT_COLUMNS), rows=counts, numbers=frozenset(_COUNT_COLUMNS)),
+        Lines(stopped),
+    ]
+    print_page(form, json=lambda: {"audit": results.audit.id, "runs": rows}, page=lambda: page_of("", blocks))
+    print(results.next_step, file=sys.stderr)
+
+
+def _counts(run: AuditRun) -> list[Cell]:
+    tally, others = run.tally, dict(run.tally.outcomes)
+    scored, unparseable = others.pop("scored", 0), others.pop("unparseable", 0)
+    refused = others.pop("refused", 0) + others.pop("truncated", 0)
+    counts = (tally.planned, scored, unparseable, refused, sum(others.values()), tally.unmade)
+    latency = None if tally.latency_s is None else f"{tally.latency_s:.2f}"
+    cost = cost_words(tally.cost_usd, tally.hit_rate)
+    return cells_of([run.model_id], *(f"{count:,}" for count in counts), cost, latency)
+
+
+def print_family(check: FamilyCheck, form: Format, request: ScenariosCheckRequest | None = None) -> None:
+    """Print the check of a family to stdout and, if a `request` found no trial of a ready family, advice to stderr."""
+    name = "the scenarios" if check.family is None else f"the family {check.family}"
+    remarks = [
+        [
+            Cell(remark.scenario or "all", code=remark.scenario is not None),
+            Cell(remark.severity, _SEVERITY_STYLES[remark.severity]),
+            Cell(remark.rule),
+            Cell(remark.message, code=True),
+        ]
+        for remark in check.remarks
+    ]
+    blocks: list[Block] = [
+        ForMedia(("markdown",), [Heading("Scenarios", level=2)]),
+        Line(f"{name}, {counted(len(check.scenarios), 'template')}: {check.verdict}.", style="bold"),
+        Sheet(columns=_REMARKS, rows=remarks, whole=frozenset({"scenario", "rule"})),
+        *([] if check.trial is None else _trial_blocks(check.trial)),
+        Line("Read each template and check by hand:"),
+        Lines(check.review, "[ ]"),
+    ]
+    print_page(form, json=lambda: check.model_dump(mode="json"), page=lambda: page_of("the family", blocks))
+    if request is not None and check.trial is None and check.verdict == "ready":
+        command = ["skill-evaluator", "audit", "run", *words_of(request, *FOLDERS, "audits")]
+        command += ["--scenario", check.family] if check.family else []
+        print(f"try them on a few questions: {shlex.join([*command, '--questions', '20'])}", file=sys.stderr)
+
+
+def _trial_blocks(trial: Trial) -> list[Block]:
+    models = list(trial.scores)
+    rows = [
+        cells_of([scenario], *(f"{trial.scores[model][scenario]:.1f}" for model in models))
+        for scenario in trial.scores[models[0]]
+    ]
+    sheet = Sheet(columns=("scenario", *models), rows=rows, numbers=frozenset(models), named=frozenset(models))
+    caption = f"Trial {trial.audit}, {counted(trial.questions, 'question')}, % right"
+    return [replace(sheet, caption=caption), Line(f"{trial.neutrality}.")]

@@ -1,4 +1,4 @@
-"""The options of the commands `audit` and `scenarios`. Imports nothing heavy."""
+"""The options of the commands `audit` and `scenarios`."""
 
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""The result of an audit, as `audit report --format json` prints it and report.json stores it.
-
-Scores are in per cent; fluctuations, noise and shifts are in points of the same scale.
-"""
+"""The result of an audit, as report.json stores it: scores in per cent, fluctuations and noise in points."""
 
 from pathlib import Path
 from typing import Literal

@@ -46,27 +46,17 @@ def scale_of(bins: int, models: int) -> tuple[str, ...]:
 
 
 def upper_bounds(fluctuations: Floats, bins: int = len(QUARTERS)) -> Floats:
-    """Return the upper bound of each grade except the last, as quantiles by linear interpolation.
-
-    Hyndman and Fan 1996, type 7 (doi:10.2307/2684934).
-
-    >>> upper_bounds(np.array([0.63, 0.72, 1.24, 1.30, 1.43])).round(2).tolist()
-    [0.72, 1.24, 1.3]
-    """
+    """Return the upper bound of each grade but the last: quantiles of type 7 (Hyndman and Fan 1996)."""
     return np.asarray(np.quantile(fluctuations, np.arange(1, bins) / bins))
 
 
 def _grade_index(fluctuation: float, cuts: Floats) -> int:
-    """Return the index of a grade, 0 for the best. A fluctuation equal to a bound has the better grade."""
+    """Return the index of a grade, 0 for the best; a fluctuation at a bound has the better grade."""
     return int((fluctuation > cuts + _TOLERANCE).sum())
 
 
 def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[str | None]:
-    """Return the grade of each model, or None if there is only one model.
-
-    >>> grades_of(np.array([0.63, 1.24, 1.43, 2.63]))
-    ['AAA', 'AA', 'A', 'BBB']
-    """
+    """Return the grade of each model, or None if there is only one model."""
     if len(fluctuations) < 2:
         return [None] * len(fluctuations)
     cuts = upper_bounds(fluctuations, len(grades))
@@ -74,25 +64,14 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
-    """Return whether a grade is settled: no threshold lies within the confidence interval of σ.
-
-    A grade is also not settled if noise alone (a standard deviation) would exceed the grade's upper threshold, since
-    the thresholds are measured with their noise.
-
-    >>> is_settled(1.0, (0.5, 1.2), 0.4, np.array([1.3, 1.6, 2.0])), is_settled(1.0, (0.5, 1.4), 0.4, np.array([1.3]))
-    (True, False)
-    """
+    """Return whether the interval of σ lies within one grade whose upper bound exceeds the noise (in points)."""
     low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise
 
 
 def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | None]:
-    """Return each model's quadrant by the cohort's medians; a model at a median is able, or stable.
-
-    >>> quadrants_of(np.array([70.0, 80.0, 50.0, 40.0]), np.array([0.6, 2.6, 1.3, 2.1]))
-    ['safe default', 'strong but scenario-fragile', 'predictable baseline', 'avoid']
-    """
+    """Return the quadrant of each model, or None if there is only one model. A model at a median is able, or stable."""
     medians = medians_of(abilities, fluctuations)
     if medians is None:
         return [None] * len(fluctuations)
@@ -102,7 +81,7 @@ def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | Non
 
 
 def thresholds_of(fluctuations: Floats, scale: Sequence[str]) -> Thresholds | None:
-    """Return the quartiles of the fluctuations, and all bounds of a finer scale. Return None for a single model."""
+    """Return the quartiles of the fluctuations and the bounds of a finer scale, or None for a single model."""
     if len(fluctuations) < 2:
         return None
     q25, q50, q75 = upper_bounds(fluctuations).tolist()
@@ -111,7 +90,7 @@ def thresholds_of(fluctuations: Floats, scale: Sequence[str]) -> Thresholds | No
 
 
 def medians_of(abilities: Floats, fluctuations: Floats) -> Medians | None:
-    """Return the medians that separate the quadrants. Return None for a single model."""
+    """Return the medians of ability and fluctuation, or None for a single model."""
     if len(fluctuations) < 2:
         return None
     return Medians(ability=float(np.median(abilities)), fluctuation=float(np.median(fluctuations)))
@@ -120,9 +99,9 @@ def medians_of(abilities: Floats, fluctuations: Floats) -> Medians | None:
 def shifts_of(overall: Floats) -> tuple[Floats, Floats]:
     """Return each scenario's shift in points and its ratio to its standard error, from scores [models, scenarios].
 
-    A shift is the median over the models of the score relative to the model's own median over the scenarios. The
-    standard error is √(mean over the models of the variance of the other scenarios ÷ number of models). Because of the
-    medians, one broken model or one hard scenario does not affect the shifts of the others.
+    A shift is the median over the models of the score relative to the model's own median over the scenarios, so one
+    broken model or hard scenario does not shift the others. The standard error is √(mean over the models of the
+    variance of the other scenarios ÷ number of models).
     """
     models, scenarios = overall.shape
     shifts = np.median(overall - np.median(overall, axis=1, keepdims=True), axis=0)
@@ -134,10 +113,7 @@ def shifts_of(overall: Floats) -> tuple[Floats, Floats]:
 
 
 def neutrality_of(cube: Cube) -> Neutrality:
-    """Test whether a scenario is harder or easier for all models; the largest shifts come first.
-
-    A fluctuation is a property of a model only if no scenario changes every model's score alike.
-    """
+    """Test whether a scenario is harder or easier for all models; the largest shifts come first."""
     models, scenarios = cube.overall.shape
     means = cube.overall.mean(axis=0)
     limit, effects = None, []
@@ -170,23 +146,17 @@ def _neutrality_verdict(effects: Sequence[ScenarioEffect]) -> str:
 
 
 def replicate_noise(cube: Cube) -> Floats | None:
-    """Return, by model, the variance that replicates add to a scenario's score, in points². Return None if unknown."""
+    """Return the variance that replicates add to each model's scores, in points², or None if it is unknown."""
     return _weighted_noise(cube, _replicate_noise)
 
 
 def question_noise(cube: Cube) -> Floats | None:
-    """Return the variance of each model's scores over other questions like these, in points².
-
-    Return None if outputs are unknown or a benchmark has one question.
-    """
+    """Return the variance of each model's scores over other questions, in points², or None if it is unknown."""
     return _weighted_noise(cube, _interaction_noise)
 
 
 def binomial_noise(cube: Cube) -> Floats | None:
-    """Return the variance of each model's scores if all outputs are independent, in points²: Σ w²·p(1 − p) ÷ Q.
-
-    It is an upper bound for scores of 0 and 1. Return None if the number of questions Q is not known.
-    """
+    """Return the variance of each model's scores if outputs are independent, in points²: Σ w²·p(1 − p) ÷ questions."""
     if not all(name in cube.questions for name in cube.benchmarks):
         return None
     counts = np.array([cube.questions[name] for name in cube.benchmarks], dtype=np.float64)
@@ -204,10 +174,6 @@ def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Inter
 
     With variance v of the noise, (T − 1)s² ÷ v has a noncentral χ² distribution with T − 1 degrees of freedom and
     noncentrality (T − 1)σ² ÷ v; the interval inverts it. An upper bound below the measured s is replaced by s.
-
-    >>> low, high = fluctuation_interval(4.0, 1.0, 10)
-    >>> round(low, 2), round(high, 2)
-    (1.04, 2.45)
     """
     from scipy.optimize import brentq
     from scipy.stats import ncx2
@@ -218,7 +184,6 @@ def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Inter
     ratio = degrees * variance / noise
 
     def bound(probability: float) -> float:
-        """Return the σ for which P(ratio ≤ measured ratio) equals `probability`."""
         largest = (np.sqrt(ratio) + 4.0) ** 2 + degrees
         if ncx2.cdf(ratio, degrees, 0.0) <= probability:
             return 0.0
@@ -236,10 +201,9 @@ def widest_interval(variance: float, noise: float, scenarios: int) -> Interval |
 
 
 def ability_interval(cube: Cube, model: int) -> Interval | None:
-    """Return the 95 % confidence interval of μ for other questions like these; `model` is an index of the cube.
+    """Return the 95 % confidence interval of μ of the model at an index, or None if it is unknown or the variance is 0.
 
-    It is Student's t on the questions' mean scores if outputs are known, else binomial. Return None if there are fewer
-    than two questions, their number is unknown, or the variance is 0.
+    It is Student's t on the questions' mean scores if outputs are known, else binomial.
     """
     ability = float(cube.overall[model].mean())
     if cube.outcomes is not None:
@@ -260,7 +224,6 @@ def ability_interval(cube: Cube, model: int) -> Interval | None:
 
 
 def _weighted_noise(cube: Cube, noise_on: Callable[[Outcomes], Floats | None]) -> Floats | None:
-    """Return the variance of each model's weighted mean over the benchmarks, in points², or None if one is unknown."""
     if cube.outcomes is None:
         return None
     variances = [noise_on(cube.outcomes[name]) for name in cube.benchmarks]

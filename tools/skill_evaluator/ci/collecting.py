@@ -1,47 +1,68 @@
 """Collect the artifacts of a plan's jobs: one record per component and model, and the outcome of every call.
 
-Collecting makes no call and changes no leaderboard. It scores the outputs again and joins shards into one run.
+Collecting makes no call and changes no leaderboard. It scores the outputs again and joins shards into one run. An
+artifact counts only for its own job and is not trusted: links are not followed, and an unreadable file is a remark, not
+an error.
 """
 
+import datetime
+import os
 import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
-from skill_evaluator.ci.artifacts import Arrivals, GatheredRun, Part, answers_size, find_arrivals, gather, parts_of_runs
 from skill_evaluator.ci.matrix import CiOptions
-from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, LostValue, Outcome, RunOutcome, Status
-from skill_evaluator.ci.plan import Plan, read_plan, sha256_of
+from skill_evaluator.ci.plan import (
+    OUTCOME,
+    RECORDS,
+    Figures,
+    LostValue,
+    Outcome,
+    Plan,
+    PlannedRun,
+    RunOutcome,
+    Status,
+    read_plan,
+    sha256_of,
+)
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.display.options import FormatOption, PlatformOption, argument, options, rare, words_of
-from skill_evaluator.display.safe_text import value_pair, visible
-from skill_evaluator.errors import InternalError, PlanError, RunError, SkillEvaluatorError
-from skill_evaluator.evaluation.judged import JudgedRun, judged_by, judged_items
+from skill_evaluator.display.safe_text import abridged, value_pair, visible
+from skill_evaluator.errors import InternalError, LeaderboardError, PlanError, RunError, SkillEvaluatorError
+from skill_evaluator.evaluation.outputs import JudgedRun, judged_by, judged_items
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.identifiers import BASELINE
+from skill_evaluator.identifiers import BASELINE, invocation_of, moment
 from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJudge
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.providers import with_program
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import refusal_reason
-from skill_evaluator.records.record import PARTIAL, Record, fault_lines, write_record
-from skill_evaluator.runner.journal import JUDGE, Manifest, input_digests, read_answers
-from skill_evaluator.runner.schedule import Replicate, schedule_calls
+from skill_evaluator.records.record import PARTIAL, Record, fault_lines, read_record, write_record
+from skill_evaluator.runner import journal
+from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.scoring.answer_views import answer_changes
 from skill_evaluator.scoring.answers import TOO_COSTLY, takes_programs
 from skill_evaluator.scoring.recording import Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key
-from skill_evaluator.text import listed
+from skill_evaluator.text import counted, is_generated, listed
+from skill_evaluator.verdicts.component import RecordedComponent, drifts_in
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
-from skill_evaluator.verdicts.history.component import RecordedComponent, drifts_in
 
+MAX_CLOCK_SKEW = datetime.timedelta(days=1)
+_SKIPPED = ".skipped"  # the file JOB.skipped holds the reason why a job did not run
+_MAX_NOTE_BYTES = 1000
 _MAX_LISTED = 3
 _MAX_LOST_FIELDS = 3  # lost fields named per model
 _INDEX = re.compile(r"\[\d+\]")
+Part = tuple[PlannedRun, journal.Manifest]
+"""A planned run, and the manifest that its folder should have."""
 
 
 @options
@@ -54,31 +75,66 @@ class CollectRequest(CiOptions, PlatformOption, FormatOption):
     out: Path = rare("Folder for records and outcome.json.", Path("collected"), metavar="DIR")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrivedRun:
+    """A run folder and, if known, the job whose artifact holds it. `problem` explains why there is no manifest."""
+
+    folder: Path
+    path: str
+    job: str | None
+    manifest: journal.Manifest | None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    """The run folders of a plan below `root`; `notes` has the reasons of skipped jobs by job id."""
+
+    plan: Plan
+    root: Path
+    runs: tuple[ArrivedRun, ...]
+    notes: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatheredRun:
+    """The outputs of a run that arrived, its shards joined. An interleaved baseline is another run.
+
+    `judge` is the id of the planned judge. `folders` are the accepted run folders. `remarks` explain why a job stopped
+    or did not run, and name ignored folders and outputs.
+    """
+
+    manifest: journal.Manifest
+    judge: str | None
+    answers: Mapping[Call, Replicate]
+    folders: tuple[Path, ...]
+    skipped: bool
+    remarks: tuple[str, ...]
+
+
 def collect(request: CollectRequest) -> Outcome:
     """Score the outputs of a plan's jobs, write the records and outcome.json, and return the outcome."""
-    plan, arrivals = _read_arrivals(request)
-    planned, is_drift = parts_of_runs(plan), plan.trigger == "drift"
-    scored, problems = _score_runs(plan, planned, arrivals, request)
+    arrivals = _read_arrivals(request)
+    planned, is_drift = parts_of_runs(arrivals.plan), arrivals.plan.trigger == "drift"
+    scored, problems = _score_runs(planned, arrivals, request)
     records = {record.run_id: record for _, record in scored if record is not None}
     verdicts, undecided = _verdicts(records.values(), request, again=is_drift)
     drifts = {run_id: drift for verdict in verdicts if is_drift for run_id, drift in drifts_in(verdict).items()}
     for run_id, drift in drifts.items():
         _write(records[run_id].model_copy(update={"drift": drift}), request)
-    outputs = {
-        run.run_id: partial(gather, plan, parts, arrivals) for (run, _), parts in zip(scored, planned, strict=True)
-    }
+    outputs = {run.run_id: partial(gather, parts, arrivals) for (run, _), parts in zip(scored, planned, strict=True)}
     lost_by_run = dict(_lost_values([] if is_drift else verdicts, records, outputs, request))
     problems += [values for values in lost_by_run.values() if isinstance(values, SkillEvaluatorError)]
     runs = []
     for run, record in scored:
-        values = lost_by_run.get(run.run_id or "", [])
-        run = run.model_copy(update={"lost_values": values if isinstance(values, list) else []})
+        values, reasons = lost_by_run.get(run.run_id or "", []), [run.reason]
         if record is not None and (problem := undecided.get(run.skill)):
-            reasons = filter(None, (run.reason, f"no verdict: {visible(str(problem))}"))
-            run = run.model_copy(update={"reason": "; ".join(reasons)})
-        runs.append(run)
+            reasons.append(f"no verdict: {visible(str(problem))}")
+        lost_values = values if isinstance(values, list) else []
+        reason = "; ".join(filter(None, reasons))
+        runs.append(run.model_copy(update={"lost_values": lost_values, "reason": reason}))
     outcome = Outcome.view(
-        plan,
+        arrivals.plan,
         runs=runs,
         verdicts=[] if is_drift else verdicts,
         drift=verdicts if is_drift else [],
@@ -89,21 +145,20 @@ def collect(request: CollectRequest) -> Outcome:
 
 
 def _score_runs(
-    plan: Plan, planned: Sequence[Sequence[Part]], arrivals: Arrivals, request: CollectRequest
+    planned: Sequence[Sequence[Part]], arrivals: Arrivals, request: CollectRequest
 ) -> tuple[list[tuple[RunOutcome, Record | None]], list[SkillEvaluatorError]]:
     """Score the runs; return each outcome with its record if there is one, in the order of the plan, and the errors.
 
     Small runs are scored first, each for at most an equal share of the rest of `limits.collect_seconds`, so no run is
-    cut short unless all runs together take longer. An error in one run does not stop the others.
+    cut short unless all runs together take longer.
     """
-    order = sorted(range(len(planned)), key=lambda index: answers_size(plan, planned[index], arrivals))
     deadline = time.monotonic() + request.configuration.settings.limits.collect_seconds
     scored: dict[int, tuple[RunOutcome, Record | None]] = {}
     problems: list[SkillEvaluatorError] = []
-    for index in order:
+    for index in sorted(range(len(planned)), key=lambda index: answers_size(planned[index], arrivals)):
         now = time.monotonic()
         until = now + (deadline - now) / (len(planned) - len(scored))
-        gathered = gather(plan, planned[index], arrivals)
+        gathered = gather(planned[index], arrivals)
         result = result_or_error(gathered.manifest.skill, partial(_score_run, gathered, arrivals, request, until))
         if isinstance(result, SkillEvaluatorError):
             problems.append(result)
@@ -113,31 +168,27 @@ def _score_runs(
     return [scored[index] for index in range(len(planned))], problems
 
 
-def _read_arrivals(request: CollectRequest) -> tuple[Plan, Arrivals]:
-    """Read the plan and find the artifacts of its jobs.
-
-    Raise PlanError if the plan has another SHA-256 or the folder does not exist.
-    """
+def _read_arrivals(request: CollectRequest) -> Arrivals:
     plan = read_plan(request.plan)
     if request.plan_sha256 not in (None, sha256_of(request.plan)):
         raise PlanError(f"{request.plan} is not what `ci plan` wrote: its SHA-256 is not {request.plan_sha256}")
     if request.artifacts is None or not request.artifacts.is_dir():
         problem = "" if request.artifacts is None else f"{request.artifacts} is not a folder; "
         raise PlanError(f"{problem}name the folder with the jobs' artifacts: skill-evaluator ci collect DIR")
-    return plan, find_arrivals(request.artifacts, plan)
+    return find_arrivals(request.artifacts, plan)
 
 
 def resume_commands(request: CollectRequest, outcome: Outcome) -> list[str]:
     """Return the commands that make the missing calls of incomplete and missing runs."""
     unfinished = {(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")}
-    plan, arrivals = _read_arrivals(request)
+    arrivals = _read_arrivals(request)
     folders: dict[str, Path] = {}
-    for run, manifest in plan.manifests():
-        gathered = gather(plan, [(run, manifest)], arrivals)
+    for run, manifest in arrivals.plan.manifests():
+        gathered = gather([(run, manifest)], arrivals)
         answered = sum(replicate.answered for replicate in gathered.answers.values())
         if (run.skill, run.model_id) in unfinished and answered < manifest.calls:
             run_folders = [folder.parent for folder in gathered.folders]
-            folders.setdefault(run.id, run_folders[0] if run_folders else arrivals.root / plan.job_of(run))
+            folders.setdefault(run.id, run_folders[0] if run_folders else arrivals.root / arrivals.plan.job_of(run))
     evaluate = ("skill-evaluator", "evaluate", f"--plan={request.plan}")
     return [
         shlex.join([*evaluate, f"--planned={run_id}", f"--results={folder}", *words_of(request)])
@@ -155,14 +206,14 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
         raise PlanError(f"the judge '{gathered.judge}' is no longer in models.yaml; check out the plan's commit")
     judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=Path())
     answered: dict[str, Replicate] = {}
-    manifests: list[Manifest] = []
+    manifests: list[journal.Manifest] = []
     for run in arrivals.runs:
-        is_of_run = run.folder.parent.name == JUDGE and run.folder.parent.parent in gathered.folders
+        is_of_run = run.folder.parent.name == journal.JUDGE and run.folder.parent.parent in gathered.folders
         if run.manifest is None or not is_of_run or run.manifest.digests != judge.digests:
             continue
         manifests.append(run.manifest)
         with suppress(RunError):  # an output with an unreadable verdict counts as not judged
-            replicates = read_answers(run.folder, lambda _: None)
+            replicates = journal.read_answers(run.folder, lambda _: None)
             answered |= {replicate.call.case_id: replicate for replicate in replicates if replicate.answered}
     answers = SentenceAnswers(manifest=manifests[0] if manifests else None, answered=answered)
     return judged_by(
@@ -173,10 +224,7 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
 def _verdicts(
     records: Iterable[Record], checkout: CiOptions, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
-    """Compare final runs with their recorded baselines; return the verdicts, and the errors by component.
-
-    A component whose leaderboard is unreadable has an error instead of a verdict; its records are still published.
-    """
+    """Compare final runs with their recorded baselines; return the verdicts, and the errors by component."""
     verdicts, undecided = [], {}
     for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
         verdict = result_or_error(skill, partial(_verdict, skill, final, checkout, again=again))
@@ -200,11 +248,8 @@ def _lost_values(
     outputs: Mapping[str | None, Callable[[], GatheredRun]],
     request: CollectRequest,
 ) -> Iterator[tuple[str, list[LostValue] | SkillEvaluatorError]]:
-    """Yield the id of each run with an interleaved baseline, and its lost values or the error.
-
-    Yield nothing if the cases are in another repository, which may have other readers.
-    """
-    if request.configuration.settings.fixtures is not None:
+    """Yield the id of each run with lost fields and an interleaved baseline, and its lost values or the error."""
+    if request.configuration.settings.fixtures is not None:  # the cases' repository may have other readers
         return
     for model in (model for verdict in verdicts for model in verdict.models if model.lost_fields):
         ids = (model.baseline.run_id if model.baseline else "", model.candidate.run_id)
@@ -216,7 +261,6 @@ def _lost_values(
 def _lost_values_of_model(
     verdict: ModelVerdict, runs: Sequence[tuple[Record, GatheredRun]], request: CollectRequest
 ) -> list[LostValue]:
-    """Return a value before and after for the first lost fields, each from the case with the largest drop."""
     (before, gathered_before), (after, gathered_after) = runs
     component = request.component(after.skill)
     cases, outputs = load_cases(component, request.fixtures), (gathered_before.answers, gathered_after.answers)
@@ -241,12 +285,10 @@ def _score_run(
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     record = _record(gathered, arrivals, request, until)
     status: Status = "complete" if record.complete else "incomplete" if record.scored or record.is_final else "missing"
-    failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
     outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
+    failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
     if status == "missing":
         return outcome.model_copy(update={"failed": failed}), None
-    accuracy = record.accuracy[record.primary_metric]
-    agreement = record.reproducibility.get("pairwise_exact_match")
     measured = {
         "scored": record.scored,
         "failed": failed,
@@ -258,6 +300,8 @@ def _score_run(
     if refusal is not None:  # publishing would refuse it, too; the outputs stay in the artifacts
         return outcome.model_copy(update={**measured, "status": "refused", "reason": refusal}), None
     _write(record, request)
+    accuracy = record.accuracy[record.primary_metric]
+    agreement = record.reproducibility.get("pairwise_exact_match")
     figures = Figures(
         skill_version=record.skill_version,
         accuracy=accuracy.strict_mean,
@@ -281,7 +325,6 @@ def _refusal_reason(record: Record, checkout: CiOptions) -> str | None:
 
 
 def _run_outcome(gathered: GatheredRun, status: Status, *reasons: str) -> RunOutcome:
-    """Return the outcome of a run that has no scored outputs."""
     manifest = gathered.manifest
     return RunOutcome(
         skill=manifest.skill,
@@ -305,7 +348,7 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
         raise PlanError(f"model '{manifest.model_id}' is no longer in models.yaml; check out the plan's commit")
     cases = {case.id: case for case in load_cases(component, checkout.fixtures)}
     present = {case_id: case.digest for case_id, case in cases.items() if case_id in manifest.cases}
-    digests = manifest.digests if manifest.role == BASELINE else input_digests(component, model)
+    digests = manifest.digests if manifest.role == BASELINE else journal.input_digests(component, model)
     changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
     if changed:
         raise PlanError(
@@ -333,3 +376,171 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
         return record
     # the run may still be completed and recorded under its own id
     return record.model_copy(update={"run_id": f"{record.run_id}{PARTIAL}{record.scored}"})
+
+
+def find_arrivals(root: Path, plan: Plan) -> Arrivals:
+    """Find the run folders and the skip notes of a plan's jobs below `root`, at any depth."""
+    planned = {job.id for job in plan.jobs}
+    runs: list[ArrivedRun] = []
+    notes: dict[str, str] = {}
+    for name, _, files in sorted(os.walk(root)):
+        folder = Path(name)
+        job = next((part for part in folder.relative_to(root).parts if part in planned), None)
+        if journal.MANIFEST in files:
+            runs.append(_read_run(folder, root, job))
+        for file in files:
+            skipped_job = file.removesuffix(_SKIPPED)
+            is_note = skipped_job != file and skipped_job in planned and job in (None, skipped_job)
+            if is_note and _is_regular_file(folder / file):
+                notes[skipped_job] = _read_note(folder / file)
+    return Arrivals(plan=plan, root=root, runs=tuple(runs), notes=notes)
+
+
+def _is_regular_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()  # a link could lead to any file of this machine
+
+
+def _read_run(folder: Path, root: Path, job: str | None) -> ArrivedRun:
+    manifest, problem = None, ""
+    try:
+        for path in (folder / journal.MANIFEST, folder / journal.ANSWERS, folder / journal.RECORD):
+            if os.path.lexists(path) and not _is_regular_file(path):
+                raise RunError(f"{path} is not a regular file")
+        manifest = journal.read_manifest(folder)
+    except RunError as caught:
+        problem = str(caught)
+    path_text = visible(str(folder.relative_to(root)))
+    return ArrivedRun(folder=folder, path=path_text, job=job, manifest=manifest, problem=problem)
+
+
+def _read_note(path: Path) -> str:
+    try:
+        with path.open("rb") as handle:
+            first_line, *_ = handle.read(_MAX_NOTE_BYTES).decode("utf-8", "replace").splitlines() or [""]
+    except OSError as problem:
+        return f"skipped, and the reason cannot be read: {problem.strerror}"
+    return visible(first_line.strip()) or "skipped"
+
+
+def parts_of_runs(plan: Plan) -> list[list[Part]]:
+    """Return the planned parts (shards) of each run: those with the same component, model and role."""
+    key = attrgetter("skill", "model_id", "role")
+    return list(by_key((key(manifest), (run, manifest)) for run, manifest in plan.manifests()).values())
+
+
+def answers_size(parts: Iterable[Part], arrivals: Arrivals) -> int:
+    """Return the size of the outputs of these parts that arrived, in bytes."""
+    files = {arrived.folder / journal.ANSWERS for part in parts for arrived in _folders_of(part, arrivals)}
+    return sum(file.stat().st_size for file in files if _is_regular_file(file))
+
+
+def _folders_of(part: Part, arrivals: Arrivals) -> Iterator[ArrivedRun]:
+    """Yield the folders that have the run id of a planned run and come from its job."""
+    run, planned = part
+    job = arrivals.plan.job_of(run)
+    for arrived in arrivals.runs:
+        manifest = arrived.manifest
+        if planned.run_id not in (arrived.folder.name, manifest and manifest.run_id):
+            continue
+        if arrived.job == job or (arrived.job is None and (manifest is None or manifest.skill == planned.skill)):
+            yield arrived
+
+
+def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
+    """Join the planned outputs of a run's parts; remark on each ignored folder, ignored output and missing job."""
+    outputs: list[tuple[journal.Manifest, list[Replicate]]] = []
+    manifests, folders, remarks, absent_jobs = list[journal.Manifest](), list[Path](), list[str](), list[str]()
+    for run, planned in parts:
+        run_folders = list(_folders_of((run, planned), arrivals))
+        for arrived in run_folders:
+            problem = arrived.problem if arrived.manifest is None else _differences(arrived.manifest, planned)
+            if problem or arrived.manifest is None:
+                remarks.append(f"{arrived.path} is ignored: {problem}")
+                continue
+            answers, problems = _read_answers(arrived, planned)
+            outputs.append((planned, answers))
+            manifests.append(arrived.manifest)
+            folders.append(arrived.folder)
+            remarks += [visible(problem.replace(f"{arrivals.root}{os.sep}", "")) for problem in problems]
+        if not run_folders:
+            job = arrivals.plan.job_of(run)
+            absent_jobs.append(job)
+            remarks.append(arrivals.notes.get(job) or _nothing_arrived(job, arrivals))
+    judge = parts[0][0].judge
+    return GatheredRun(
+        manifest=_whole_manifest(arrivals.plan, [manifest for _, manifest in parts], manifests),
+        judge=None if judge is None else judge.model_id,
+        answers=journal.merged_outcomes(outputs),
+        folders=tuple(folders),
+        skipped=len(absent_jobs) == len(parts) and all(job in arrivals.notes for job in absent_jobs),
+        remarks=tuple(dict.fromkeys(remarks)),
+    )
+
+
+def _nothing_arrived(job: str, arrivals: Arrivals) -> str:
+    invocations = {invocation_of(arrived.manifest.run_id) for arrived in arrivals.runs if arrived.manifest is not None}
+    others = listed(sorted(invocations - {arrivals.plan.invocation}), _MAX_LISTED)
+    return f"nothing arrived of {job}" + (f"; the folder has runs of other plans: {others}" if others else "")
+
+
+def _differences(manifest: journal.Manifest, planned: journal.Manifest) -> str:
+    """List the fields in which a manifest differs from the plan; empty if there are none."""
+    differences = []
+    for name in journal.Manifest.model_fields:
+        actual, expected = getattr(manifest, name), getattr(planned, name)
+        if name == "created":
+            earliest, latest = moment(expected) - MAX_CLOCK_SKEW, datetime.datetime.now(datetime.UTC) + MAX_CLOCK_SKEW
+            if not earliest <= moment(actual) <= latest:
+                differences.append(f"created is {actual}, the plan was made at {expected}")
+        elif isinstance(expected, dict) and actual != expected:
+            names = sorted(key for key in actual.keys() | expected.keys() if actual.get(key) != expected.get(key))
+            differences.append(f"{name}: {listed(names, _MAX_LISTED)} differs from the plan")
+        elif name == "skill_version" and is_generated(str(actual)) and is_generated(str(expected)):
+            continue  # jobs do not see the branch of records that numbers versions; digests identify the prompt
+        elif name in journal.SET_DURING_RUN or (name == "beside" and actual is None):
+            continue  # the baseline could not be called
+        elif actual != expected:
+            differences.append(f"{name} is {_shown(actual)}, the plan says {_shown(expected)}")
+    return visible(listed(differences, _MAX_LISTED))
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None or value == () else abridged(str(value))
+
+
+def _read_answers(arrived: ArrivedRun, planned: journal.Manifest) -> tuple[list[Replicate], list[str]]:
+    """Return the readable outputs of an artifact, unplanned ones included, and messages about its problems."""
+    replicates, problems = list[Replicate](), list[str]()
+    try:
+        for replicate in journal.read_answers(arrived.folder, problems.append):
+            replicates.append(replicate)
+    except RunError as problem:
+        problems.append(str(problem))
+    if unplanned := sum(not planned.includes(replicate.call) for replicate in replicates):
+        problems.append(f"{arrived.path}: {counted(unplanned, 'output')} of unplanned calls ignored")
+    try:
+        stopped = read_record(arrived.folder / journal.RECORD).stopped
+    except LeaderboardError:
+        stopped = "a job ended before it wrote its record"
+    return replicates, [*problems, abridged(stopped, 300)] if stopped else problems
+
+
+def _whole_manifest(
+    plan: Plan, planned: Sequence[journal.Manifest], arrived: Sequence[journal.Manifest]
+) -> journal.Manifest:
+    first = planned[0]
+    cases = {case_id: digest for manifest in planned for case_id, digest in manifest.cases.items()}
+    new, baseline = (
+        journal.run_id_of(plan.invocation, first.skill, first.model_id, mark=mark) for mark in ("", BASELINE)
+    )
+    run_id, counterpart = (baseline, new) if first.role == BASELINE else (new, baseline)
+    return first.model_copy(
+        update={
+            "run_id": run_id,
+            "beside": None if first.beside is None else counterpart,
+            "created": min((manifest.created for manifest in arrived), default=first.created),
+            "server": next((manifest.server for manifest in arrived if manifest.server), None),
+            "shard": None,
+            "cases": dict(sorted(cases.items())),
+        }
+    )

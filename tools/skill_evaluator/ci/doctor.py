@@ -14,14 +14,13 @@ from typing import Any, Literal
 
 from skill_evaluator.ci.layout import WORKFLOWS, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, environment_of_program, secrets_for
-from skill_evaluator.ci.platforms.github import gh, last_line, name_of_repository
+from skill_evaluator.ci.platforms import gh, last_line, name_of_repository
 from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import StrictModel, read_text
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.programs import ProgramUnderTest
-from skill_evaluator.library.prompts import dialogue
+from skill_evaluator.library.prompts import ProgramUnderTest, dialogue
 from skill_evaluator.library.scaffolding import IGNORED, IGNORED_IN_CONFIG, PLACEHOLDERS
 from skill_evaluator.library.sources import component_names, components_of
 from skill_evaluator.providers import Configuration, find_key, missing_key
@@ -40,8 +39,7 @@ Call = Literal["answered", "failed", "not_made"]
 class ModelKey(StrictModel):
     """Where a model has its key, on this machine and in CI, and whether it answered a call.
 
-    A model needs a key in one of `variables`, a program all of them. `in_ci` says whether the key is a secret of the CI
-    `environment` or of the repository. With `auth: oidc` there is no key, and `variables` identify the job.
+    A model needs a key in one of `variables`, a program all of them. With `auth: oidc` they identify the job.
     """
 
     id: str
@@ -62,7 +60,7 @@ class ModelKey(StrictModel):
 class DoctorReport(StrictModel):
     """The JSON output of `doctor`: keys, the workflows that call the evaluator, and problems with their fixes.
 
-    `repository` is None if GitHub could not be queried; `unseen` has the GitHub resources that could not be read.
+    `repository` is None if GitHub could not be read; `unseen` has what of GitHub could not be read.
     """
 
     repository: str | None
@@ -110,10 +108,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
-    """Call each model whose key is here once; return by model id the error, or None if the model answered.
-
-    Local and replayed models are not called.
-    """
+    """Call each model of a vendor whose key is here; return by model id the error, or None if the model answered."""
     redact, settings = redactor_of(configuration.keys, configuration.models), configuration.settings
 
     async def call(model: Model) -> str | None:
@@ -185,7 +180,6 @@ def _key_location(environment: str, variables: Sequence[str], names: _SecretName
 
 
 def _problems_of_keys(keys: Sequence[ModelKey], names: _SecretNames) -> Iterator[str]:
-    """Yield the keys that are missing here or in CI, keys of the same environment in one message."""
     for key in keys:
         if key.here == "missing" and key.in_ci == "unknown":
             yield f"{key.id} has no key here, and the secrets of CI cannot be read: set {key.variables_text}"
@@ -201,7 +195,6 @@ def _problems_of_keys(keys: Sequence[ModelKey], names: _SecretNames) -> Iterator
 
 
 def _placeholders(config: Path) -> Iterator[str]:
-    """Yield each settings or workflow line that has a placeholder, with its file and line number."""
     for path in sorted((*config.glob("*.txt"), *config.glob("*.yaml"), *(config.parent / WORKFLOWS).glob("*.yml"))):
         for number, line in enumerate(read_text(path).splitlines(), 1):
             if any(word in line for word in PLACEHOLDERS) and not line.lstrip().startswith("#"):
@@ -232,10 +225,7 @@ def _programs() -> Iterator[tuple[str, ProgramUnderTest]]:
 
 
 def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _SecretNames:
-    """List the secrets of the `wanted` environments and of the repository that contains a folder.
-
-    Add a line to `unseen` for each resource that `gh` cannot read, or one line if it cannot read the repository.
-    """
+    """List the secrets of the `wanted` environments and of a folder's repository; add unreadable ones to `unseen`."""
     unknown = _SecretNames(repository=None, environments=None, secrets=None)
     try:
         name = os.environ.get("GITHUB_REPOSITORY") or name_of_repository(folder)

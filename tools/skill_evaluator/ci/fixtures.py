@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from skill_evaluator.ci.platforms.github import clone_access
+from skill_evaluator.ci.platforms import clone_access
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import FixtureError, GitError
 from skill_evaluator.files import locked
@@ -21,8 +21,8 @@ _PATIENCE_S = 900
 def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
     """Fetch the declared fixtures; return their folder and the commit that the ref points to.
 
-    If the repository cannot be reached, use the last known commit of the ref and print a warning. The variable
-    FIXTURES_COMMIT pins the commit, which is fetched only once. Raise FixtureError if no commit can be fetched.
+    If the repository cannot be reached, warn and use the last known commit. The variable FIXTURES_COMMIT pins the
+    commit. Raise FixtureError if there is no commit.
     """
     address, access = clone_access(declared.repository)
     if not access and declared.repository[0] in "./":

@@ -1,24 +1,37 @@
-"""The files that a repository needs for evaluation: configuration, workflows, a component.
+"""The files that a repository needs for evaluation: configuration, workflows, a component, and adopted libraries.
 
-Existing files are not changed. All checks precede all writes, so a failed check leaves no files behind.
+Existing files are not changed. All checks precede all writes, so a failed check leaves no files behind. A library in
+other formats is read in place; its files then go into `.evaluator/` only, or below `--out`.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import chdir, suppress
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
+from skill_evaluator.checking.lint import LintResult, lint_component
 from skill_evaluator.ci.matrix import key_variable_of
-from skill_evaluator.display.options import CONFIG, argument, flag, option, options
-from skill_evaluator.errors import ComponentError, ConfigError, GitError
-from skill_evaluator.files import read_text, replace_text
+from skill_evaluator.display.options import COMPONENTS, CONFIG, argument, flag, option, options
+from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
+from skill_evaluator.files import read_text, replace_text, validated
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.scaffolding import EXAMPLE, example_files, ignore, library_files
+from skill_evaluator.library import scaffolding
+from skill_evaluator.library.config import DeclaredSource, Model, Settings, load_models, load_settings
+from skill_evaluator.library.reading import parse_yaml, yaml_text
+from skill_evaluator.library.sources import NOT_READ, component_names, formats, source_of
+from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.providers import PROVIDERS, Configuration
 from skill_evaluator.repository import Repository
+from skill_evaluator.scoring.parallel import map_in_processes
 
 WORKFLOWS = Path(".github", "workflows")
 EVALUATE = "evaluate.yml"
+_JUDGE = Model(id="judge", provider="openai")  # stands for a judge that is not configured yet
+_MAX_READ = 200  # components in other formats; `lint` reads all
 _OPTIONAL_FILES = {
     "workflows": (".github/", "tools/", f"{CONFIG}/requirements", f"{CONFIG}/schemas/"),
     "audit": (f"{CONFIG}/scenarios/",),
@@ -27,8 +40,6 @@ _OPTIONAL_FILES = {
 _JOB_PERMISSIONS = "    permissions: # of the jobs that call models\n      contents: read\n"
 _LAST_KEY_LINE = "          JOB: ${{ matrix.id }}\n"
 _IDENTITY = "      id-token: write # a model without a key takes the identity of the job\n"
-ChooseSchema = Callable[[str, Sequence[str]], str | None]
-"""Component name, candidate schemas → the chosen one, or None."""
 
 
 def with_identity(workflow: str) -> str:
@@ -87,32 +98,22 @@ class InitRequest:
         return self.out or self.folder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitResult:
-    """The result of `init`: a line per file, the component to try first, and the branch that the workflows evaluate.
+def create_library(request: InitRequest, schemas: Mapping[str, str]) -> tuple[list[str], str | None]:
+    """Write the configuration, a component with one case and, if requested, workflows; overwrite nothing.
 
-    `name` is None if there is no component, `branch` if no workflows were requested.
+    Return a line per file, and the component to try first if there is one.
     """
-
-    lines: Sequence[str]
-    name: str | None
-    branch: str | None
-
-
-def create_library(request: InitRequest, schemas: Mapping[str, str]) -> InitResult:
-    """Write the configuration, a component with one case and, if requested, workflows; overwrite nothing."""
-    folder, branch = request.folder, _find_branch(request.folder)
+    folder = request.folder
     names = sorted(path.parent.name for path in folder.glob("components/*/prompt.md"))
-    name = request.name or (None if names or request.workflows else EXAMPLE)
+    name = request.name or (None if names or request.workflows else scaffolding.EXAMPLE)
     existing = component_folder(folder, name)
     files = files_of_library(request, schemas)
-    files |= example_files(name) if name and not existing else {}
+    files |= scaffolding.example_files(name) if name and not existing else {}
     _check_writable(folder, (*files, ".gitignore"))
     lines = write_missing(folder, files)
     lines += [f"kept     {existing} (it gets no example)"] if existing else []
-    lines += ["added to .gitignore"] if ignore(folder) else []
-    name = name or (None if request.workflows else names[0])
-    return InitResult(lines=lines, name=name, branch=branch if request.workflows else None)
+    lines += ["added to .gitignore"] if scaffolding.ignore(folder) else []
+    return lines, name or (None if request.workflows else names[0])
 
 
 def component_folder(folder: Path, name: str | None) -> str | None:
@@ -122,8 +123,8 @@ def component_folder(folder: Path, name: str | None) -> str | None:
 
 
 def files_of_library(request: InitRequest, schemas: Mapping[str, str]) -> dict[str, str]:
-    """Return the text of each file by path; workflows with their tools, scenarios and rubrics only if requested."""
-    files = library_files(_find_branch(request.folder))
+    """Return the texts of files by path; workflows with their tools, scenarios and rubrics only if requested."""
+    files = scaffolding.library_files(find_branch(request.folder))
     files |= {f"{CONFIG}/schemas/{name}.json": text for name, text in schemas.items()}
     for kind, prefixes in _OPTIONAL_FILES.items():
         if not getattr(request, kind):
@@ -158,8 +159,8 @@ def write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def _find_branch(folder: Path) -> str:
-    """Return the branch to evaluate; raise ConfigError for a subfolder, where GitHub does not read workflows."""
+def find_branch(folder: Path) -> str:
+    """Return the branch to evaluate; raise ConfigError for a subfolder, where GitHub reads no workflows."""
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     if not existing.is_dir():
         raise ConfigError(f"{existing} is not a folder")
@@ -173,3 +174,175 @@ def _find_branch(folder: Path) -> str:
             f"run: skill-evaluator init {repository.root}"
         )
     return repository.main_branch() or repository.resolve_symbolic("HEAD") or "main"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """The lint results of a library's components, and the texts of the `files` to create, by path.
+
+    `searched` has the number of matches by pattern, `contracts` the output schema by component. `declared` are the
+    paths with missing declarations, `ignored` the lines to add to .gitignore. `unread` counts components that were not
+    read, `sentences` checks that need a judge. `lost` lists skipped files and advice.
+    """
+
+    linted: Sequence[LintResult]
+    files: Mapping[str, str]
+    searched: Sequence[tuple[str, int]] = ()
+    contracts: Mapping[str, str] = field(default_factory=dict)
+    declared: Collection[str] = ()
+    ignored: Sequence[str] = ()
+    unread: int = 0
+    sentences: int = 0
+    lost: Sequence[str] = ()
+
+
+def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
+    """Find the components of a library and propose the files that it lacks; raise ComponentError if it has none."""
+    folder = request.folder
+    files = files_of_library(request, schemas)
+    if request.name and not component_folder(folder, request.name):
+        files |= scaffolding.example_files(request.name)
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is not a folder")
+    request = replace(request, folder=folder.absolute(), out=request.out and request.out.absolute())
+    with chdir(folder):
+        names = component_names(COMPONENTS)
+        tree, sources = folder_tree(Path(), load_settings(CONFIG).limits), formats()
+        counts = {kind: len(source.find(tree)) for kind, source in sources.items() if kind != "own"}
+        searched = [(f"{COMPONENTS}/<name>/prompt.md", len(names))]
+        searched += [(sources[kind].looks_for, count) for kind, count in counts.items()]
+        if names and not request.out:
+            lost = [
+                f"left out: {pattern} ({count:,}); docs/sources.md explains how to read both"
+                for pattern, count in searched[1:]
+                if count and not load_settings(CONFIG).sources
+            ]
+            return replace(_propose_own(names, files), searched=searched, lost=lost)
+        if kinds := [*(["own"] if names else []), *(kind for kind, count in counts.items() if count)]:
+            lost = [str(item) for kind in kinds for item in sources[kind].lost(tree)]
+            if request.out and (cases := Path("fixtures").absolute()).is_dir():
+                lost.append(f"add --fixtures {cases} to each command")
+            return replace(_propose_sources(request, kinds, files), searched=searched, lost=lost)
+    message = f"looked for {', '.join(pattern for pattern, _ in searched)}"
+    patterns = [pattern for pattern in NOT_READ if any(fnmatch(path, pattern) for path in tree.paths)]
+    advice = "name the program that renders it: `program:` in the front matter of a component"
+    reasons = "".join(f"; {pattern} is not read: {advice}" for pattern in patterns)
+    raise ComponentError(f"{folder} holds no component to adopt; {message}{reasons}; `init` writes an example")
+
+
+def _propose_own(names: Sequence[str], files: Mapping[str, str]) -> Proposal:
+    settings = load_settings(CONFIG)
+    linted = list(map_in_processes(lambda name: lint_component(COMPONENTS, name, None, (), settings), names))
+    contracts: dict[str, str] = {}
+    declared: dict[str, str] = {}
+    for name in names:
+        path = COMPONENTS / name / "evals" / "datasets.json"
+        if path.exists():
+            continue
+        parts = scaffolding.fitting_parts(COMPONENTS / name, settings.limits)
+        if len(parts) == 1 or (parts and parts[0].endswith("/output")):
+            contracts[name] = parts[0]
+        if text := scaffolding.declarations(COMPONENTS / name, contracts.get(name), settings.limits):
+            declared[path.as_posix()] = text
+    return Proposal(
+        linted=linted,
+        contracts=contracts,
+        files={path: text for path, text in {**files, **declared}.items() if not Path(path).exists()},
+        declared=declared.keys() - files.keys(),
+        ignored=scaffolding.ignore(Path(), write=False),
+    )
+
+
+def _propose_sources(request: InitRequest, kinds: Sequence[str], files: Mapping[str, str]) -> Proposal:
+    """Propose a settings.yaml that reads components in other formats in place, and lint them with it first."""
+    settings, current_folder = load_settings(CONFIG), Path.cwd()
+    judge = settings.policy.judge.model
+    if judge is None and "policy" not in settings.model_fields_set:  # a second `policy` key would be invalid YAML
+        with suppress(ConfigError):  # the last of several models can judge the others
+            models = load_models(request.home / CONFIG)
+            judge = models[-1].id if len(models) > 1 else None
+    model = _JUDGE.model_copy(update={"id": judge or _JUDGE.id})
+    judging = settings.policy.judge.model_copy(update={"model": model.id})
+    assumed = settings.model_copy(update={"policy": settings.policy.model_copy(update={"judge": judging})})
+    with tempfile.TemporaryDirectory() as folder:
+        config = CONFIG.absolute()
+        if not settings.sources:
+            roots = {"own": current_folder / COMPONENTS}
+            sources = [DeclaredSource(kind=kind, root=str(roots.get(kind, current_folder))) for kind in kinds]
+            config = Path(folder, CONFIG)
+            config.mkdir()
+            config.joinpath("settings.yaml").write_text(_settings_text("", sources, None, config))
+
+        def read(name: str) -> tuple[LintResult, Mapping[str, Any]]:
+            linted = lint_component(config / "components", name, None, (), assumed, [model])
+            hints: Mapping[str, Any] = {}
+            with suppress(SkillEvaluatorError):
+                if origin := source_of(config / "components", name):
+                    hints = origin.here(assumed.limits).hints
+            return _without((f"{folder}/", f"{current_folder}/"), linted), hints
+
+        names = component_names(config / "components")
+        results = list(map_in_processes(read, names[:_MAX_READ]))
+    sentences = sum(check.kind == "expect" for component, _ in results for check in component.checks)
+    missing = dict(files)
+    if hints := [hint for _, hint in results if hint]:
+        missing[f"{CONFIG}/models.yaml"] = _models_text(hints)
+    missing[f"{CONFIG}/.gitignore"] = "".join(f"{line}\n" for line in scaffolding.IGNORED_IN_CONFIG)
+    missing = {place: text for place, text in missing.items() if not (request.home / place).exists()}
+    if not settings.sources:
+        path = CONFIG / "settings.yaml"
+        declared = [source if request.out else source.model_copy(update={"root": "."}) for source in sources]
+        text = missing.get(str(path)) or read_text(request.home / path)
+        missing[str(path)] = _settings_text(text, declared, judge if sentences else None, path)
+    return Proposal(
+        linted=[linted for linted, _ in results],
+        files=missing,
+        unread=len(names) - len(results),
+        sentences=sentences if judge is None else 0,
+    )
+
+
+def _without(folders: Sequence[str], linted: LintResult) -> LintResult:
+    for folder in folders:
+        linted = replace(
+            linted,
+            problems=[line.replace(folder, "") for line in linted.problems],
+            inferred=[line.replace(folder, "") for line in linted.inferred],
+            not_evaluated=linted.not_evaluated and linted.not_evaluated.replace(folder, ""),
+        )
+    return linted
+
+
+def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | None, path: Path) -> str:
+    """Add sources and a judge to the text of settings.yaml; raise ConfigError if the result is invalid."""
+    declared: dict[str, Any] = {"sources": [source.model_dump(exclude_defaults=True) for source in sources]}
+    if judge is not None:
+        declared["policy"] = {"judge": {"model": judge}}
+    text = f"{text.rstrip()}\n{yaml_text(declared)}".lstrip()
+    if judge is not None:
+        text += f"    # trusted: [{judge}]  # counts as calibrated, without labels\n"
+    validated(Settings, parse_yaml(text, path), path)
+    return text
+
+
+def _models_text(hints: Sequence[Mapping[str, Any]]) -> str:
+    """Return a models.yaml with the models that prompts name. The first mention decides a model's parameters."""
+    models: dict[str, dict[str, Any]] = {}
+    for hint in hints:
+        vendor, _, name = str(hint.get("model", "")).replace(":", "/").rpartition("/")
+        provider = next((vendor_name for vendor_name in ("anthropic", "google") if vendor_name in vendor), "openai")
+        params = {key: value for key, value in hint.items() if key != "model"}
+        if name:
+            models.setdefault(name, {"id": name, "provider": provider, **({"params": params} if params else {})})
+    return f"# The models that the prompts name.\n{yaml_text({'models': list(models.values())})}"
+
+
+def adopt(request: InitRequest, proposal: Proposal) -> list[str]:
+    """Write the proposed files and return one report line per file."""
+    settings = f"{CONFIG}/settings.yaml"
+    path, files, lines = request.home / settings, dict(proposal.files), []
+    if path.exists() and settings in files:
+        replace_text(path, files.pop(settings))
+        lines.append(f"added to {settings}: sources")
+    lines += write_missing(request.home, files)
+    return [*lines, *(["added to .gitignore"] if proposal.ignored and scaffolding.ignore(request.home) else ())]

@@ -10,16 +10,7 @@ from pathlib import Path, PurePosixPath
 from skill_evaluator.checking.lint import LintResult, lint_component, unknown_names
 from skill_evaluator.ci.layout import EVALUATE, WORKFLOWS, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, key_variable_of
-from skill_evaluator.display.options import (
-    SKILLS,
-    LibraryOptions,
-    PlatformOption,
-    argument,
-    flag,
-    option,
-    options,
-    rare,
-)
+from skill_evaluator.display import options as cli
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.calibration.results import read_calibration
@@ -39,14 +30,14 @@ _KEPT = ("prompt.md", "leaderboard.json")
 _Checked = tuple[LintResult, list[Problem]]
 
 
-@options
-class LintRequest(PlatformOption, LibraryOptions):
+@cli.options
+class LintRequest(cli.PlatformOption, cli.LibraryOptions):
     """The options of `lint`."""
 
-    names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
-    base: str | None = option("Check only what changed since this commit.", metavar="COMMIT")
-    no_cases: bool = rare("Check versions and records only, no schemas and cases.", False)
-    fix: bool = flag("Resolve conflict markers in leaderboard.json.")
+    names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
+    base: str | None = cli.option("Check only what changed since this commit.", metavar="COMMIT")
+    no_cases: bool = cli.rare("Check versions and records only, no schemas and cases.", False)
+    fix: bool = cli.flag("Resolve conflict markers in leaderboard.json.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +105,6 @@ def lint(request: LintRequest) -> LintedLibrary:
 
 
 def _with_judge_key(linted: LintResult, config: Path, configuration: Configuration) -> LintResult:
-    """Add a hint if some CI jobs of a component with `expect` checks may lack the key of its judge."""
     policy, models = configuration.settings.policy, {model.id: model for model in configuration.models}
     judge = models.get((policy.judge_of(linted.name) or policy.judge).model or "")
     is_judged = any(check.kind == "expect" for check in linted.checks)
@@ -130,7 +120,7 @@ def _with_judge_key(linted: LintResult, config: Path, configuration: Configurati
 
 
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[tuple[str, str]]:
-    """Yield changed files that decide how changes are checked, and leaderboards deleted with their component."""
+    """Yield the paths of changed files that check changes and of boards deleted with their component, and messages."""
     message = "this change edits a file that checks changes; review it before the merge"
     config = repository.relative_path_without_links(request.config)
     for checked, pattern in ((".github", "*"), (config, "requirements*")):
@@ -184,10 +174,7 @@ def _problems_of_history(request: LintRequest, name: str, folder: str, past: Lib
 
 
 def _base_commit(request: LintRequest) -> str | None:
-    """Return the commit of `--base`; print a warning if it does not exist or is not in the history of HEAD.
-
-    Return None if `--base` is not given or if the commit does not exist.
-    """
+    """Return the commit of `--base`, or None; print a warning if it does not exist or is not in the history of HEAD."""
     if request.base is None:
         return None
     repository = Repository(request.components)
@@ -222,5 +209,4 @@ def _touched(request: LintRequest, repository: Repository, commit: str, names: t
 
 
 def _line(problem: Problem) -> str:
-    """Format a problem as one line with file and line, unless the message names the file."""
     return problem.message if problem.file in problem.message else f"{problem.file}:{problem.line}: {problem.message}"

@@ -6,11 +6,11 @@ A run with very many calls is split into shards. Each run has its own job unless
 import math
 import re
 import sys
+from bisect import insort
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from heapq import heappop, heappush, nsmallest
 from itertools import chain
 from typing import Any
 
@@ -31,7 +31,7 @@ from skill_evaluator.repository import Repository
 from skill_evaluator.runner.journal import input_digests, slug
 from skill_evaluator.runner.prices import CostEstimate, InputSize, estimate, input_sizes, sum_of
 from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, limits_under, replicates_of_baseline
-from skill_evaluator.stats import total_or_none
+from skill_evaluator.stats import by_key, total_or_none
 from skill_evaluator.text import is_generated
 
 MAX_JOBS = 256  # GitHub's limit of jobs in one matrix
@@ -41,7 +41,7 @@ _SLOW_CALL_S = 10.0
 
 @options
 class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
-    """The options of CI commands on a work tree: its folders, its configuration, and branches with more records."""
+    """The options of a CI command on a work tree: its folders, and branches with more records."""
 
     recorded: tuple[str, ...] = rare("Also read the records on this branch; repeatable.", (), metavar="REF")
 
@@ -56,7 +56,7 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return a version; if it is generated, with its number in the records of this clone and the branches."""
+        """Return a version. A generated one gets its number from the records here and on the branches."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = Repository(self.components), self.components / skill / "leaderboard.json"
@@ -98,11 +98,13 @@ class PlannedEvaluation:
 
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, CostEstimate]]:
         """Return the model id and the cost estimate of the calls for these cases, and of the judge's calls if any."""
-        sizes = {case: self.sizes[case] for case in case_ids}
-        parts = [estimate(sizes, self.model, self.kind, self.replicates)]
+        requests = [(self.sizes, self.replicates)]
         if self.beside is not None:
-            sizes = {case: self.sizes_beside[case] for case in case_ids}
-            parts.append(estimate(sizes, self.model, self.kind, replicates_of_baseline(self.replicates)))
+            requests.append((self.sizes_beside, replicates_of_baseline(self.replicates)))
+        parts = [
+            estimate({case_id: sizes[case_id] for case_id in case_ids}, self.model, self.kind, replicates)
+            for sizes, replicates in requests
+        ]
         estimates = [(self.model.id, sum_of(parts))]
         if self.judge is not None:
             cases = [self.cases[case_id] for case_id in case_ids]
@@ -161,55 +163,50 @@ def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs)
     `jobs.max_calls` calls and takes at most 300 minutes; `minutes` is the duration by run. Raise PlanError if there
     are more jobs than GitHub accepts.
     """
-    boxes = [[run] for run in runs]
+    runs_by_job = [[run] for run in runs]
     for with_model in (True, False):
-        boxes = _merged(boxes, minutes, jobs, with_model=with_model)
-    if len(boxes) > MAX_JOBS:
+        runs_by_job = _merged(runs_by_job, minutes, jobs, with_model=with_model)
+    if len(runs_by_job) > MAX_JOBS:
         raise PlanError(
-            f"{len(runs)} runs make {len(boxes)} jobs of at most {jobs.max_calls:,} calls, but GitHub accepts at most "
-            f"{MAX_JOBS} jobs; name fewer components or models, or raise jobs.max_calls in settings.yaml"
+            f"{len(runs)} runs make {len(runs_by_job)} jobs of at most {jobs.max_calls:,} calls, but GitHub accepts at "
+            f"most {MAX_JOBS} jobs; name fewer components or models, or raise jobs.max_calls in settings.yaml"
         )
-    shared = Counter(box[0].environment for box in boxes if len(box) > 1)
-    numbers = Counter[str]()
+    shared = by_key((job_runs[0].environment, job_runs) for job_runs in runs_by_job if len(job_runs) > 1)
     planned = []
-    for box in boxes:
-        first, name = box[0], box[0].id
-        if len(box) > 1:
-            numbers[first.environment] += 1
-            name = f"{first.environment}@{numbers[first.environment]}of{shared[first.environment]}"
-        run_ids = [run.id for run in sorted(box, key=lambda run: -minutes[run.id])]  # longest first
-        planned.append(PlannedJob(id=name, runs=run_ids, environment=first.environment, keys=first.keys))
+    for job_runs in runs_by_job:
+        first = job_runs[0]
+        name, environment, alike = first.id, first.environment, shared.get(first.environment, [])
+        if job_runs in alike:
+            name = f"{environment}@{alike.index(job_runs) + 1}of{len(alike)}"
+        run_ids = [run.id for run in sorted(job_runs, key=lambda run: -minutes[run.id])]  # longest first
+        planned.append(PlannedJob(id=name, runs=run_ids, environment=environment, keys=first.keys))
     return planned
 
 
 def _merged(
-    boxes: Sequence[list[PlannedRun]], minutes: Mapping[str, float], jobs: Jobs, *, with_model: bool
+    runs_by_job: Sequence[list[PlannedRun]], minutes: Mapping[str, float], jobs: Jobs, *, with_model: bool
 ) -> list[list[PlannedRun]]:
-    """Join the two shortest jobs with the same keys (and model) until `jobs.max_jobs` remain or no two fit.
-
-    `boxes` has the runs of each job.
-    """
-    heaps: dict[object, list[tuple[float, int, list[PlannedRun]]]] = {}
-    for number, box in enumerate(boxes):
-        group = (box[0].environment, *box[0].keys, box[0].model_id if with_model else None)
-        heappush(heaps.setdefault(group, []), (sum(minutes[run.id] for run in box), number, box))
-    count = len(boxes)
-    while count > jobs.max_jobs:
-        pairs = [(nsmallest(2, heap), heap) for heap in heaps.values() if len(heap) > 1]
+    """Join the two shortest jobs with the same keys (and model) until `jobs.max_jobs` remain or no two fit."""
+    groups: dict[object, list[tuple[float, int, list[PlannedRun]]]] = {}
+    for number, job_runs in enumerate(runs_by_job):
+        group = (job_runs[0].environment, *job_runs[0].keys, job_runs[0].model_id if with_model else None)
+        insort(groups.setdefault(group, []), (sum(minutes[run.id] for run in job_runs), number, job_runs))
+    for _ in range(len(runs_by_job) - jobs.max_jobs):
         fitting = [
-            (first[0] + second[0], heap)
-            for (first, second), heap in pairs
-            if first[0] + second[0] <= _MAX_JOB_MINUTES
-            and sum(run.all_calls for run in (*first[2], *second[2])) <= jobs.max_calls
+            group
+            for group in groups.values()
+            if len(group) > 1
+            and group[0][0] + group[1][0] <= _MAX_JOB_MINUTES
+            and sum(run.all_calls for run in (*group[0][2], *group[1][2])) <= jobs.max_calls
         ]
         if not fitting:
             break
-        length, heap = min(fitting, key=lambda pair: pair[0])
-        (_, number, box), (_, _, second_box) = heappop(heap), heappop(heap)
-        heappush(heap, (length, number, [*box, *second_box]))
-        count -= 1
-    items = sorted((item for heap in heaps.values() for item in heap), key=lambda item: item[1])
-    return [box for _, _, box in items]
+        shortest = min(fitting, key=lambda group: group[0][0] + group[1][0])
+        (length, number, job_runs), (second_length, _, second_runs) = shortest[:2]
+        shortest[:2] = []
+        insort(shortest, (length + second_length, number, [*job_runs, *second_runs]))
+    entries = sorted((entry for group in groups.values() for entry in group), key=lambda entry: entry[1])
+    return [job_runs for _, _, job_runs in entries]
 
 
 def outputs_of(plan: Plan) -> dict[str, Any]:
@@ -230,7 +227,7 @@ def outputs_of(plan: Plan) -> dict[str, Any]:
 def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
     """Return the runs with their shares of a cap on the total cost, in proportion to their maximum costs.
 
-    Without a cap return them unchanged; with one, raise PlanError if a run's price is unknown.
+    Raise PlanError if there is a cap, and the price of a run is unknown.
     """
     if max_cost_usd is None:
         return list(runs)
@@ -285,10 +282,9 @@ def environment_of_program(name: str) -> str:
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:
-    """Return the CI environment that holds a model's key: one per provider, or one per `api_key_env`.
+    """Return the CI environment of a model's key: one per provider, one per `api_key_env`, or `eval-no-key`.
 
-    A model without a key, such as one on a self-hosted server, has the environment `no-key` and never sees its
-    provider's key. With `auth: oidc` the environment holds no key but is part of the identity that the vendor trusts.
+    With `auth: oidc` the environment holds no key but is part of the identity that the vendor trusts.
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")

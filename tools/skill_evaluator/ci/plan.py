@@ -1,4 +1,7 @@
-"""plan.json: the planned runs of a push or a request, their jobs, and the skipped runs with reasons."""
+"""plan.json, the planned runs with their jobs and the skipped runs, and outcome.json, the results of these runs.
+
+`collect` writes the outcome, `report` reads it. In each of its runs, scored + failed + not run = planned.
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -7,66 +10,61 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from pydantic import Field, NonNegativeInt
+from pydantic.json_schema import SkipJsonSchema
 
 from skill_evaluator import __version__
-from skill_evaluator.errors import PlanError
+from skill_evaluator import identifiers as ids
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.files import FrozenModel, read_versioned
-from skill_evaluator.identifiers import (
-    BASELINE,
-    Commit,
-    Digest,
-    FileName,
-    Label,
-    ModelId,
-    RunId,
-    Timestamp,
-    Usd,
-    VersionText,
-)
-from skill_evaluator.library.config import Limits
+from skill_evaluator.files import FrozenModel, read_json, read_versioned, validated
+from skill_evaluator.library.config import Limits, Policy
 from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.runner.journal import MANIFEST, Manifest, RunPlan, run_id_of
 from skill_evaluator.runner.prices import Forecast
 from skill_evaluator.runner.schedule import Shard, replicates_of_baseline
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import nearest
+from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.decide.rules import exit_code_of
 
 PLAN_VERSION = 1
+OUTCOME = "outcome.json"
+RECORDS = "records"  # folder with files COMPONENT/RUN_ID.json
+Status = Literal["complete", "incomplete", "refused", "skipped", "missing"]
 RequestT = TypeVar("RequestT", bound=EvaluationRequest)
 
 
 class PlannedBaseline(FrozenModel):
     """The interleaved baseline: the commit of its prompt, and the digests of its inputs."""
 
-    skill_version: VersionText
-    commit: Commit
+    skill_version: ids.VersionText
+    commit: ids.Commit
     inputs: UsedInputs = (DOCUMENT,)
-    digests: dict[str, Digest]
+    digests: dict[str, ids.Digest]
 
 
 class PlannedJudge(FrozenModel):
     """The judge of a run's `expect` checks, the variable with its key, and its maximum number of calls."""
 
-    model_id: ModelId
+    model_id: ids.ModelId
     key_variable: str
     calls: NonNegativeInt
 
 
 class PlannedRun(RunPlan):
-    """A run of the plan.
+    """A run of the plan; its costs include the judge's.
 
     `environment` is the CI environment that may hold the provider's key, `key_variable` the variable of the key ("" if
-    the provider needs none). `max_cost_usd` is this run's share of the plan's cap, and `limits` its shares of the rate
-    limits of its models and their providers. The costs include the judge's.
+    the provider needs none). `limits` are the run's shares of the rate limits of its models and their providers.
     """
 
-    id: FileName
-    environment: Label
+    id: ids.FileName
+    environment: ids.Label
     key_variable: str
-    cost_upper_usd: Usd | None
-    max_cost_usd: Usd | None = None
-    limits: dict[ModelId, Limits] = Field(default={}, exclude_if=lambda limits: not limits)
+    cost_upper_usd: ids.Usd | None
+    max_cost_usd: ids.Usd | None = None
+    limits: dict[ids.ModelId, Limits] = Field(default={}, exclude_if=lambda limits: not limits)
     baseline: PlannedBaseline | None = None
     judge: PlannedJudge | None = None
 
@@ -104,9 +102,9 @@ class PlannedRun(RunPlan):
 class PlannedJob(FrozenModel):
     """A job of the matrix: the ids of its runs, which it makes one after the other, and the names of its keys."""
 
-    id: FileName
-    runs: list[FileName]
-    environment: Label
+    id: ids.FileName
+    runs: list[ids.FileName]
+    environment: ids.Label
     keys: list[str]
 
 
@@ -121,17 +119,16 @@ class OnModels(FrozenModel):
 class Plan(FrozenModel):
     """The file plan.json. With the trigger `drift`, recorded versions run again to detect a changed model.
 
-    A `draft` belongs to a pull request before its merge. `untouched` counts unchanged components that lack no record.
-    `faults` are components that should run but cannot. `forecast` has the cost of the calls by model, judges
-    included, and `retiring` the retirement dates of models.
+    `untouched` counts unchanged components that lack no record. `faults` are components that should run but cannot.
+    `forecast` has the cost of the calls by model, `retiring` the retirement dates of models.
     """
 
     plan_version: int = PLAN_VERSION
-    invocation: RunId
-    created: Timestamp
+    invocation: ids.RunId
+    created: ids.Timestamp
     trigger: Literal["push", "dispatch", "drift"]
-    base: Commit | None
-    head: Commit | None
+    base: ids.Commit | None
+    head: ids.Commit | None
     dry_run: bool = False
     draft: bool = Field(default=False, exclude_if=lambda draft: not draft)
     runs: list[PlannedRun]
@@ -140,7 +137,7 @@ class Plan(FrozenModel):
     skipped: list[OnModels]
     untouched: NonNegativeInt = 0
     faults: list[Problem]
-    evaluator_version: Label | None = None
+    evaluator_version: ids.Label | None = None
     forecast: list[Forecast] = []
     retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
 
@@ -168,12 +165,12 @@ class Plan(FrozenModel):
                 yield run, new
                 continue
             baseline_fields = {
-                "run_id": run.run_id(self.invocation, BASELINE),
+                "run_id": run.run_id(self.invocation, ids.BASELINE),
                 "skill_version": run.baseline.skill_version,
                 "replicates": replicates_of_baseline(run.replicates),
                 "inputs": run.baseline.inputs,
                 "digests": run.baseline.digests,
-                "role": BASELINE,
+                "role": ids.BASELINE,
                 "prompt_commit": run.baseline.commit,
                 "beside": new.run_id,
             }
@@ -218,3 +215,104 @@ def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
     has_begun = (folder / MANIFEST).exists() and not plan.dry_run
     start = {"run": str(folder)} if has_begun else {"invocation": plan.invocation}
     return replace(request, **planned, **start)  # type: ignore[arg-type]
+
+
+class Figures(FrozenModel):
+    """Figures of a record: `accuracy` is the strict mean of the primary metric; `ci95` requires five cases."""
+
+    skill_version: ids.VersionText
+    accuracy: ids.Share | None
+    ci95: tuple[float, float] | None
+    reproducibility: float | None
+
+
+class LostValue(FrozenModel):
+    """The value of a lost field in a case's most frequent output, before and after, shortened for a table."""
+
+    case_id: str
+    path: str
+    before: str
+    after: str
+
+
+class RunOutcome(FrozenModel):
+    """One run of a plan: its calls by outcome, and the id of its record if it has one.
+
+    A run is `refused` if its version was recorded meanwhile with a different prompt, `skipped` if its job left a
+    reason, and `missing` if no output arrived or was scored. `is_baseline` marks the interleaved baseline.
+    """
+
+    skill: ids.ComponentName
+    model_id: ids.ModelId
+    status: Status
+    reason: str
+    planned: NonNegativeInt
+    scored: NonNegativeInt
+    failed: dict[str, NonNegativeInt]
+    run_id: ids.RunId | None = None
+    is_baseline: bool = False
+    primary_metric: str | None = None
+    figures: Figures | None = None
+    cost_usd: ids.Usd | None = None
+    hit_rate: ids.Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
+    lost_values: list[LostValue] = Field(default=[], exclude_if=lambda values: not values)
+
+
+class Outcome(FrozenModel):
+    """The file outcome.json.
+
+    `verdicts` compare new versions with the recorded lower versions, `drift` recorded versions with their own earlier
+    runs. `faults` are components that should have run but could not. `has_bug` is not in the file.
+    """
+
+    invocation: ids.RunId
+    head: ids.Commit | None
+    dry_run: bool
+    draft: bool = Field(default=False, exclude_if=lambda draft: not draft)
+    runs: list[RunOutcome]
+    faults: list[Problem] = []
+    verdicts: list[ComparisonResult] = []
+    drift: list[ComparisonResult] = []
+    has_bug: SkipJsonSchema[bool] = Field(default=False, exclude=True)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run is complete or was skipped."""
+        return all(run.status in ("complete", "skipped") for run in self.runs)
+
+    def exit_code(self, policy: Policy) -> int:
+        """Return 3 if a model drifted, else the exit code of the verdicts, else 4 if there are faults, else 0."""
+        if any(model.moved for result in self.drift for model in result.models):
+            return EXIT_REGRESSED
+        code = exit_code_of(self.verdicts, policy) if self.verdicts else EXIT_OK
+        return code or (EXIT_INCOMPLETE if self.faults else EXIT_OK)
+
+    def verdict_on(self, run: RunOutcome) -> str | None:
+        """Return the verdict on a run's version or on its model's drift. Return None if it was not compared."""
+        drift = next(filter(None, (result.on_run(run.run_id) for result in self.drift)), None)
+        if drift is not None:
+            return "moved" if drift.moved else "no drift"
+        models = (result.on_run(run.run_id) for result in self.verdicts if result.skill == run.skill)
+        return next((model.verdict for model in models if model is not None), None)
+
+
+def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
+    """Read the outcome that `collect` wrote into a folder. If there is none, every run of `plan` is missing.
+
+    Raise PlanError if the outcome is invalid, or missing without a plan.
+    """
+    path = collected / OUTCOME
+    if plan is not None and not path.exists():
+        return missing_outcome(read_plan(plan), "its results could not be collected; see the log of the run")
+    return validated(Outcome, read_json(path, PlanError), path, PlanError)
+
+
+def missing_outcome(plan: Plan, reason: str) -> Outcome:
+    """Return the outcome of a plan in which every run is missing for the same reason."""
+    calls = by_key(((run.skill, run.model_id), run.calls) for run in plan.runs)
+    missing = {"status": "missing", "reason": reason, "scored": 0, "failed": {}}
+    runs = [
+        RunOutcome.model_validate({"skill": skill, "model_id": model_id, "planned": sum(planned), **missing})
+        for (skill, model_id), planned in calls.items()
+    ]
+    return Outcome.view(plan, runs=runs)

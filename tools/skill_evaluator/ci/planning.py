@@ -1,26 +1,18 @@
 """Plan the runs of a push or of a manual start: plan.json with every job, the reasons and the cost.
 
 Planning makes no call and needs no key. The runs of a push depend on its version bump (base to head) and on the
-leaderboards, so the next push makes up for a lost run.
+leaderboards, so the next push makes up for a lost run. A pull request that changes code, workflows or settings is
+refused, because the jobs have keys.
 """
 
 import datetime
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
-from skill_evaluator.ci.decisions import (
-    changed_paths,
-    decide,
-    decide_again,
-    grouped,
-    newest_of,
-    recorded_boards,
-    refusals,
-    refuse_code,
-)
 from skill_evaluator.ci.matrix import (
     CiOptions,
     PlannedEvaluation,
@@ -32,33 +24,28 @@ from skill_evaluator.ci.matrix import (
     with_limits,
 )
 from skill_evaluator.ci.plan import OnModels, Plan
-from skill_evaluator.display.options import (
-    SKILLS,
-    FormatOption,
-    OnlyModels,
-    PlatformOption,
-    argument,
-    option,
-    options,
-    rare,
-)
-from skill_evaluator.errors import GitError, NotEvaluatedError, PlanError, SkillEvaluatorError
-from skill_evaluator.evaluation.inputs import judge_of
-from skill_evaluator.evaluation.runs import fresh_seed
+from skill_evaluator.display import options as cli
+from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError, PlanError, SkillEvaluatorError
+from skill_evaluator.evaluation.runs import fresh_seed, judge_of
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Model, retiring, select_models
+from skill_evaluator.library.config import Jobs, Model, retiring, select_models
 from skill_evaluator.library.sources import component_names, prompt_file
 from skill_evaluator.library.versions import (
+    Bump,
     ComponentVersion,
     Problem,
+    breaks_contract,
+    bump,
+    needs_evaluation,
     read_version,
     read_versions,
     version_before,
     versioning_problems,
 )
 from skill_evaluator.providers import program, with_program
-from skill_evaluator.records.archive import Archive, refusal_reason
+from skill_evaluator.records.archive import Archive, RecordedRun, newest_recorded, refusal_reason
+from skill_evaluator.records.record import short_digest
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.journal import new_invocation
@@ -68,21 +55,23 @@ from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed, nearest
 
 _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+_REFUSED = (".evaluator/*", ".github/*", "tools/*", "*.py", ".gitmodules")
+_CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 
 
-@options
-class PlanRequest(CiOptions, PlatformOption, FormatOption):
+@cli.options
+class PlanRequest(CiOptions, cli.PlatformOption, cli.FormatOption):
     """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
 
-    names: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
-    base: str | None = option("Plan new components and bumps since this commit.", metavar="COMMIT")
-    models: OnlyModels = ()
-    replicates: int | None = option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
-    seed: int | None = rare("Seed from which each replicate's seed is drawn.")
-    max_cost: float | None = option("Maximum cost of all jobs together.", metavar="USD")
-    pull_request: str | None = rare("Plan drafts of the pull request with this merge commit.", metavar="COMMIT")
-    drift: bool = rare("Plan the recorded versions again, to detect drift.", False)
-    dry_run: bool = rare("Plan jobs that make no call.", False)
+    names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
+    base: str | None = cli.option("Plan new components and bumps since this commit.", metavar="COMMIT")
+    models: cli.OnlyModels = ()
+    replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
+    seed: int | None = cli.rare("Seed from which each replicate's seed is drawn.")
+    max_cost: float | None = cli.option("Maximum cost of all jobs together.", metavar="USD")
+    pull_request: str | None = cli.rare("Plan drafts of the pull request with this merge commit.", metavar="COMMIT")
+    drift: bool = cli.rare("Plan the recorded versions again, to detect drift.", False)
+    dry_run: bool = cli.rare("Plan jobs that make no call.", False)
 
 
 def make_plan(request: PlanRequest) -> Plan:
@@ -119,9 +108,9 @@ def make_plan(request: PlanRequest) -> Plan:
         return plan
     if plan.trigger == "dispatch":
         plan.chosen.extend(_named(request, models))
-        return _with_runs(plan, request, changed)
-    untouched = _add_decisions(plan, request, models)
-    return _with_runs(plan.model_copy(update={"untouched": untouched}), request, changed)
+    else:
+        plan = plan.model_copy(update={"untouched": _add_decisions(plan, request, models)})
+    return _with_runs(plan, request, changed)
 
 
 def _with_runs(plan: Plan, request: PlanRequest, changed: set[str]) -> Plan:
@@ -152,18 +141,13 @@ def _named(request: PlanRequest, models: Sequence[Model]) -> Iterator[OnModels]:
 
 
 def _models_of(version: ComponentVersion | None, models: Sequence[Model], request: PlanRequest) -> list[str]:
-    """Return the ids of the models to run a component on: for a program its own id, or none with `--models`."""
     if version is None or version.program is None:
         return [model.id for model in models]
     return [] if request.models else [program.MODEL.id]
 
 
 def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) -> int:
-    """Add the runs and the skipped runs of each component to a plan.
-
-    The version bumps of the push and the records decide; with `--drift`, the records alone. Problems of versions and
-    unreadable leaderboards become faults of the plan. Return the number of unchanged components without a planned run.
-    """
+    """Add the runs, skipped runs and faults to a plan; return the number of unchanged components that do not run."""
     repository = Repository(request.components)
     if plan.head is None:
         raise GitError(f"{repository.root} has no commit yet")
@@ -180,7 +164,9 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
         path = within(folder, f"{name}/leaderboard.json")
         if (request.names and name not in request.names) or any(problem.file == path for problem in unreadable):
             continue
-        version = _numbered(version, request)
+        if version.version:
+            digests = {"prompt": version.prompt or "", "schema": version.schema or ""}
+            version = replace(version, version=request.version_of(name, version.version, digests))
         earlier = version_before(before, version)
         version_problems = [] if request.drift else list(versioning_problems(earlier, version))
         plan.faults.extend(version_problems)
@@ -202,18 +188,10 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
     return untouched
 
 
-def _numbered(version: ComponentVersion, request: PlanRequest) -> ComponentVersion:
-    """Replace the version by the number that the records give it, if the prompt declares none."""
-    if not version.version:
-        return version
-    digests = {"prompt": version.prompt or "", "schema": version.schema or ""}
-    return replace(version, version=request.version_of(version.name, version.version, digests))
-
-
 def _base_of(plan: Plan, request: PlanRequest, repository: Repository) -> tuple[str | None, bool]:
     """Return the commit to compare the head with, and whether the base of the push is known.
 
-    The base is known if the commit exists here or is all zeros (first push). The id of a lost commit is unknown.
+    The base is known if its commit exists here, or if it is all zeros (a first push; the commit is None).
     """
     base = request.base or ""
     is_first_push = not base.strip("0")
@@ -226,7 +204,6 @@ def _base_of(plan: Plan, request: PlanRequest, repository: Repository) -> tuple[
 
 
 def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> Iterator[OnModels]:
-    """Yield the components whose case files were deleted without a new version."""
     fixtures = request.fixtures or request.components.parent / "fixtures"
     if plan.base is None or plan.head is None or not fixtures.resolve().is_relative_to(repository.root.resolve()):
         return
@@ -241,11 +218,7 @@ def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> 
 
 
 def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[PlannedEvaluation]:
-    """Yield the chosen components on each model, and add skipped components and faults to the plan.
-
-    A component that cannot be read is a fault, or an error if a person named it. `changed` has the paths that a pull
-    request changes; a component that would run changed code is a fault, too.
-    """
+    """Yield the chosen components on each model; add those that cannot be read to a plan, or raise if named."""
     repository = Repository(request.components)
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in plan.chosen).items():
         try:
@@ -271,14 +244,8 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
 
 
 def _on_models(
-    plan: Plan,
-    request: PlanRequest,
-    component: Component,
-    archive: Archive,
-    cases: Sequence[Case],
-    ids: Sequence[str],
+    plan: Plan, request: PlanRequest, component: Component, archive: Archive, cases: Sequence[Case], ids: Sequence[str]
 ) -> Iterator[PlannedEvaluation]:
-    """Yield the evaluation of a component on each model; cases and models that cannot run are added to the plan."""
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
     for model in (models[model_id] for model_id in ids if model_id in models):
@@ -313,3 +280,141 @@ def _on_models(
         if settings.policy.design == "beside" and not request.drift:
             wanted = with_baseline(wanted, archive, settings.policy, fresh=request.seed is None)
         yield wanted
+
+
+def decide(
+    before: ComponentVersion | None, after: ComponentVersion, recorded: RecordedRun | None, *, base_known: bool
+) -> tuple[bool, str]:
+    """Return whether a component runs on a model, and the reason.
+
+    `before` and `after` are the component at the base and the head of the push; `after` has a valid version. If the
+    base is unknown (a force push), `before` is None and only the recorded version counts.
+    """
+    if recorded is not None:
+        return _decide_by_record(before, after, recorded)
+    version = str(after.version)
+    if not base_known:
+        return False, "no record of this model, and the base of this push is unknown; start it by hand"
+    if before is not None and before.version is None:
+        return True, f"{version}, after a version that could not be read"
+    old = None if before is None else before.version
+    step = bump(old, version)
+    if step is Bump.NEW:
+        return True, f"new component at {version}"
+    if needs_evaluation(step):
+        return True, f"{step} {old} → {version}"
+    change = "unchanged" if step is Bump.SAME else f"{step} {old} → {version}"
+    return False, f"{change}; no record of this model yet: start it by hand to have one"
+
+
+def _decide_by_record(
+    before: ComponentVersion | None, after: ComponentVersion, recorded: RecordedRun
+) -> tuple[bool, str]:
+    version = str(after.version)
+    step = bump(recorded.version, version)
+    if step is Bump.SAME:
+        return False, f"{version} is recorded"
+    if step is Bump.LOWERED:
+        return False, f"{version} is below the recorded {recorded.version}"
+    if not needs_evaluation(step):
+        return False, f"{step} since the recorded {recorded.version}"
+    schema = after.schema and short_digest(after.schema)
+    recorded_schema = recorded.digests.get("schema")
+    schema_changed = None not in (recorded_schema, schema) and recorded_schema != schema
+    if schema_changed and not breaks_contract(recorded.version, version):
+        return False, f"the schema differs from that of the recorded {recorded.version}: bump the MAJOR version"
+    of_this_push = before is None or needs_evaluation(bump(before.version, version))
+    return True, f"{step} {recorded.version} → {version}{'' if of_this_push else f' ({version} was never recorded)'}"
+
+
+def decide_again(version: str | None, recorded: RecordedRun | None) -> tuple[bool, str]:
+    """Return whether `plan --drift` runs a version: it, or the version that it patches, is recorded; and the reason."""
+    step = None if recorded is None or version is None else bump(recorded.version, version)
+    if recorded is None or step not in (Bump.SAME, Bump.PATCH):
+        return False, f"{version} is not recorded"
+    return True, f"{version} is recorded" if step is Bump.SAME else f"PATCH since the recorded {recorded.version}"
+
+
+def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
+    """Merge decisions with the same component and reason into one with all their models, in order."""
+    groups = by_key(
+        ((decision.skill, decision.reason), model_id) for decision in decisions for model_id in decision.models
+    )
+    return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
+
+
+def recorded_boards(
+    repository: Repository, refs: Iterable[str], folder: str
+) -> tuple[dict[str, dict[str, RecordedRun]], list[Problem]]:
+    """Return the newest recorded version by component and model over the leaderboards at `refs`, and the problems.
+
+    Skip refs that do not exist here.
+    """
+    commits = dict.fromkeys(filter(None, map(repository.commit, refs)))
+    depth = within(folder, "name/leaderboard.json").count("/")
+    blobs = [
+        (path, blob)
+        for commit in commits
+        for path, blob in repository.files(commit, folder).items()
+        if path.endswith("/leaderboard.json") and path.count("/") == depth
+    ]
+    texts = repository.contents(blob for _, blob in blobs)
+    boards: dict[str, dict[str, RecordedRun]] = {}
+    problems: dict[str, Problem] = {}
+    for path, blob in dict.fromkeys(blobs):
+        try:
+            newest = newest_recorded(texts[blob], path)
+        except LeaderboardError as problem:
+            problems[str(problem)] = Problem(file=path, line=1, message=str(problem))
+            continue
+        name = PurePosixPath(path).parent.name
+        boards[name] = newest_of((boards.get(name, {}), newest))
+    return boards, list(problems.values())
+
+
+def newest_of(boards: Iterable[Mapping[str, RecordedRun]]) -> dict[str, RecordedRun]:
+    """Return the highest recorded version of each model over several leaderboards."""
+    newest: dict[str, RecordedRun] = {}
+    for model_id, recorded in (item for board in boards for item in board.items()):
+        highest = newest.get(model_id)
+        if highest is None or bump(recorded.version, highest.version) is Bump.LOWERED:
+            newest[model_id] = recorded
+    return newest
+
+
+def changed_paths(repository: Repository, commit: str) -> set[str]:
+    """Return the paths that a pull request changes. Raise GitError if `commit` is not a merge commit in this clone."""
+    merge, base = repository.commit(commit), repository.commit(f"{commit}^1")
+    if merge is None or base is None:
+        raise GitError(f"--pull-request {commit} is not a merge commit in this clone; fetch it")
+    return {path for path, _ in repository.files(base, "").items() ^ repository.files(merge, "").items()}
+
+
+def refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]:
+    """Yield a problem if a pull request changes code or settings, and one if settings.yaml has no cost cap for jobs."""
+    refused = sorted(path for path in changed if any(fnmatch(path, pattern) for pattern in _REFUSED))
+    if refused:
+        message = (
+            f"the pull request changes {listed(refused, 3)}: files of .evaluator, .github and tools and Python files "
+            "decide which code runs with keys; merge them first"
+        )
+        yield Problem(file=refused[0], line=1, message=message)
+    if jobs.max_cost is None:
+        message = "a pull request is evaluated only up to a cap: set jobs: {max_cost: USD} in settings.yaml"
+        yield Problem(file=settings, line=1, message=message)
+
+
+def refuse_code(component: Component, cases: Sequence[Case], folder: str, changed: set[str]) -> None:
+    """Raise PlanError if a pull request changes a program, or a file that may declare Python checks."""
+    changed_here = {path for path in changed if path.startswith(f"{within(folder, component.name)}/")}
+    if component.program is not None and changed_here:
+        raise PlanError(f"'{component.name}' is a program, which would run with keys; merge the pull request first")
+    related = changed_here | {path for path in changed if component.fixtures in PurePosixPath(path).parts}
+    declaring = {
+        path for path in related if any(fnmatch(PurePosixPath(path).name, name) for name in _CAN_DECLARE_CHECKS)
+    }
+    if declaring and any(check.kind == "python" for case in cases for check in case.checks):
+        raise PlanError(
+            f"'{component.name}' has checks in Python, whose code would run with keys, and the pull request changes "
+            f"{listed(sorted(declaring), 3)}; merge the pull request first"
+        )

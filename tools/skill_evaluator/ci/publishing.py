@@ -14,8 +14,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.ci.artifacts import MAX_CLOCK_SKEW
-from skill_evaluator.ci.outcome import OUTCOME, RECORDS, RunOutcome
+from skill_evaluator.ci.collecting import MAX_CLOCK_SKEW
+from skill_evaluator.ci.plan import OUTCOME, RECORDS, RunOutcome
 from skill_evaluator.display.options import ComponentsOption, FormatOption, argument, option, options, rare
 from skill_evaluator.errors import GitError, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, parse_json, read_json, validated
@@ -26,6 +26,7 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
+Wait = Callable[[float], None]
 _MAX_ATTEMPTS = 6
 _MIN_WAIT_S = 0.5
 
@@ -88,10 +89,7 @@ def _commit_message(records: Sequence[Record]) -> str:
 
 
 def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
-    """Read the records that `collect` wrote, sorted by id, and the problems of unreadable ones.
-
-    Raise PlanError if outcome.json lists no runs.
-    """
+    """Read the records that `collect` wrote, sorted by id, and the problems of unreadable ones."""
     path = folder / OUTCOME
     outcome = read_json(path, PlanError)
     runs = outcome.get("runs") if isinstance(outcome, dict) else None
@@ -109,7 +107,6 @@ def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
 
 
 def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
-    """Read one record; raise LeaderboardError if its ids differ, or its time is invalid or in the future."""
     path = folder / RECORDS / skill / f"{run_id}.json"
     record = read_record(path)
     if (record.skill, record.run_id) != (skill, run_id):
@@ -121,15 +118,12 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
 
 
 def publish_records(
-    repository: Repository,
-    records: Sequence[Record],
-    request: PublishRequest,
-    wait: Callable[[float], None] = time.sleep,
+    repository: Repository, records: Sequence[Record], request: PublishRequest, wait: Wait = time.sleep
 ) -> str | None:
     """Add records to a branch of a remote; return the pushed commit, or None if nothing was new.
 
-    Raise GitError if the remote refuses, or if the branch moved during every attempt. Raise LeaderboardError, after
-    all other records are pushed, if a record exists with other content or does not fit its leaderboard.
+    Raise GitError if the remote refuses or the branch keeps moving. Raise LeaderboardError, after all other records are
+    pushed, if a record exists with other content or does not fit its leaderboard.
     """
     folder = repository.relative_path(request.components)
     longest_attempt_s = _MIN_WAIT_S
@@ -157,16 +151,14 @@ def _find_parents(
     """Return the commit's parents, the records of the review branch that the evaluated branch lacks, and problems.
 
     If both branches moved, the commit merges them: the tree of the evaluated branch, with all records derived again.
-    The problems are of unreadable records on the review branch.
     """
     tip = repository.fetch(request.remote, request.target)
-    if tip is None and request.mode == "push":  # the name may be of a tag
-        raise _no_branch(request)
-    if request.mode != "pull-request":
+    if request.mode == "branch":
         return ([] if tip is None else [tip]), [], []
-    evaluated = repository.fetch(request.remote, request.to)
+    evaluated = tip if request.mode == "push" else repository.fetch(request.remote, request.to)
     if evaluated is None:
-        raise _no_branch(request)
+        message = f"{request.remote} has no branch '{request.to}'; name the evaluated branch with --to (not a tag)"
+        raise GitError(message)
     if tip is None or repository.is_ancestor(tip, evaluated):
         return [evaluated], [], []
     if repository.is_ancestor(evaluated, tip):
@@ -189,17 +181,10 @@ def _find_parents(
     return [tip, evaluated], waiting, problems
 
 
-def _no_branch(request: PublishRequest) -> GitError:
-    return GitError(f"{request.remote} has no branch '{request.to}'; name the evaluated branch with --to (not a tag)")
-
-
 def _derive_files(
     repository: Repository, tip: str | None, records: Iterable[Record], folder: str
 ) -> tuple[Mapping[str, bytes], list[LeaderboardError]]:
-    """Return the files to add or replace on top of a commit, and the problems of some components.
-
-    An existing record is kept. If a new complete record differs from it, that is a problem; incomplete ones may differ.
-    """
+    """Return the files to add or replace on top of a commit, and the problems of records that are not added."""
     tree = {} if tip is None else repository.files(tip, folder)
     files: dict[str, bytes] = {}
     problems: list[LeaderboardError] = []
@@ -213,19 +198,19 @@ def _derive_files(
         existing = {path: contents[blob] for path, blob in blobs.items()}
         rows = [record.row() for record in by_path.values() if record.has_row]
         try:
-            additions = with_rows(existing.get(board), Path(board), skill, rows)
+            content, refused = with_rows(existing.get(board), Path(board), skill, rows)
         except LeaderboardError as problem:
             problems.append(problem)
             continue
-        problems += additions.refused.values()
-        if additions.blocks:
-            files[board] = b"".join(additions.blocks)
+        problems += refused.values()
+        if content is not None:
+            files[board] = content
         for path, record in by_path.items():
-            content = json_text(record.model_dump(mode="json")).encode()
-            if record.run_id in additions.refused:
+            record_content = json_text(record.model_dump(mode="json")).encode()
+            if record.run_id in refused:
                 continue
             if path not in existing:
-                files[path] = content
-            elif record.complete and existing[path] != content:
+                files[path] = record_content
+            elif record.complete and existing[path] != record_content:
                 problems.append(LeaderboardError(f"{path} exists with different content; a record is never edited"))
     return files, problems

@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 from skill_evaluator.api import Library
-from skill_evaluator.commands.options import agreed, leave_out
-from skill_evaluator.display.options import ConfigOption, PlatformOption, SkipInvalid, folders_of, keywords_of, options
+from skill_evaluator.display import options as cli
 from skill_evaluator.errors import EXIT_OK, refuse
 from skill_evaluator.judges.workflows.requests import CasesDraftRequest
 from skill_evaluator.library.case_table import CaseTable
-from skill_evaluator.reports.judge_results import print_drafted_cases
+from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
 
@@ -35,19 +34,19 @@ def cases_draft(options: CasesDraftRequest) -> int:
     The model drafts inputs and ground truths from the prompt and the schema. Invalid drafts are left out. Unreviewed
     cases are not evaluated; `review cases` accepts them.
     """
-    judge = Library(**folders_of(options)).judge
-    return print_drafted_cases(judge.draft_cases(**keywords_of(options, CasesDraftRequest), watch=watch))
+    judge = Library(**cli.folders_of(options)).judge
+    return print_judged(judge.draft_cases(**cli.keywords_of(options, CasesDraftRequest), watch=watch), "text")
 
 
-@options
+@cli.options
 class CasesImportOptions(CaseTable):
-    skip_invalid: SkipInvalid = False
+    skip_invalid: cli.SkipInvalid = False
 
 
 def cases_import(options: CasesImportOptions) -> int:
     """Import the rows of a table as cases; ground truths are checked against the schema. Overwrites nothing."""
-    made = Library(**folders_of(options)).import_cases(
-        options, on_problem=leave_out if options.skip_invalid else refuse
+    made = Library(**cli.folders_of(options)).import_cases(
+        options, on_problem=cli.leave_out if options.skip_invalid else refuse
     )
     counts = f"{counted(len(made.cases), 'case')} of {made.component.name}, {made.labelled} with ground truth"
     print(f"{counts}, in {made.folder}:")
@@ -59,16 +58,16 @@ def cases_import(options: CasesImportOptions) -> int:
         print(f"left out: {counted(count, what)}: {reason}")
     if made.schema is not None:
         print(f"inferred: {made.component.folder / 'schema.json'}; make it as strict as the outputs must be")
-    written = agreed("Write the cases?", yes=options.yes)
+    written = cli.agreed("Write the cases?", yes=options.yes)
     if written and not options.yes:
         # invalid rows were reported by the first call
-        Library(**folders_of(options)).import_cases(replace(options, yes=True), on_problem=lambda _: None)
+        Library(**cli.folders_of(options)).import_cases(replace(options, yes=True), on_problem=lambda _: None)
     print("written" if written else "nothing was written; --yes writes them")
     return EXIT_OK
 
 
-@options
-class CasesFetchOptions(ConfigOption, PlatformOption):
+@cli.options
+class CasesFetchOptions(cli.ConfigOption, cli.PlatformOption):
     """The options of `cases fetch`."""
 
 
@@ -77,7 +76,7 @@ def cases_fetch(options: CasesFetchOptions) -> int:
 
     Every command that reads cases does the same first.
     """
-    fetched = Library(**folders_of(options)).ci.fetch_cases(options.platform)
+    fetched = Library(**cli.folders_of(options)).ci.fetch_cases(options.platform)
     if fetched is None:
         print("settings.yaml names no repository with fixtures; nothing was fetched")
     else:

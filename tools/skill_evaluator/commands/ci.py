@@ -1,38 +1,23 @@
 """`skill-evaluator ci plan`, `collect`, `publish` and `report`: the steps of a workflow."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.collecting import CollectRequest, resume_commands
+from skill_evaluator.ci.matrix import outputs_of
 from skill_evaluator.ci.planning import PlanRequest
+from skill_evaluator.ci.platforms import PLATFORMS, GitHub
 from skill_evaluator.ci.publishing import PublishRequest
-from skill_evaluator.display.options import (
-    COMMON,
-    ConfigOption,
-    PlatformOption,
-    argument,
-    folders_of,
-    option,
-    options,
-    rare,
-)
-from skill_evaluator.display.pages import Line, page_of, print_page
+from skill_evaluator.display import options as cli
+from skill_evaluator.display.pages import Line, Page, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
-from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError
-from skill_evaluator.reports.ci import (
-    add_outcome_summary,
-    announce,
-    open_pull_request,
-    outcome_page,
-    print_outcome,
-    print_plan,
-    publish_plan,
-    require_platform,
-)
-from skill_evaluator.reports.ranking import sizing_blocks
+from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError, PlanError
+from skill_evaluator.reports.ci import outcome_page, plan_page
+from skill_evaluator.reports.history import sizing_blocks
 from skill_evaluator.text import counted
 
 EXAMPLES = {
@@ -55,15 +40,15 @@ EXITS = {
 }
 
 
-@options
+@cli.options
 class PlanOptions(PlanRequest):
-    detect: float | None = option("Plan nothing: print how many cases detect this drop.", metavar="DROP")
-    out: Path = rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
+    detect: float | None = cli.option("Plan nothing: print how many cases detect this drop.", metavar="DROP")
+    out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
 
 
 def plan(options: PlanOptions) -> int:
     """Plan the runs of a push and their maximum cost; write plan.json. Makes no call."""
-    library = Library(**folders_of(options))
+    library = Library(**cli.folders_of(options))
     if options.detect is not None:
         if len(options.names) != 1:
             raise ConfigError("--detect takes one component: skill-evaluator ci plan --detect 0.05 <component>")
@@ -72,18 +57,24 @@ def plan(options: PlanOptions) -> int:
         return EXIT_OK
     made = library.ci.plan(options)
     sha256 = library.ci.write_plan(made, options.out)
-    print_plan(made, options.format)
-    publish_plan(made, options.platform, sha256)
+    print_page(options.format, json=lambda: made, page=lambda: plan_page(made))
+    if options.platform is not None:
+        platform = PLATFORMS[options.platform]
+        platform.set_outputs({**outputs_of(made), "sha256": sha256})
+        platform.add_summary(plan_page(made))
+        for fault in made.faults:
+            platform.annotate("warning", fault.message, fault.file, fault.line)
     return EXIT_OK
 
 
 def collect(options: CollectRequest) -> int:
     """Score the outputs of a plan's jobs; write one record per run, and outcome.json."""
     outcome = ContinuousIntegration.collect(options)
-    site = options.configuration.settings.site.address
-    print_outcome(outcome, options.format, site)
-    add_outcome_summary(outcome, options.platform, site)
-    if not options.platform and not outcome.complete:
+    page = outcome_page(outcome, site=options.configuration.settings.site.address)
+    print_page(options.format, json=lambda: outcome, page=lambda: page)
+    if options.platform is not None:
+        PLATFORMS[options.platform].add_summary(page)
+    elif not outcome.complete:
         for line in resume_commands(options, outcome):
             print(f"to make the missing calls: {visible(line)}", file=sys.stderr)
     return EXIT_BUG if outcome.has_bug else EXIT_OK if outcome.complete else EXIT_INCOMPLETE
@@ -107,29 +98,46 @@ def publish(options: PublishRequest) -> int:
     return EXIT_OK
 
 
-@options
-class ReportOptions(ConfigOption, PlatformOption):
-    collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
-    plan: Path | None = rare("The file that `ci plan` wrote; read if no outcome exists.", metavar="FILE")
-    commits: tuple[str, ...] = rare("Comment on the pull request of this commit; repeatable.", (), "--commit")
-    pull_request: int | None = rare("Comment on this pull request.", metavar="NUMBER")
-    open_from: str | None = rare("Open a pull request from this branch of records.", None, "--open", metavar="BRANCH")
-    to: str = rare("With --open: the branch to merge into.", "main", metavar="BRANCH")
-    published: bool = rare("Whether all records were pushed; the page says so if not.", True, negative="--unpublished")
-    format: Format = option("How to print the result.", "markdown", metavar="text|json|markdown", group=COMMON)
+@cli.options
+class ReportOptions(cli.ConfigOption, cli.PlatformOption):
+    collected: Path = cli.argument("The folder that `ci collect` wrote.", Path("collected"))
+    plan: Path | None = cli.rare("The file that `ci plan` wrote; read if no outcome exists.", metavar="FILE")
+    commits: tuple[str, ...] = cli.rare("Comment on the pull request of this commit; repeatable.", (), "--commit")
+    pull_request: int | None = cli.rare("Comment on this pull request.", metavar="NUMBER")
+    open_from: str | None = cli.rare(
+        "Open a pull request from this branch of records.", None, "--open", metavar="BRANCH"
+    )
+    to: str = cli.rare("With --open: the branch to merge into.", "main", metavar="BRANCH")
+    published: bool = cli.rare(
+        "Whether all records were pushed; the page says so if not.", True, negative="--unpublished"
+    )
+    format: Format = cli.option("How to print the result.", "markdown", metavar="text|json|markdown", group=cli.COMMON)
 
 
 def report(options: ReportOptions) -> int:
     """Show the results of a plan as a page, a job summary or a comment on a pull request."""
+    platform = None if options.platform is None else PLATFORMS[options.platform]
     if options.commits or options.pull_request or options.open_from:
-        require_platform(options.platform)
-    library = Library(**folders_of(options))
+        if platform is None:
+            raise PlanError("--commit, --pull-request and --open need --platform github")
+        platform.check_access()
+    library = Library(**cli.folders_of(options))
     settings, outcome = library.settings, library.ci.outcome(options.collected, options.plan)
-    site = settings.site.address
-    print_outcome(outcome, options.format, site)
-    if options.platform is not None:
-        page = outcome_page(outcome, options.published, site)
-        announce(page, options.platform, options.commits, options.pull_request)
-        if options.open_from:
-            open_pull_request(outcome, options.platform, options.open_from, options.to)
+    page = partial(outcome_page, outcome, site=settings.site.address)
+    print_page(options.format, json=lambda: outcome, page=page)
+    if platform is not None:
+        _announce(platform, options, page(published=options.published))
+        if options.open_from and any(run.run_id for run in outcome.runs):
+            address = platform.pull_request(options.open_from, options.to, "Record evaluations")
+            print(f"pull request of the records: {address or 'nothing to review'}", file=sys.stderr)
     return outcome.exit_code(settings.policy)
+
+
+def _announce(platform: GitHub, options: ReportOptions, page: Page) -> None:
+    platform.add_summary(page)
+    addresses = [] if options.pull_request is None else [platform.comment_on(options.pull_request, page)]
+    addresses += filter(None, (platform.comment(commit, page) for commit in options.commits))
+    for address in dict.fromkeys(addresses):
+        print(f"comment: {address}", file=sys.stderr)
+    if options.commits and not addresses:
+        print("comment: none, because no merged pull request has a commit of this push", file=sys.stderr)

@@ -5,48 +5,21 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from skill_evaluator import errors
 from skill_evaluator.api import Library
 from skill_evaluator.ci.plan import planned_request, read_plan
-from skill_evaluator.commands.options import agreed
-from skill_evaluator.display.options import (
-    SKILL,
-    Cases,
-    Full,
-    LibraryOptions,
-    LimitsOption,
-    OnlyModels,
-    argument,
-    flag,
-    folders_of,
-    keywords_of,
-    option,
-    options,
-    rare,
-    words_of,
-)
+from skill_evaluator.display import options as cli
 from skill_evaluator.display.pages import print_page
-from skill_evaluator.errors import (
-    EXIT_BUG,
-    EXIT_INCOMPLETE,
-    EXIT_OK,
-    EXIT_REGRESSED,
-    EXIT_USER_ERROR,
-    NotEvaluatedError,
-    RunError,
-    SkillEvaluatorError,
-)
-from skill_evaluator.evaluation.dry_run import dry_run
-from skill_evaluator.evaluation.many import evaluate_many, plan_many
+from skill_evaluator.evaluation.many import dry_run, evaluate_many, plan_many
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate_at_each_save
 from skill_evaluator.evaluation.pipeline import evaluate as run_evaluation
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import skipped_run_notes
-from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page, write_report
+from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page, print_dry_run, write_report
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import many_json, many_page, mutation_page, print_planned, switch_json, switch_page
-from skill_evaluator.reports.planning import print_dry_run
 from skill_evaluator.runner.session import print_resume_command
 
 EXAMPLES = {
@@ -80,11 +53,11 @@ EXITS = {
 }
 
 
-@options
+@cli.options
 class EvaluateOptions(ManyRequest):
-    full: Full = False
-    plan: Path = rare("With --planned: the file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
-    planned: str | None = rare("Make or resume the run with this id of the plan.", metavar="RUN")
+    full: cli.Full = False
+    plan: Path = cli.rare("With --planned: the file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
+    planned: str | None = cli.rare("Make or resume the run with this id of the plan.", metavar="RUN")
 
 
 def evaluate(options: EvaluateOptions) -> int:
@@ -99,15 +72,15 @@ def evaluate(options: EvaluateOptions) -> int:
     return _show(run_evaluation(options, watch, write_report), options, full=options.full)
 
 
-@options
-class TryOptions(LimitsOption, LibraryOptions):
-    skill: str = argument(SKILL, metavar="COMPONENT")
-    cases: Cases = ()
-    replicates: int = option("Calls per case and model.", 3, "-n")
-    models: OnlyModels = ()
-    full: Full = False
-    watch: bool = flag("Evaluate after every save; without a limit, 200 calls.")
-    results: Path | None = rare("Folder for runs; default: in the component.", metavar="DIR")
+@cli.options
+class TryOptions(cli.LimitsOption, cli.LibraryOptions):
+    skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
+    cases: cli.Cases = ()
+    replicates: int = cli.option("Calls per case and model.", 3, "-n")
+    models: cli.OnlyModels = ()
+    full: cli.Full = False
+    watch: bool = cli.flag("Evaluate after every save; without a limit, 200 calls.")
+    results: Path | None = cli.rare("Folder for runs; default: in the component.", metavar="DIR")
 
 
 def try_(options: TryOptions) -> int:
@@ -120,7 +93,7 @@ def try_(options: TryOptions) -> int:
     request = EvaluationRequest(**values, draft=True, leaderboard=False)
     if not options.watch:
         return _show(run_evaluation(request, watch, write_report), request, full=options.full, show_changes=True)
-    code = EXIT_INCOMPLETE
+    code = errors.EXIT_INCOMPLETE
     for done in evaluate_at_each_save(request, watch, write_report):
         code = _show(done, request, full=options.full, show_changes=True)
     return code
@@ -131,8 +104,8 @@ def switch(options: SwitchRequest) -> int:
 
     The results are recorded. If the old model does not answer, the command uses its newest record.
     """
-    result = Library(**folders_of(options)).switch(**keywords_of(options, SwitchRequest), watch=watch)
-    folders = words_of(options)
+    result = Library(**cli.folders_of(options)).switch(**cli.keywords_of(options, SwitchRequest), watch=watch)
+    folders = cli.words_of(options)
     print_page(options.format, json=lambda: switch_json(result, folders), page=lambda: switch_page(result, folders))
     return result.exit_code
 
@@ -143,60 +116,58 @@ def mutate(options: MutationRequest) -> int:
     Each sentence, bullet and section is removed once. All mutants are called interleaved with the whole prompt. Nothing
     is recorded; the outputs stay in one folder, and the same command resumes there without repeating a call.
     """
-    result = Library(**folders_of(options)).mutate(**keywords_of(options, MutationRequest), watch=watch)
+    result = Library(**cli.folders_of(options)).mutate(**cli.keywords_of(options, MutationRequest), watch=watch)
     value = {**result.model_dump(mode="json"), "score": result.score}
     print_page(options.format, json=lambda: value, page=lambda: mutation_page(result))
     if result.dry_run or not result.count("undecided"):
-        return EXIT_OK
+        return errors.EXIT_OK
     print("the same command resumes where this one stopped, and repeats no call", file=sys.stderr)
-    return EXIT_INCOMPLETE
+    return errors.EXIT_INCOMPLETE
 
 
 def _show(done: EvaluationResult, request: EvaluationRequest, *, full: bool, show_changes: bool = False) -> int:
     site = done.inputs.settings.site.address
     changes = done.changed_outputs() if show_changes else []
-    page = evaluation_page(done, changes, words_of(request), site)
+    page = evaluation_page(done, changes, cli.words_of(request), site)
     print_page(request.format, json=lambda: evaluation_json(done, changes), page=lambda: page, full=full)
     if done.verdict is None:
         _warn_without_verdict(done, show_changes=show_changes)
     print_resume_command(done.resume_command())
     if done.problems:
         raise done.problems[0]
-    return _code(Library(**folders_of(request)), done)
+    return _code(Library(**cli.folders_of(request)), done)
 
 
 def _evaluate_many(request: ManyRequest) -> int:
-    """Show the cost of several components, evaluate them after confirmation, and return the worst exit code."""
-    library = Library(**folders_of(request))
+    library = Library(**cli.folders_of(request))
     planned = plan_many(request)
     print_planned(planned)
-    done: Mapping[str, EvaluationResult | SkillEvaluatorError] = {}
+    done: Mapping[str, EvaluationResult | errors.SkillEvaluatorError] = {}
     if planned.ready and not request.dry_run:
-        if request.max_cost is None and not agreed("Make these calls?", yes=request.yes):
-            raise RunError("no call was made; set a cap with --max-cost USD, or use --yes to run without a cap")
+        if request.max_cost is None and not cli.agreed("Make these calls?", yes=request.yes):
+            raise errors.RunError("no call was made; set a cap with --max-cost USD, or use --yes to run without a cap")
         done = evaluate_many(request, planned, watch, write_report)
     if done or request.format == "json":
-        folders = words_of(request)
+        folders = cli.words_of(request)
         page = partial(many_page, done, planned, folders)
         print_page(request.format, json=lambda: many_json(done, planned), page=page)
-    broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
+    broken = [problem for problem in planned.left_out.values() if not isinstance(problem, errors.NotEvaluatedError)]
     codes = [_code(library, each) for each in (*done.values(), *broken)]
-    codes += [EXIT_USER_ERROR for plan in planned.ready if plan.problems and request.dry_run]
-    codes = codes or [EXIT_INCOMPLETE] * bool(planned.left_out and not request.dry_run)  # nothing was measured
-    return next(
-        (code for code in (EXIT_BUG, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK
-    )
+    codes += [errors.EXIT_USER_ERROR for plan in planned.ready if plan.problems and request.dry_run]
+    codes = codes or [errors.EXIT_INCOMPLETE] * bool(planned.left_out and not request.dry_run)  # nothing was measured
+    worst_first = (errors.EXIT_BUG, errors.EXIT_REGRESSED, errors.EXIT_INCOMPLETE, errors.EXIT_USER_ERROR)
+    return next((code for code in worst_first if code in codes), errors.EXIT_OK)
 
 
-def _code(library: Library, done: EvaluationResult | SkillEvaluatorError) -> int:
-    if isinstance(done, SkillEvaluatorError):
+def _code(library: Library, done: EvaluationResult | errors.SkillEvaluatorError) -> int:
+    if isinstance(done, errors.SkillEvaluatorError):
         return done.exit_code
     if done.problems:
         return done.problems[0].exit_code
     scored = (run.record for run in done.finished if not (run.record.is_final and entry_of(run.record).is_baseline))
     if not all(record.complete for record in scored):
-        return EXIT_INCOMPLETE
-    return EXIT_OK if done.verdict is None else library.exit_code([done.verdict])
+        return errors.EXIT_INCOMPLETE
+    return errors.EXIT_OK if done.verdict is None else library.exit_code([done.verdict])
 
 
 def _warn_without_verdict(done: EvaluationResult, *, show_changes: bool) -> None:

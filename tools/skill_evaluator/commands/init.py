@@ -1,25 +1,24 @@
-"""`skill-evaluator init`, `demo` and `schemas`: write the files of a library. Existing files are not changed."""
+"""`skill-evaluator init`, `demo`, `schemas`, `lint` and `doctor`: write the files of a library and check its set-up."""
 
 import contextlib
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from rich.prompt import IntPrompt
 from rich.text import Text
 
 from skill_evaluator.api import Library
-from skill_evaluator.api.ci import ContinuousIntegration
-from skill_evaluator.api.schemas import write_schemas
-from skill_evaluator.ci.layout import InitRequest
-from skill_evaluator.commands.options import agreed
-from skill_evaluator.display.options import CONFIG, argument, options
+from skill_evaluator.api.schemas import edited_schemas, write_schemas
+from skill_evaluator.ci.layout import InitRequest, adopt, create_library, find_branch, propose
+from skill_evaluator.ci.linting import LintRequest
+from skill_evaluator.display import options as cli
+from skill_evaluator.display.pages import page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import show
-from skill_evaluator.errors import EXIT_OK, ConfigError
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR, ConfigError
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.scaffolding import DEMO, DEMO_VERSIONS, demo_files, demo_version
-from skill_evaluator.reports.lint import adoption_sheet, declared_words
+from skill_evaluator.reports.ci import doctor_blocks
+from skill_evaluator.reports.lint import adoption_sheet, declared_words, mark_linted, not_evaluated, print_linted
 from skill_evaluator.text import counted
 
 EXAMPLES = {
@@ -30,6 +29,12 @@ EXAMPLES = {
     ),
     "demo": ("skill-evaluator demo", "skill-evaluator demo /tmp/tour"),
     "schemas": ("skill-evaluator schemas .evaluator/schemas",),
+    "lint": ("skill-evaluator lint <component>", "skill-evaluator lint --base origin/main"),
+    "doctor": ("skill-evaluator doctor", "skill-evaluator doctor --format json"),
+}
+EXITS = {
+    "lint": {2: "invalid input, or a component with an error"},
+    "doctor": {0: "no problem found", 4: "a problem; the output says what to do"},
 }
 _NEXT = """
 Next: skill-evaluator evaluate {name} --dry-run
@@ -59,25 +64,20 @@ def init(options: InitRequest) -> int:
     if options.adopt:
         _adopt(options)
         return EXIT_OK
-    done = ContinuousIntegration.init(options)
-    _print(done.lines)
-    if done.name:
-        print(_NEXT.format(name=done.name), end="")
-    if done.branch:
-        print(_NEXT_OF_WORKFLOWS.format(branch=done.branch), end="")
-    elif not options.workflows:
+    lines, name = create_library(options, edited_schemas())
+    for line in lines:
+        print(line)
+    if name:
+        print(_NEXT.format(name=name), end="")
+    if options.workflows:
+        print(_NEXT_OF_WORKFLOWS.format(branch=find_branch(options.folder)), end="")
+    else:
         print(_WORKFLOWS.format("--workflows"))
     return EXIT_OK
 
 
-def _print(lines: Sequence[str]) -> None:
-    print("".join(f"{line}\n" for line in lines), end="")
-
-
 def _adopt(options: InitRequest) -> None:
-    """Show the components that can be evaluated, propose the missing files, and write them after confirmation."""
-    asks = sys.stdin.isatty() and sys.stdout.isatty()
-    proposal = ContinuousIntegration.propose(options, _choose if asks else lambda *_: None)
+    proposal = propose(options, edited_schemas())
     show([Text(f"looked for: {', '.join(f'{words} ({count:,})' for words, count in proposal.searched)}"), Text()])
     show([adoption_sheet(proposal), Text()])
     for line in proposal.lost:
@@ -92,9 +92,10 @@ def _adopt(options: InitRequest) -> None:
     if proposal.ignored:
         print(f"proposed .gitignore: {' '.join(proposal.ignored)}")
     count = len(proposal.files) + bool(proposal.ignored)
-    if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
-        _print(ContinuousIntegration.adopt(options, proposal))
-        library = Library(config=options.home / CONFIG)
+    if count and cli.agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
+        for line in adopt(options, proposal):
+            print(line)
+        library = Library(config=options.home / cli.CONFIG)
         local = all(model.provider == "local" for model in library.models)
         judge = " and your judge into .evaluator/settings.yaml" if proposal.sentences else ""
         print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in", judge))
@@ -106,17 +107,9 @@ def _adopt(options: InitRequest) -> None:
         print("nothing was written; --yes writes the proposed files" if count else "nothing is missing")
 
 
-def _choose(name: str, parts: Sequence[str]) -> str | None:
-    print(f"Which part of the schema of {visible(name)} describes its output? 0: none of these")
-    for number, part in enumerate(parts, 1):
-        print(f"{number}: {visible(part)}")
-    number = IntPrompt.ask("Number", default=0)
-    return parts[number - 1] if 0 < number <= len(parts) else None
-
-
-@options
+@cli.options
 class DemoOptions:
-    folder: Path = argument("An empty or new folder.", Path("demo"))
+    folder: Path = cli.argument("An empty or new folder.", Path("demo"))
 
 
 def demo(options: DemoOptions) -> int:
@@ -132,14 +125,14 @@ def demo(options: DemoOptions) -> int:
         with contextlib.chdir(options.folder):
             Library().evaluate(DEMO, invocation=f"2026010{day}T090000Z-00000{day}")
     run = f"20260102T090000Z-000002-{DEMO}-example-large"
-    replicates = Library(config=options.folder / CONFIG).settings.replicates
+    replicates = Library(config=options.folder / cli.CONFIG).settings.replicates
     print(_NEXT_OF_DEMO.format(folder=options.folder, skill=DEMO, replicates=replicates, run=run), end="")
     return EXIT_OK
 
 
-@options
+@cli.options
 class SchemasOptions:
-    folder: Path = argument("The folder to write to.", CONFIG / "schemas")
+    folder: Path = cli.argument("The folder to write to.", cli.CONFIG / "schemas")
 
 
 def schemas(options: SchemasOptions) -> int:
@@ -147,3 +140,46 @@ def schemas(options: SchemasOptions) -> int:
     for path in write_schemas(options.folder):
         print(path)
     return EXIT_OK
+
+
+@cli.options
+class LintOptions(LintRequest):
+    strict: bool = cli.flag("Also fail on what is not ready, and on stale workflows.")
+
+
+def lint(options: LintOptions) -> int:
+    """Check components and all their cases; show how every field is compared, and why.
+
+    With --base, only changed components are checked, and also that a changed prompt has a higher version and that
+    records are only added.
+    """
+    linted = Library(**cli.folders_of(options)).lint(**cli.keywords_of(options, LintRequest))
+    print_linted(linted, options.format)
+    mark_linted(linted, options.platform)
+    wrong = list(linted.broken.values())
+    if linted.problems:
+        bad = sum(bool(component.problems) for component in linted.components)
+        of = counted(len(linted.components), "component")
+        wrong.insert(0, f"{counted(len(linted.problems), 'problem')} in {bad} of {of}")
+    if options.strict:
+        wrong += [*not_evaluated(linted.components), *linted.stale.values()]
+    if not wrong:
+        return EXIT_OK
+    print(f"error: {visible('; '.join(wrong))}", file=sys.stderr)
+    return EXIT_USER_ERROR
+
+
+@cli.options
+class DoctorOptions(cli.ConfigOption, cli.FormatOption):
+    """The options of `doctor`."""
+
+
+def doctor(options: DoctorOptions) -> int:
+    """Check the set-up: the keys here and in CI, one call to each model, git, placeholders and workflows.
+
+    Keys here are environment variables, keys in CI are secrets. `gh` lists the names of the secrets if you are logged
+    in; otherwise they are not checked. No key is shown. Each model with a key here gets one short call.
+    """
+    report = Library(**cli.folders_of(options)).doctor()
+    print_page(options.format, json=lambda: report, page=lambda: page_of("the set-up", doctor_blocks(report)))
+    return EXIT_INCOMPLETE if report.problems else EXIT_OK

@@ -24,8 +24,7 @@ _MAX_NAMED = 5
 class TriedSkill:
     """The result of `skill-evaluator try` for a component: `result` is its JSON, `remarks` its output on stderr.
 
-    `exit_code` is 0 unless the run is incomplete or `policy.fail_on` names the verdict. As text it is the headline and,
-    for each model, the reasons, the lost fields and the broken cases.
+    `exit_code` is 0 unless the run is incomplete or `policy.fail_on` names the verdict.
     """
 
     skill: str

@@ -7,23 +7,8 @@ from pathlib import Path
 from typing import get_args
 
 from skill_evaluator.api import Library
-from skill_evaluator.commands.options import leave_out
 from skill_evaluator.display import number
-from skill_evaluator.display.options import (
-    SKILL,
-    SKILLS,
-    Full,
-    LibraryOptions,
-    OnlyModels,
-    RecordOptions,
-    argument,
-    flag,
-    folders_of,
-    keywords_of,
-    option,
-    options,
-    words_of,
-)
+from skill_evaluator.display import options as cli
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import write
@@ -34,10 +19,9 @@ from skill_evaluator.library.config import VerdictName
 from skill_evaluator.reports.comparison import comparison_page
 from skill_evaluator.reports.evaluation import report_page, run_json
 from skill_evaluator.reports.explanation import explanation_json, explanation_page
-from skill_evaluator.reports.history import acceptances_page, accepted_json, accepted_page, history_page
-from skill_evaluator.reports.ranking import rankings_page
+from skill_evaluator.reports.history import acceptances_page, accepted_json, accepted_page, history_page, rankings_page
 from skill_evaluator.reports.summary import Reader
-from skill_evaluator.runner.journal import answers_in
+from skill_evaluator.runner.journal import ANSWERS
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.decide.rules import exit_code
 
@@ -81,19 +65,19 @@ EXITS = {
 }
 
 
-@options
-class CompareOptions(RecordOptions):
-    skill: str | None = argument("A component, a record, or results of a different tool.", None, "COMPONENT")
-    second_file: str | None = argument("The candidate's file, if the first argument is a file, too.", None, "FILE")
-    baseline: str | None = option("Version, run or file to compare with; default: see above.", metavar="VERSION")
-    candidate: str | None = option("Version, run or file to check; default: the newest version.", metavar="VERSION")
-    models: OnlyModels = ()
-    between: tuple[str, str] | None = option(
+@cli.options
+class CompareOptions(cli.RecordOptions):
+    skill: str | None = cli.argument("A component, a record, or results of a different tool.", None, "COMPONENT")
+    second_file: str | None = cli.argument("The candidate's file, if the first argument is a file, too.", None, "FILE")
+    baseline: str | None = cli.option("Version, run or file to compare with; default: see above.", metavar="VERSION")
+    candidate: str | None = cli.option("Version, run or file to check; default: the newest version.", metavar="VERSION")
+    models: cli.OnlyModels = ()
+    between: tuple[str, str] | None = cli.option(
         "Compare model B with model A on one version.", None, "--models", metavar="A B"
     )
-    full: Full = False
-    different_days: bool = flag("Allow for noise between days: the files are of two days.")
-    fail_on: tuple[str, ...] = option(
+    full: cli.Full = False
+    different_days: bool = cli.flag("Allow for noise between days: the files are of two days.")
+    fail_on: tuple[str, ...] = cli.option(
         "Verdicts with exit code 3 or 4; default: policy.fail_on.", (), metavar="VERDICT,..."
     )
 
@@ -109,7 +93,7 @@ def compare(options: CompareOptions) -> int:
             raise LeaderboardError("two files are compared: remove --baseline, --candidate and --models")
         options = replace(options, skill=None, baseline=options.skill, candidate=options.second_file)
     fail_on = _named_verdicts(options.fail_on)
-    library = Library(**folders_of(options))
+    library = Library(**cli.folders_of(options))
     result = library.compare(
         options.skill,
         baseline=options.baseline,
@@ -118,19 +102,22 @@ def compare(options: CompareOptions) -> int:
         between=options.between,
         different_days=options.different_days,
     )
-    outputs = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
-    reader, site = Reader(outputs=outputs, folders=words_of(options)), library.settings.site.address
+    outputs = None
+    if options.skill is not None:
+        journals = library.component(options.skill).results_dir.glob(f"*/{ANSWERS}")
+        outputs = {journal.parent.name: journal.parent.name for journal in journals}
+    reader, site = Reader(outputs=outputs, folders=cli.words_of(options)), library.settings.site.address
     print_page(
         options.format, json=lambda: result, page=lambda: comparison_page(result, reader, site), full=options.full
     )
     return library.exit_code([result], fail_on)
 
 
-@options
-class HistoryOptions(RecordOptions):
-    skill: str = argument(SKILL, metavar="COMPONENT")
-    models: OnlyModels = ()
-    fail_on: tuple[str, ...] = option("Verdicts with exit code 3 or 4; default: none.", (), metavar="VERDICT,...")
+@cli.options
+class HistoryOptions(cli.RecordOptions):
+    skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
+    models: cli.OnlyModels = ()
+    fail_on: tuple[str, ...] = cli.option("Verdicts with exit code 3 or 4; default: none.", (), metavar="VERDICT,...")
 
 
 def history(options: HistoryOptions) -> int:
@@ -139,44 +126,44 @@ def history(options: HistoryOptions) -> int:
     The highest version is also compared with the accepted baseline, so that small losses add up.
     """
     fail_on = _named_verdicts(options.fail_on)
-    library = Library(**folders_of(options))
+    library = Library(**cli.folders_of(options))
     judged = library.history(options.skill, options.models)
     site = library.settings.site.address
-    print_page(options.format, json=lambda: judged, page=lambda: history_page(judged, site, words_of(options)))
+    print_page(options.format, json=lambda: judged, page=lambda: history_page(judged, site, cli.words_of(options)))
     return exit_code(judged.newest_verdict, fail_on)
 
 
-@options
-class LeaderboardOptions(RecordOptions):
-    skills: tuple[str, ...] = argument(SKILLS, (), "COMPONENT")
-    models: OnlyModels = ()
-    version: str | None = option("Version to rank on; default: the highest of each model.", metavar="VERSION")
-    full: Full = False
+@cli.options
+class LeaderboardOptions(cli.RecordOptions):
+    skills: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
+    models: cli.OnlyModels = ()
+    version: str | None = cli.option("Version to rank on; default: the highest of each model.", metavar="VERSION")
+    full: cli.Full = False
 
 
 def leaderboard(options: LeaderboardOptions) -> int:
     """Rank the models of each component; name the one to ship. Makes no call."""
-    library = Library(**folders_of(options))
+    library = Library(**cli.folders_of(options))
     problems: list[SkillEvaluatorError] = []
     rankings = library.leaderboard(
         options.skills, models=options.models, version=options.version, on_problem=problems.append
     )
     if rankings:
-        page = rankings_page(rankings, words_of(options))
+        page = rankings_page(rankings, cli.words_of(options))
         print_page(options.format, json=lambda: rankings, page=lambda: page, full=options.full)
     for problem in problems:
         print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
     return min((problem.exit_code for problem in problems), default=EXIT_OK)
 
 
-@options
-class AcceptOptions(RecordOptions):
-    skill: str = argument(SKILL, metavar="COMPONENT")
-    version: str | None = argument("The version; default: the highest with a complete record.", None)
-    reason: str = option("Why the version is accepted; required.", "", metavar="TEXT")
-    by: str = option("Who accepts it; default: the user of git.", "", metavar="NAME")
-    models: OnlyModels = ()
-    show: bool = flag("List the accepted versions; accept nothing.", "--list")
+@cli.options
+class AcceptOptions(cli.RecordOptions):
+    skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
+    version: str | None = cli.argument("The version; default: the highest with a complete record.", None)
+    reason: str = cli.option("Why the version is accepted; required.", "", metavar="TEXT")
+    by: str = cli.option("Who accepts it; default: the user of git.", "", metavar="NAME")
+    models: cli.OnlyModels = ()
+    show: bool = cli.flag("List the accepted versions; accept nothing.", "--list")
 
 
 def accept(options: AcceptOptions) -> int:
@@ -185,7 +172,7 @@ def accept(options: AcceptOptions) -> int:
     The acceptance is written to `evals/accepted.json`; commit that file. Losses of later versions add up since then. A
     version that regressed may be accepted.
     """
-    library = Library(**folders_of(options))
+    library = Library(**cli.folders_of(options))
     if options.show:
         shown = library.accepted(options.skill)
         value = {"skill": options.skill, "accepted": shown}
@@ -198,35 +185,35 @@ def accept(options: AcceptOptions) -> int:
     return EXIT_OK
 
 
-@options
-class ExplainOptions(LibraryOptions):
-    run: str = argument("A run folder, or the id of a run in evals/results.")
-    case: str | None = option("Show this case, field by field.", metavar="ID")
-    field: str | None = option("Show only this field; `lint` lists the fields.", metavar="PATH")
-    full: Full = False
+@cli.options
+class ExplainOptions(cli.LibraryOptions):
+    run: str = cli.argument("A run folder, or the id of a run in evals/results.")
+    case: str | None = cli.option("Show this case, field by field.", metavar="ID")
+    field: str | None = cli.option("Show only this field; `lint` lists the fields.", metavar="PATH")
+    full: cli.Full = False
 
 
 def explain(options: ExplainOptions) -> int:
     """Show the outputs of a case beside its ground truth; or one field in all cases."""
-    library = Library(**folders_of(options))
+    library = Library(**cli.folders_of(options))
     manifest, explained = library.explain(options.run, case=options.case, field=options.field)
     print_page(
         options.format,
         json=lambda: explanation_json(explained, manifest),
-        page=lambda: explanation_page(explained, manifest, words_of(options)),
+        page=lambda: explanation_page(explained, manifest, cli.words_of(options)),
         full=options.full,
     )
     return EXIT_OK
 
 
-@options
-class ScoreOptions(LibraryOptions):
-    run: Path = argument("A run folder.")
+@cli.options
+class ScoreOptions(cli.LibraryOptions):
+    run: Path = cli.argument("A run folder.")
 
 
 def score(options: ScoreOptions) -> int:
     """Score a saved run again; rewrite record.json and report.md in its folder only. Makes no call."""
-    library = Library(**folders_of(options))
+    library = Library(**cli.folders_of(options))
     finished, component = library.score(options.run)
     value = {"skill": component.name, "runs": [run_json(finished)], "comparison": None, "spreads": []}
     print_page(options.format, json=lambda: value, page=lambda: report_page(finished), full=True)
@@ -235,7 +222,7 @@ def score(options: ScoreOptions) -> int:
 
 def export(options: ExportRequest) -> int:
     """Export records as tables, or verdicts as JUnit XML. Makes no call."""
-    exported = Library(**folders_of(options)).export(**keywords_of(options, ExportRequest, "out"))
+    exported = Library(**cli.folders_of(options)).export(**cli.keywords_of(options, ExportRequest, "out"))
     if options.out is None:
         write(exported.text)
         return EXIT_OK
@@ -250,8 +237,9 @@ def records_import(options: ImportRequest) -> int:
 
     A missing component is created, with a prompt.md that names the source of the results.
     """
-    imported = Library(**folders_of(options)).import_results(
-        **keywords_of(options, ImportRequest, "skip_invalid"), on_problem=leave_out if options.skip_invalid else refuse
+    imported = Library(**cli.folders_of(options)).import_results(
+        **cli.keywords_of(options, ImportRequest, "skip_invalid"),
+        on_problem=cli.leave_out if options.skip_invalid else refuse,
     )
     for record, path, is_new in imported:
         score = number(record.accuracy[record.primary_metric].strict_mean)
@@ -263,7 +251,6 @@ def records_import(options: ImportRequest) -> int:
 
 
 def _named_verdicts(fail_on: Sequence[str]) -> list[str]:
-    """Return the verdicts in the values of --fail-on; raise ConfigError for an unknown one."""
     names = [name.strip() for part in fail_on for name in part.split(",") if name.strip()]
     for name in names:
         if name not in get_args(VerdictName):

@@ -1,11 +1,9 @@
-"""The arrays of a compared value: identities and leaves of items, canonical texts, and values by path.
-
-A `MemoizedValue` computes each of these once, so that a truth is reused for any number of outputs.
-"""
+"""The arrays of a compared value: identities and leaves of items, canonical texts, and values by path."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from skill_evaluator.comparing.comparators import canonical
@@ -19,11 +17,10 @@ T = TypeVar("T")
 
 
 class ItemLeaves(NamedTuple):
-    """The leaves of one array item.
+    """The leaves of one array item: (keys and indexes below the item, canonical value, weight).
 
-    A leaf is (keys and indexes below the item, canonical value, weight). If two items are `plain`, they match with the
-    total weight of their common leaves. An item is not plain if it has an array that requires pairing, represented by
-    one leaf, or a leaf with a tolerance, represented as unequal to all other leaves.
+    If two items are `plain`, they match with the total weight of their common leaves. An item is not plain if it has an
+    array that requires pairing (one leaf), or a leaf with a tolerance (unequal to all other leaves).
     """
 
     leaves: frozenset[Leaf]
@@ -31,7 +28,7 @@ class ItemLeaves(NamedTuple):
 
 
 class MemoizedValue:
-    """A value of a comparison, with cached results for its items and arrays."""
+    """A value of a comparison, with cached results, so that a truth is reused for any number of outputs."""
 
     def __init__(self, value: Any, plan: FieldPlan) -> None:
         self.value = plan.with_numbers(value)
@@ -48,7 +45,7 @@ class MemoizedValue:
 
     @cached_property
     def canonical_text(self) -> str:
-        """The canonical text, the same for all equal values."""
+        """The canonical JSON, the same for all equal values."""
         return canonical_json(self.value)
 
     @cached_property
@@ -90,12 +87,11 @@ def identities(items: list[Any], field: Field, rule: FieldRule) -> list[Hashable
 
 def key_value(item: Any, key: str) -> Any:
     """Return the value of an item's key field, which may be a dotted path. Return None if it is absent."""
-    value = item.get(key) if isinstance(item, dict) else None
-    if value is None and "." in key:
-        value = item
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-    return value
+    if isinstance(item, dict) and item.get(key) is not None:
+        return item[key]
+    for part in key.split("."):
+        item = item.get(part) if isinstance(item, dict) else None
+    return item
 
 
 def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
@@ -104,10 +100,7 @@ def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
 
 
 def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], dict[str, int]]:
-    """Return the canonical values by leaf path, and the numbers of items by array path.
-
-    If a leaf path has several values, its value is their multiset.
-    """
+    """Return the canonical value by leaf path (of several values their multiset), and the number of items by array."""
     forms: defaultdict[str, list[Hashable]] = defaultdict(list)
     lengths: dict[str, int] = {}
     _gather_values(value, plan.field(""), (), forms, lengths)
@@ -145,7 +138,7 @@ def item_leaves(items: list[Any], field: Field) -> list[ItemLeaves]:
 
 
 def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]) -> bool:
-    """Collect the leaves below a value, and return whether all are plain. Recursive, one frame per level of nesting."""
+    """Collect the leaves below a value, and return whether all are plain. One stack frame per level of nesting."""
     plain = True
     if value is None or field.ignored:
         pass
@@ -173,19 +166,16 @@ def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]
 def text_of(value: Any, field: Field) -> str:
     """Return a text that is equal for equal values, in any order of keys and of the items of unordered arrays.
 
-    Array items are sorted by it. Recursive, one frame per level of nesting.
+    Array items are sorted by it. One stack frame per level of nesting.
     """
+    parts = []
     if field.rule is None and isinstance(value, dict):
-        members = with_nfc_keys(value)
-        parts = []
-        for key in sorted(members):
-            if members[key] is not None:
-                parts.append(f"{key!r}: {text_of(members[key], field.child(key))}")
+        for key, child in sorted(with_nfc_keys(value).items(), key=itemgetter(0)):
+            if child is not None:
+                parts.append(f"{key!r}: {text_of(child, field.child(key))}")
         return f"{{{', '.join(parts)}}}"
     if field.rule is None and isinstance(value, list):
-        parts = []
         for item in value:
             parts.append(text_of(item, field.item))
-        ordered = parts if field.array_rule(*value).align == "ordered" else sorted(parts)
-        return f"[{', '.join(ordered)}]"
+        return f"[{', '.join(parts if field.array_rule(*value).align == 'ordered' else sorted(parts))}]"
     return repr(frozen(value))

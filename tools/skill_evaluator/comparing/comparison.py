@@ -1,7 +1,4 @@
-"""Compare one output with one ground truth: aligned leaves as rows with outcomes, used by all accuracy metrics.
-
-Objects align by key, arrays by their declared rule. Null and absent leaves are equal.
-"""
+"""Compare one output with one ground truth: aligned leaves with outcomes; null and absent leaves are equal."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +9,6 @@ from typing import Any, Literal
 
 from skill_evaluator.comparing.array_items import (
     ItemLeaves,
-    Leaf,
     MemoizedValue,
     identities,
     item_leaves,
@@ -61,12 +57,12 @@ class ComparedLeaf:
 
 
 def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:
-    """Align two JSON values and return their compared leaves, by the order of the truth's keys, then of extra keys."""
+    """Align two JSON values and return their compared leaves."""
     return compare_values(MemoizedValue(truth, plan), MemoizedValue(output, plan))
 
 
 def compare_values(truth: MemoizedValue, output: MemoizedValue) -> list[ComparedLeaf]:
-    """Align two values of the same plan and return their compared leaves."""
+    """Align two values of one plan and return their compared leaves, in the order of the truth, then extra ones."""
     walk = _Comparison(truth, output)
     walk.compare(truth.value, output.value, truth.plan.field(""), (), ())
     return walk.rows
@@ -79,10 +75,7 @@ class _Comparison:
         self._output = output
 
     def compare(self, truth: Any, output: Any, field: Field, truth_at: ValuePath, output_at: ValuePath) -> None:
-        """Append the compared leaves of a field to `rows`.
-
-        It recurses directly, with one stack frame per level, so that deep nesting stays below the recursion limit.
-        """
+        """Append the compared leaves of a field to `rows`, with one stack frame per level of nesting."""
         if field.rule is None and (isinstance(truth, _CONTAINERS) or isinstance(output, _CONTAINERS)):
             if isinstance(truth, _OBJECT) and isinstance(output, _OBJECT):
                 truths, outputs = truth or {}, output or {}
@@ -117,7 +110,6 @@ class _Comparison:
     def _compare_respelt(
         self, truth: dict[str, Any], output: dict[str, Any], field: Field, truth_at: ValuePath, output_at: ValuePath
     ) -> None:
-        """Compare objects with keys that are not in NFC: members match by NFC name, paths have the original keys."""
         truth_keys, output_keys = keys_by_nfc_name(truth), keys_by_nfc_name(output)
         truths, outputs = rename_keys(truth, truth_keys), rename_keys(output, output_keys)
         for name in {**truths, **outputs}:
@@ -132,13 +124,10 @@ class _Comparison:
             return zip_longest(truth_indices, output_indices)
         if pairs_by_best(rule, field):
             return self._assign(truth_indices, output_indices, truth, output, field)
-        groups: dict[Hashable, tuple[list[int], list[int]]] = {}
-        for index, identity in enumerate(self._truth.once(identities, truth, field, rule)):
-            groups.setdefault(identity, ([], []))[0].append(index)
-        for index, identity in enumerate(self._output.once(identities, output, field, rule)):
-            groups.setdefault(identity, ([], []))[1].append(index)
+        truth_ids = self._truth.once(identities, truth, field, rule)
+        output_ids = self._output.once(identities, output, field, rule)
         pairs: list[Pair] = []
-        for truth_group, output_group in groups.values():
+        for truth_group, output_group in _equal_groups(enumerate(truth_ids), enumerate(output_ids)):
             one_each = len(truth_group) < 2 and len(output_group) < 2
             if one_each or rule.align == "set":
                 pairs += zip_longest(truth_group, output_group)
@@ -149,20 +138,18 @@ class _Comparison:
     def _assign(
         self, rows: Sequence[int], columns: Sequence[int], truth: list[Any], output: list[Any], field: Field
     ) -> Iterable[Pair]:
-        """Return the pairs of the assignment with maximum matched weight: in the truth's order, then unpaired outputs.
+        """Return the pairs of the assignment with maximum matched weight, in the truth's order, then unpaired outputs.
 
-        Equal items are paired first, which is optimal if equality is transitive (with a tolerance it is not). Ties are
-        broken by the items' content, not by their order.
+        Equal items are paired first (not optimal with a tolerance). Ties are broken by content, not by order.
         """
         if not rows or not columns or len(rows) == len(columns) == 1:
             return zip_longest(rows, columns)
         truth_leaves = self._truth.once(item_leaves, truth, field)
         output_leaves = self._output.once(item_leaves, output, field)
-        equal_items: dict[frozenset[Leaf], tuple[list[int], list[int]]] = {}
-        for index in rows:
-            equal_items.setdefault(truth_leaves[index].leaves, ([], []))[0].append(index)
-        for index in columns:
-            equal_items.setdefault(output_leaves[index].leaves, ([], []))[1].append(index)
+        equal_items = _equal_groups(
+            ((index, truth_leaves[index].leaves) for index in rows),
+            ((index, output_leaves[index].leaves) for index in columns),
+        )
 
         def truth_text(index: int) -> str:
             return self._truth.once(text_of, truth[index], field.item)
@@ -171,12 +158,12 @@ class _Comparison:
             return self._output.once(text_of, output[index], field.item)
 
         partners: dict[int, int] = {}
-        for truth_rest, output_rest in equal_items.values():
-            if truth_rest and output_rest:
-                if len(truth_rest) > 1 or len(output_rest) > 1:
-                    truth_rest.sort(key=truth_text)
-                    output_rest.sort(key=output_text)
-                partners.update(zip(truth_rest, output_rest, strict=False))
+        for truth_group, output_group in equal_items:
+            if truth_group and output_group:
+                if len(truth_group) > 1 or len(output_group) > 1:
+                    truth_group.sort(key=truth_text)
+                    output_group.sort(key=output_text)
+                partners.update(zip(truth_group, output_group, strict=False))
         paired = set(partners.values())
         truth_rest = sorted((index for index in rows if index not in partners), key=truth_text)
         output_rest = sorted((index for index in columns if index not in paired), key=output_text)
@@ -195,6 +182,18 @@ class _Comparison:
         walk = _Comparison(self._truth, self._output)
         walk.compare(truth, output, field, (), ())
         return counted_weight(walk.rows)[0]
+
+
+def _equal_groups(
+    truth: Iterable[tuple[int, Hashable]], output: Iterable[tuple[int, Hashable]]
+) -> Iterable[tuple[list[int], list[int]]]:
+    """Return the indexes of equal items in truth and output; both sides are pairs (index, identity)."""
+    groups: dict[Hashable, tuple[list[int], list[int]]] = {}
+    for index, identity in truth:
+        groups.setdefault(identity, ([], []))[0].append(index)
+    for index, identity in output:
+        groups.setdefault(identity, ([], []))[1].append(index)
+    return groups.values()
 
 
 def heaviest(weights: Weights) -> dict[int, int]:
@@ -233,10 +232,7 @@ def heaviest(weights: Weights) -> dict[int, int]:
 
 
 def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:
-    """Return three total weights: of right leaves, of the truth's leaves, and of the output's leaves.
-
-    A leaf that does not count in field_level_f1 has weight 0.
-    """
+    """Return the total weights of right leaves, of the truth's leaves, and of the output's leaves."""
     weights: dict[int, float] = {}  # key: id of the rule, whose properties are slow
     matched = of_truth = of_output = 0.0
     for row in rows:

@@ -1,7 +1,6 @@
 """The declarations of a field in evals/datasets.json and in the schema: comparator, alignment, weight, and paths.
 
-`FieldRule` is a plain dataclass, so that scoring does not import pydantic; pydantic validates `metadata` when settings
-are read. A path is dotted, with `[]` for array items and `*` for any key that the schema does not name.
+A path is dotted, with `[]` for array items and `*` for any key that the schema does not name.
 """
 
 import datetime
@@ -42,6 +41,7 @@ _SAMPLE_DAYS = (
 )
 
 
+# A plain dataclass, so that scoring does not import pydantic, which validates `metadata` when settings are read.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRule:
     """The settings of one path in evals/datasets.json; omitted settings are inferred from the schema."""
@@ -79,26 +79,23 @@ class FieldRule:
 
 
 def refuse_wrong_rules(rules: Mapping[str, FieldRule], key_path: str, where: str) -> None:
-    """Raise ComponentError for a rule with an unknown comparator or an unreadable date format.
-
-    The message names the key below `key_path` in the file `where`.
-    """
+    """Raise ComponentError for an unknown comparator or unreadable date format below `key_path` in the file `where`."""
     shipped = get_args(Compare)
     for path, rule in rules.items():
-        added = () if rule.compare in (None, *shipped) else plugins.names(COMPARATOR_GROUP)
-        if rule.compare is not None and rule.compare not in (*shipped, *added):
-            hint = f"(align: {rule.compare}?)" if rule.compare in get_args(Align) else ""
-            hint = hint or nearest(rule.compare, (*shipped, *added))
+        if rule.compare not in (None, *shipped) and rule.compare not in (added := plugins.names(COMPARATOR_GROUP)):
+            is_alignment = rule.compare in get_args(Align)
+            hint = f"(align: {rule.compare}?)" if is_alignment else nearest(str(rule.compare), (*shipped, *added))
             raise ComponentError(f"unknown comparator '{rule.compare}' {hint} at {key_path}.{path}.compare in {where}")
         for form in rule.formats:
-            _refuse_unreadable_format(form, f"at {key_path}.{path}.formats in {where}")
+            if not _keeps_days(form):
+                raise ComponentError(
+                    f"'{form}' is not a date format at {key_path}.{path}.formats in {where}; "
+                    "write the codes of strptime, such as %Y-%m-%d"
+                )
 
 
 def refuse_idle_settings(rule: FieldRule, kind: Literal["leaf", "array", "object"], path: str, where: str) -> None:
-    """Raise ComponentError for a setting that has no effect on this kind of value.
-
-    A leaf that is ignored or uses a plugin's comparator may have any option.
-    """
+    """Raise ComponentError for a setting that has no effect on this kind of value."""
     settings = [*rule.options, *(["weight"] if rule.weight != 1 else [])]
     aligned = [name for name in ("align", "key") if getattr(rule, name)]
     if kind == "leaf":
@@ -115,13 +112,11 @@ def refuse_idle_settings(rule: FieldRule, kind: Literal["leaf", "array", "object
         raise ComponentError(f"{idle[0]} has no effect at fields.{path} in {where}: {accepted}")
 
 
-def _refuse_unreadable_format(form: str, location: str) -> None:
-    """Raise ComponentError for an invalid strptime format, or one without a day's parts, such as YYYY-MM-DD."""
+def _keeps_days(form: str) -> bool:  # false for an invalid format, and for one without codes, such as YYYY-MM-DD
     with suppress(ValueError):
         first, second = (datetime.datetime.strptime(day.strftime(form), form) for day in _SAMPLE_DAYS)
-        if first != second:
-            return
-    raise ComponentError(f"'{form}' is not a date format {location}; write the codes of strptime, such as %Y-%m-%d")
+        return first != second
+    return False
 
 
 def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
@@ -137,13 +132,7 @@ def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
 
 
 def compared_as(rule: FieldRule) -> str:
-    """Format the comparator of a leaf with its options.
-
-    >>> compared_as(FieldRule(compare="number", tolerance=0.005, from_string=True))
-    'number, ± 0.005, also written as text'
-    >>> compared_as(FieldRule(compare="text", threshold=0.8))
-    'text, from token F1 0.8'
-    """
+    """Format the comparator of a leaf with its options, such as `number, ± 0.005, also written as text`."""
     kind = rule.compare or "exact"
     if kind == "text":
         return "text, reported only" if rule.threshold is None else f"text, from token F1 {rule.threshold:g}"
@@ -153,11 +142,7 @@ def compared_as(rule: FieldRule) -> str:
 
 
 def aligned_by(rule: FieldRule) -> str:
-    """Format the alignment of an array's items.
-
-    >>> aligned_by(FieldRule(align="key", key=("category", "period")))
-    'by key category + period'
-    """
+    """Format the alignment of an array's items, such as `by key category + period`."""
     if rule.align == "key":
         return f"by key {' + '.join(rule.key)}"
     return _ALIGNMENT_TEXTS[rule.align] if rule.align else "by its items"
@@ -185,23 +170,22 @@ _KEYWORDS = {"object": ("properties", "patternProperties", *_OPEN_KEYS), "array"
 # Later kinds take precedence.
 _ARRAYS = ("array of anything", "array of scalars", "array of objects", "array by position")
 _SCALARS = ("string", "number", "integer", "boolean")
-_UNDECIDED = (None, "any", "exact", "number")  # kinds that give way to what another branch of the schema says
+_UNDECIDED = ("exact", "number")  # kinds that give way to what another branch of the schema says
 _Node = Mapping[str, Any]
 _Visits = Mapping[str, int]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class SchemaPath:
-    """The values that a schema describes at one path.
+    """The values that a schema describes at one path; `nodes` are the subschemas for the path.
 
     `kind` is a comparator's name, `object`, `array of scalars`, `array of objects`, `array by position` (a schema by
     position), `array of anything` if items are undeclared, or `any` if the kind is undeclared. A union of text and
-    object is `object`. `nodes` are the subschemas for the path, `children` the paths one level below.
+    object is `object`.
     """
 
-    kind: str = "any"
-    nodes: list[_Node] = field(default_factory=list)
-    children: dict[str, None] = field(default_factory=dict)
+    kind: str
+    nodes: Sequence[_Node]
 
     @property
     def allows_numeric_text(self) -> bool:
@@ -211,46 +195,40 @@ class SchemaPath:
 
 def schema_places(schema: _Node) -> dict[str, SchemaPath]:
     """Return the schema's paths in its order. The root is included only if the schema describes it."""
-    paths_found: dict[str, SchemaPath] = {}
+    nodes: dict[str, list[_Node]] = {}
     for path, node in schema_walk(schema):
         if node is not False:
-            schema_path = paths_found.setdefault(path, SchemaPath())
-        if isinstance(node, Mapping):
-            schema_path.nodes.append(node)
-            # an empty key at the root has the path of its parent
-            schema_path.children |= {child: None for child, _ in _values_below(node, path) if child != path}
-            _note_kind(schema_path, node, path, schema)
-    ordered, ahead = [], [""]
+            nodes.setdefault(path, []).extend([node] if isinstance(node, Mapping) else [])
+    return {path: SchemaPath(_kind(nodes[path], path, schema), nodes[path]) for path in _in_depth_order(nodes)}
+
+
+def _in_depth_order(nodes: Mapping[str, Sequence[_Node]], ends: Collection[str] = ()) -> list[str]:
+    """Return the paths, each before those below it, without those that are only below a path of `ends`."""
+    ordered: dict[str, None] = {}
+    ahead = [""]
     while ahead:
         path = ahead.pop()
-        if path in paths_found:
-            ordered.append(path)
-            ahead += reversed(paths_found[path].children)
-    return {path: paths_found[path] for path in ordered}
+        if path in nodes and path not in ordered:
+            ordered[path] = None
+            below_path = dict.fromkeys(child for node in nodes[path] for child, _ in _values_below(node, path))
+            ahead += () if path in ends else reversed(below_path)
+    return list(ordered)
 
 
-def _note_kind(schema_path: SchemaPath, node: _Node, path: str, root: _Node) -> None:
-    if path and schema_path.kind not in _ARRAYS and describes(node, "object"):
-        schema_path.kind = "object"
-    if describes(node, "array"):
-        kind = _array_kind(node, root)
-        if schema_path.kind not in _ARRAYS or _ARRAYS.index(kind) > _ARRAYS.index(schema_path.kind):
-            schema_path.kind = kind
-    scalar = _scalar_kind(node)
-    if scalar and schema_path.kind in _UNDECIDED and (scalar not in _UNDECIDED or schema_path.kind == "any"):
-        schema_path.kind = scalar
+def _kind(nodes: Sequence[_Node], path: str, root: _Node) -> str:
+    """Return the kind of the values that subschemas describe: an array's before an object's before a scalar's."""
+    arrays = [_array_kind(node, root) for node in nodes if describes(node, "array")]
+    if arrays:
+        return max(arrays, key=_ARRAYS.index)
+    if path and any(describes(node, "object") for node in nodes):
+        return "object"
+    scalars = list(filter(None, map(_scalar_kind, nodes)))
+    return next((kind for kind in scalars if kind not in _UNDECIDED), (*scalars, "any")[0])
 
 
 def paths_outside(path_schemas: Mapping[str, SchemaPath], ends: Collection[str]) -> set[str]:
     """Return the paths that are not below one of the paths in `ends`; `ends` themselves are returned."""
-    reachable: set[str] = set()
-    ahead = [""]
-    while ahead:
-        path = ahead.pop()
-        if path in path_schemas and path not in reachable:
-            reachable.add(path)
-            ahead += () if path in ends else path_schemas[path].children
-    return reachable
+    return set(_in_depth_order({path: schema.nodes for path, schema in path_schemas.items()}, ends))
 
 
 def below(path: str, key: str) -> str:

@@ -1,7 +1,6 @@
 """Compile `schema.json` and the declared fields to a plan: the comparison of each leaf, the alignment of each array.
 
-A path is dotted, with `[]` for array items: `budget[].amount`. Undeclared rules follow the schema; a leaf without a
-rule (a key that the model invented) is compared by the type of its value.
+A leaf without a rule (a key that the model invented) is compared by the type of its value.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +36,7 @@ _DEFAULT_ALIGNMENT: Mapping[str, Align] = {
     "array by position": "ordered",
     "array of scalars": "set",
 }
-_MAX_CACHED_FIELDS = 10_000  # bounds the cache, since models can invent any number of keys
+_MAX_CACHED_FIELDS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,40 +78,28 @@ class FieldPlan:
                 self._fields[path] = cached
         return cached
 
-    def with_numbers(self, value: Any) -> Any:
+    def with_numbers(self, value: Any, path: str = "") -> Any:
         """Return a value with its numeric texts replaced by numbers; all scores and digests use this form."""
         if not self.numeric_texts:
             return value
-        top = [value]
-        ahead: list[tuple[Any, Any, str]] = [(top, 0, "")]
-        while ahead:
-            parent, key, path = ahead.pop()
-            part = parent[key]
-            if isinstance(part, dict):
-                part = parent[key] = dict(part)
-                names = {key: name for name, key in keys_by_nfc_name(part).items()}
-                for name in part:
-                    child = below(path, names.get(name, name))
-                    ahead.append((part, name, child if child in self.named else below(path, "*")))
-            elif isinstance(part, list):
-                part = parent[key] = list(part)
-                ahead += [(part, index, f"{path}[]") for index in range(len(part))]
-            elif isinstance(part, str) and path in self.numeric_texts:
-                parent[key] = read_number(part)
-        return top[0]
+        if isinstance(value, dict):
+            names = {key: key for key in value} | {key: name for name, key in keys_by_nfc_name(value).items()}
+            paths = {key: below(path, name) for key, name in names.items()}
+            stars = {key: child if child in self.named else below(path, "*") for key, child in paths.items()}
+            return {key: self.with_numbers(child, stars[key]) for key, child in value.items()}
+        if isinstance(value, list):
+            return [self.with_numbers(item, f"{path}[]") for item in value]
+        return read_number(value) if isinstance(value, str) and path in self.numeric_texts else value
 
     @property
     def full(self) -> bool:
-        """Whether the cache of fields is full."""
+        """Whether the cache of fields is full, since models can invent any number of keys."""
         return len(self._fields) >= _MAX_CACHED_FIELDS
 
     def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
-        """Yield the field and the value of every object, array and leaf inside a value, outermost first, with nulls.
-
-        A value with a leaf rule is not entered. Iterative, because values may be hundreds of levels deep.
-        """
+        """Yield the field and value of every object, array and leaf, outermost first, not below a value with a rule."""
         ahead = [(self.field(""), value)]
-        while ahead:
+        while ahead:  # iterative, because values may be hundreds of levels deep
             field, part = ahead.pop()
             yield field, part
             if field.rule is not None:
@@ -176,10 +163,7 @@ class Field:
 
 
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:
-    """Compile a schema and declared rules to a plan. Raise ComponentError if the schema lacks a declared path.
-
-    `where` is the file of the declarations, for error messages.
-    """
+    """Compile a schema and the rules declared in the file `where`. Raise ComponentError for an unknown path."""
     schema_paths = {} if schema is None else schema_places(schema)
     numeric = {path for path, path_schema in schema_paths.items() if path_schema.allows_numeric_text}
     kinds = {path: path_schema.kind for path, path_schema in schema_paths.items() if path or path_schema.kind != "any"}
@@ -188,14 +172,12 @@ def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRu
         _check_paths(declared, kinds, where)
     leaves: dict[str, FieldRule] = {}
     arrays: dict[str, FieldRule] = {}
-    closed = _paths_inside(
-        [path for path, rule in declared.items() if rule.compare is not None], schema_paths, declared
-    )
+    compared = [path for path, rule in declared.items() if rule.compare is not None]
+    closed = _paths_inside(compared, schema_paths, declared)
     open_keys = {star for path in declared for star in _stars(path)}
     for path, kind in {**kinds, **{path: kinds.get(path, "any") for path in declared}}.items():
-        if path in closed:
-            continue
-        if not open_keys.issuperset(_stars(path)) or (kind == "any" and path not in declared):
+        is_open = open_keys.issuperset(_stars(path))
+        if path in closed or not is_open or (kind == "any" and path not in declared):
             continue
         rule = declared.get(path, FieldRule())
         if rule.compare is None and (kind.startswith("array") or (kind == "any" and rule.align)):
@@ -225,8 +207,12 @@ def _paths_inside(closed: Sequence[str], path_schemas: Mapping[str, SchemaPath],
     """Return the paths below the `closed` paths. A closed path is compared or ignored as a whole."""
     if path_schemas:
         return path_schemas.keys() - paths_outside(path_schemas, closed)
-    below_it = {parent: (f"{parent}.", f"{parent}[]") if parent else "" for parent in closed}
-    return {path for path in declared for parent in closed if path != parent and path.startswith(below_it[parent])}
+    return {
+        path
+        for path in declared
+        for parent in closed
+        if path != parent and path.startswith((f"{parent}.", f"{parent}[]") if parent else "")
+    }
 
 
 def _leaf_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:

@@ -5,6 +5,7 @@ commands share are declared here, with one help text and one default.
 """
 
 import dataclasses
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import NoneType
@@ -13,8 +14,9 @@ from typing import Annotated, Any, Literal, TypeVar, dataclass_transform, get_ar
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
-from skill_evaluator.errors import ConfigError
+from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 
 COMPONENTS = Path("components")
 CONFIG = Path(".evaluator")
@@ -44,9 +46,6 @@ def option(
     """Declare an option. Its flag is the field's name; `flags` adds a short one or sets a different one.
 
     With `...` as default it is required. `how` has further arguments of `cyclopts.Parameter`.
-
-    >>> option("Calls per case and model.", 3, "-n").default
-    3
     """
     if any(flag.startswith("--") for flag in flags):
         how["name"] = flags
@@ -139,6 +138,15 @@ SKILL = "The component, by name or folder."
 SKILLS = "Components, by name or folder; default: all."
 
 
+@options
+class LimitsOption:
+    """The limits of a command that calls models."""
+
+    concurrency: Concurrency = None
+    max_cost: MaxCost = None
+    max_calls: MaxCalls = None
+
+
 def declared(kind: type) -> Iterator[tuple[dataclasses.Field[Any], Any, Any]]:
     """Yield the field, the cyclopts parameter and the type of each command-line option."""
     hints = get_type_hints(kind, include_extras=True)
@@ -204,39 +212,36 @@ def keywords_of(options: Any, request: type, *left_out: str) -> dict[str, Any]:
 def request_of(kind: type[_Options], arguments: Mapping[str, Any]) -> _Options:
     """Make a command's options from the arguments of a method of `Library`, with the folders of its `self`.
 
-    Paths may be texts, and a single value may stand for several. Arguments that are no options are ignored. Raise
-    ConfigError for a value of a different type.
-
-    >>> request_of(ComponentsOption, {"components": "prompts"}).components.name
-    'prompts'
+    A single value may stand for several. Arguments that are no options are ignored. Raise ConfigError for a value of a
+    different type.
     """
     hints, library = get_type_hints(kind), arguments.get("self")
     folders = {name: getattr(library, name) for name in FOLDERS if library}
     values = {name: value for name, value in {**folders, **arguments}.items() if name in hints}
-    return kind(**{name: _fitting(name, hints[name], value) for name, value in values.items()})
+    return kind(**{name: _converted(name, hints[name], value) for name, value in values.items()})
 
 
-def _fitting(name: str, hint: Any, value: Any) -> Any:
-    """Convert a value to the type of an option. Raise ConfigError if it has a different type."""
-    members = get_args(hint)
-    if get_origin(hint) is tuple:
-        values = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
-        return tuple(_fitting(name, members[0], one) for one in values)
-    kinds = members if NoneType in members else (hint,)
-    choices = [choice for kind in kinds for choice in get_args(kind)]
-    if isinstance(value, (str, Path)) and (Path in kinds or str in kinds):
-        return Path(value) if Path in kinds else str(value)
-    allowed = value in choices or (value is None and NoneType in kinds)
-    if not (allowed if choices else isinstance(value, (*kinds, int) if float in kinds else kinds)):
-        names = [str(getattr(each, "__name__", each)) for each in choices or kinds]
-        raise ConfigError(f"'{name}' takes {' or '.join(names)}, not {value!r}")
-    return value
+def _converted(name: str, hint: Any, value: Any) -> Any:
+    from pydantic import TypeAdapter, ValidationError
+
+    if get_origin(hint) is tuple and (isinstance(value, str) or not isinstance(value, Iterable)):
+        value = (value,)
+    try:
+        return TypeAdapter(hint).validate_python(value)
+    except ValidationError as problem:
+        from skill_evaluator.files import first_problem
+
+        raise ConfigError(f"{first_problem(problem)}, for the argument '{name}'") from None
 
 
-@options
-class LimitsOption:
-    """The limits of a command that calls models."""
+def agreed(question: str, *, yes: bool) -> bool:
+    """Return whether the user agrees, by `--yes` or by an answer on the terminal."""
+    if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return yes
+    print(f"{question} [y/N]: ", end="", flush=True)
+    return input().strip().lower() in ("y", "yes")
 
-    concurrency: Concurrency = None
-    max_cost: MaxCost = None
-    max_calls: MaxCalls = None
+
+def leave_out(problem: SkillEvaluatorError) -> None:
+    """Print a warning about an invalid row that `--skip-invalid` skips."""
+    print(f"warning: {visible(str(problem))}; left out", file=sys.stderr)

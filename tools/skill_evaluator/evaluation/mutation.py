@@ -7,7 +7,7 @@ effect of such edits is the noise that a mutant must exceed.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from skill_evaluator.errors import RunError
-from skill_evaluator.evaluation.inputs import Inputs, read_inputs
 from skill_evaluator.evaluation.pipeline import call_and_score
 from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest
-from skill_evaluator.evaluation.runs import PlannedRuns
+from skill_evaluator.evaluation.runs import Inputs, PlannedRuns, read_inputs
 from skill_evaluator.files import FrozenModel, read_text
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.runner.journal import RunSize, input_digests, new_runs, outcomes
-from skill_evaluator.runner.prices import estimate, input_sizes
+from skill_evaluator.runner.journal import Run, RunSize, input_digests, new_runs, outcomes
+from skill_evaluator.runner.prices import CostEstimate, estimate, input_sizes
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import ROUNDING, rounded, total_or_none
@@ -103,10 +102,7 @@ def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _kinds_of(lines: Sequence[str]) -> list[str]:
-    """Return the kind of part that each line begins or continues.
-
-    The kind is "none" for code, tables, quotations, tags, rules and blank lines.
-    """
+    """Return the kind of part that each line begins or continues; "none" for code, tables, quotations and tags."""
     kinds, fence = [], ""
     for line in lines:
         mark = _FENCE.match(line)
@@ -199,32 +195,43 @@ _MIN_REPLICATES = 2  # one output per case shows no variation
 _MIN_CASES = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MutationPlan:
-    """A mutation test: the runs of the whole prompt and its controls, then one run per mutant."""
-
-    inputs: Inputs
-    runs: PlannedRuns
-    mutants: Sequence[Mutant]
-    left_out: int
-
-
 def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
     """Test whether the cases notice removed parts of a prompt. A dry run makes no call."""
-    plan = _plan(request)
+    inputs = _read_inputs(request)
+    component = inputs.component
+    candidates = mutants_of(component.prompt, read_text(component.files[0], RunError))
+    longest = sorted(candidates, key=lambda mutant: -len(mutant.text))[: request.mutants]
+    mutants = [mutant for mutant in candidates if mutant in longest]
+    if not mutants:
+        raise RunError(f"the prompt of '{component.name}' has no part that can be removed")
+    planned = _runs(inputs, request.replicates, mutants)
     if request.dry_run:
-        calls, cost = _size(plan)
-        return _result(plan, [MutantResult.view(mutant) for mutant in plan.mutants], calls, cost, dry_run=True)
-    (model,) = plan.inputs.models
-    if model.provider == "replay":
-        raise RunError(f"'{model.id}' replays outputs and ignores the prompt; choose another model")
-    records = [record for _, record in call_and_score(plan.runs, plan.inputs, watch)]
-    calls = sum(replicate.answered for run in plan.runs.runs for replicate in outcomes(run.folder).values())
-    return _result(plan, _decide(plan, records), calls, total_or_none(record.cost_usd for record in records))
+        results = [MutantResult.view(mutant) for mutant in mutants]
+        estimates = [_estimate(run, planned, inputs) for run in planned.runs]
+        calls, cost = sum(each.calls for each in estimates), total_or_none(each.cost_upper_usd for each in estimates)
+    else:
+        if inputs.models[0].provider == "replay":
+            model_id = inputs.models[0].id
+            raise RunError(f"'{model_id}' replays outputs and ignores the prompt; choose another model")
+        records = {record.run_id: record for _, record in call_and_score(planned, inputs, watch)}
+        calls = sum(replicate.answered for run in planned.runs for replicate in outcomes(run.folder).values())
+        results = _decide(mutants, records, inputs)
+        cost = total_or_none(record.cost_usd for record in records.values())
+    first = planned.runs[0]
+    return MutationResult.view(
+        first.manifest,
+        n_cases=len(first.manifest.cases),
+        alpha=inputs.settings.policy.alpha,
+        mutants=results,
+        left_out=len(candidates) - len(mutants),
+        calls=calls,
+        cost_usd=rounded(cost),
+        folder=str(first.folder.parent),
+        dry_run=request.dry_run,
+    )
 
 
-def _plan(request: MutationRequest) -> _MutationPlan:
-    """Read the inputs and build the mutants and their runs. Raise SkillEvaluatorError for invalid inputs."""
+def _read_inputs(request: MutationRequest) -> Inputs:
     refuse_amounts({"--mutants": request.mutants}, None, None)
     if request.replicates < _MIN_REPLICATES:
         raise RunError(f"--replicates must be at least {_MIN_REPLICATES}: one output per case shows no variation")
@@ -236,20 +243,12 @@ def _plan(request: MutationRequest) -> _MutationPlan:
         leaderboard=False,
     )
     inputs = read_inputs(evaluation)
-    inputs = replace(inputs, cases=tuple(case for case in inputs.cases if case.labelled), judge=None)
-    component = inputs.component
-    if component.program is not None:
-        raise RunError(f"'{component.name}' is a program and has no prompt to mutate")
+    if inputs.component.program is not None:
+        raise RunError(f"'{inputs.component.name}' is a program and has no prompt to mutate")
     if len(inputs.models) != 1:
         names = ", ".join(model.id for model in inputs.models)
         raise RunError(f"mutate runs one model: name it with --model ({names})")
-    candidates = mutants_of(component.prompt, read_text(component.files[0], RunError))
-    longest = sorted(candidates, key=lambda mutant: -len(mutant.text))[: request.mutants]
-    mutants = [mutant for mutant in candidates if mutant in longest]
-    if not mutants:
-        raise RunError(f"the prompt of '{component.name}' has no part that can be removed")
-    runs = _runs(inputs, request.replicates, mutants)
-    return _MutationPlan(inputs=inputs, runs=runs, mutants=mutants, left_out=len(candidates) - len(mutants))
+    return replace(inputs, cases=tuple(case for case in inputs.cases if case.labelled), judge=None)
 
 
 def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> PlannedRuns:
@@ -283,47 +282,25 @@ def _run_id(mutant: Mutant) -> str:
     return f"{mutant.id}-{mutant.prompt.digest[-8:]}"
 
 
-def _size(plan: _MutationPlan) -> tuple[int, float | None]:
-    """Return the number of calls of all runs, and their maximum cost in USD (None if a price is unknown)."""
-    estimates = []
-    for run in plan.runs.runs:
-        cases = [case for case in plan.inputs.cases if case.id in run.manifest.cases]
-        sizes = input_sizes(plan.runs.components[run.manifest.run_id], cases)
-        kind = plan.inputs.kinds[run.model.provider]
-        estimates.append(estimate(sizes, run.model, kind, run.manifest.replicates))
-    return sum(each.calls for each in estimates), total_or_none(each.cost_upper_usd for each in estimates)
+def _estimate(run: Run, planned: PlannedRuns, inputs: Inputs) -> CostEstimate:
+    cases = [case for case in inputs.cases if case.id in run.manifest.cases]
+    sizes = input_sizes(planned.components[run.manifest.run_id], cases)
+    return estimate(sizes, run.model, inputs.kinds[run.model.provider], run.manifest.replicates)
 
 
-def _decide(plan: _MutationPlan, records: Sequence[Record]) -> list[MutantResult]:
-    by_id = {record.run_id: record for record in records}
-    whole = [by_id[name] for name in _WHOLE_RUNS]
-    rules = rules_for(plan.inputs.settings, whole[0])
+def _decide(mutants: Sequence[Mutant], records: Mapping[str, Record], inputs: Inputs) -> list[MutantResult]:
+    whole = [records[name] for name in _WHOLE_RUNS]
+    rules = rules_for(inputs.settings, whole[0])
     results = []
-    for mutant in plan.mutants:
-        partial = [record for record in (by_id[_run_id(mutant)], *whole) if not record.complete]
-        if not partial:
-            results.append(decide_mutant(mutant, whole, by_id[_run_id(mutant)], rules))
-            continue
-        reason = partial[0].stopped or f"only {partial[0].coverage:.0%} of the calls of {partial[0].run_id} succeeded"
-        results.append(MutantResult.view(mutant, reason=reason))
+    for mutant in mutants:
+        record = records[_run_id(mutant)]
+        partial = next((one for one in (record, *whole) if not one.complete), None)
+        if partial is None:
+            results.append(decide_mutant(mutant, whole, record, rules))
+        else:
+            share = f"only {partial.coverage:.0%} of the calls of {partial.run_id} succeeded"
+            results.append(MutantResult.view(mutant, reason=partial.stopped or share))
     return results
-
-
-def _result(
-    plan: _MutationPlan, mutants: Sequence[MutantResult], calls: int, cost_usd: float | None, *, dry_run: bool = False
-) -> MutationResult:
-    first = plan.runs.runs[0]
-    return MutationResult.view(
-        first.manifest,
-        n_cases=len(first.manifest.cases),
-        alpha=plan.inputs.settings.policy.alpha,
-        mutants=list(mutants),
-        left_out=plan.left_out,
-        calls=calls,
-        cost_usd=rounded(cost_usd),
-        folder=str(first.folder.parent),
-        dry_run=dry_run,
-    )
 
 
 def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules: VerdictRules) -> MutantResult:
@@ -341,7 +318,6 @@ def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules
 
 
 def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]:
-    """Return the measures that moved beyond the tolerance, significantly or by a collapse; fields first."""
     measured = [effect for effect in compared.measured if effect.measure.kind != "reproducibility"]
     if not measured:
         return []
@@ -416,10 +392,7 @@ def adjusted_p_values(scores: Floats) -> list[float]:
 
 
 def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return the version that replaces the last version in each case (column), for each exchange (row).
-
-    Return all exchanges if there are few, else the actual assignment and a random sample.
-    """
+    """Return the version that replaces the last version in each case (column), for each exchange (row)."""
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)
     draws = np.random.default_rng(0).integers(versions, size=(_DRAWS, cases))

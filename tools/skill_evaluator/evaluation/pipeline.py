@@ -11,14 +11,21 @@ from typing import TypeVar
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
-from skill_evaluator.evaluation.inputs import Inputs, read_inputs
-from skill_evaluator.evaluation.judged import JudgedRun, judge_run
+from skill_evaluator.evaluation.outputs import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.evaluation.runs import PlannedRuns, is_recordable, max_remaining_costs, plan_runs, record_path
+from skill_evaluator.evaluation.runs import (
+    Inputs,
+    PlannedRuns,
+    is_recordable,
+    max_remaining_costs,
+    plan_runs,
+    read_inputs,
+    record_path,
+)
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.components import Component
 from skill_evaluator.providers.base import Request
-from skill_evaluator.records.archive import Archive, add_records, entry_of, read_entries
+from skill_evaluator.records.archive import Archive, append_rows, entry_of, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.engine import CallHandlers
@@ -30,10 +37,10 @@ from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
+from skill_evaluator.verdicts.component import RecordedComponent, RunSpread, spreads_of
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.history.component import RecordedComponent, RunSpread, spreads_of
-from skill_evaluator.verdicts.planning.ranking import ModelRanking
+from skill_evaluator.verdicts.shipping import ModelRanking
 
 RequestT = TypeVar("RequestT", bound=EvaluationRequest)
 WriteReport = Callable[[Finished, ComparisonResult | None, str | None], None]
@@ -47,7 +54,7 @@ class EvaluationResult:
     """The runs of an evaluation, the verdict on the new version, and the ranking of its models.
 
     `problems` are the errors of runs that could not be saved. `judged` has the records that may get a verdict,
-    `archive` the records that they are compared with, and `spreads` the spread over the runs of a rerun version.
+    `archive` the records that they are compared with.
     """
 
     inputs: Inputs
@@ -65,10 +72,6 @@ class EvaluationResult:
         folder = self.inputs.component.records_dir
         return any(run.record is record and run.record_path.parent == folder for run in self.finished)
 
-    def incomplete_below(self, record: Record) -> str:
-        """Return the newest incomplete run of a lower version as text, with its date. Return "" if there is none."""
-        return _recorded(self.inputs).incomplete_below(entry_of(record))
-
     def remaining(self, request: RequestT) -> RequestT:
         """Return a request with its limits reduced by the calls and costs of this evaluation."""
         judges = [run.record.judged for run in self.finished if run.record.judged]
@@ -81,14 +84,32 @@ class EvaluationResult:
         return request
 
     def changed_outputs(self) -> list[ChangedAnswers]:
-        """Return the outputs of each model that changed since its baseline. Return [] if there is no verdict."""
-        return [] if self.verdict is None else list(_changed_outputs(self, self.verdict))
+        """Return the outputs of each model that changed since its baseline, or the reason if those are not here."""
+        changed, runs = [], {run.record.run_id: run for run in self.finished}
+        for model in self.verdict.models if self.verdict else ():
+            run = runs.get(model.candidate.run_id)
+            if run is not None and model.baseline is not None:
+                changed.append(self._changed_of(run, model.baseline.run_id))
+        return changed
+
+    def _changed_of(self, run: Finished, baseline_id: str) -> ChangedAnswers:
+        component, record, inputs = self.inputs.component, run.record, self.inputs
+        folders = [results / baseline_id for results in (inputs.results_dir, component.results_dir)]
+        folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
+        if folder is None:
+            command = f"`evaluate {component.name} --model {record.model_id} --rerun-baseline` runs it again here"
+            absent = f"its run folder, which is not committed, is not on this machine; {command}"
+            return ChangedAnswers(model_id=record.model_id, baseline=baseline_id, absent=absent)
+        baseline, answers = self.archive.record(baseline_id), (outcomes(folder), outcomes(run.folder))
+        return ChangedAnswers(
+            model_id=record.model_id,
+            baseline=baseline_id,
+            compared=len(common_part(baseline, record).cases),
+            changes=tuple(answer_changes(component, inputs.cases, baseline, record, answers)),
+        )
 
     def resume_command(self) -> list[str]:
-        """Return the arguments of the command that resumes the unfinished runs. Return [] if none is unfinished.
-
-        If a limit stopped the runs, the command has a limit that is enough for them.
-        """
+        """Return the arguments of the command that resumes the unfinished runs. Return [] if none is unfinished."""
         final = {run.folder for run in self.finished if run.record.is_final or "model_retired" in run.record.reasons}
         unfinished = [run for run in self.planned.runs if run.folder not in final]
         if not unfinished:
@@ -112,10 +133,7 @@ class EvaluationResult:
 
 
 def evaluate(request: EvaluationRequest, watch: Watch, write_report: WriteReport) -> EvaluationResult:
-    """Evaluate a component; `watch` shows the progress of the calls, and `write_report` reports each finished run.
-
-    Raise SkillEvaluatorError for invalid inputs, before any call.
-    """
+    """Evaluate a component. Raise SkillEvaluatorError for invalid inputs, before any call."""
     inputs = read_inputs(request)
     planned = plan_runs(inputs)
     records = call_and_score(planned, inputs, watch)
@@ -125,10 +143,7 @@ def evaluate(request: EvaluationRequest, watch: Watch, write_report: WriteReport
 
 
 def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[tuple[Run, Record]]:
-    """Make the calls of all runs whose model has a key, score each output when it arrives, and build the records.
-
-    The record of a rerun version has the drift of its model.
-    """
+    """Make the calls of all runs whose model has a key, score each output when it arrives, and build the records."""
     if not planned.runs:
         return []
     request, component = inputs.request, inputs.component
@@ -169,7 +184,6 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
 def _save(
     records: Sequence[tuple[Run, Record]], planned: PlannedRuns, inputs: Inputs
 ) -> tuple[list[Finished], list[SkillEvaluatorError]]:
-    """Write the records. Return the finished runs, and the errors of runs that could not be saved."""
     finished, problems = list(planned.finished), list[SkillEvaluatorError]()
     for earlier in planned.finished:  # a full disk may have prevented the record in the run's folder
         if not (earlier.folder / RECORD).exists():
@@ -193,7 +207,6 @@ def _compare(
     planned: PlannedRuns,
     inputs: Inputs,
 ) -> EvaluationResult:
-    """Compare the finished runs of the new version with its baseline, and rank the models with complete runs."""
     recorded = _recorded(inputs)
     archive, roles = recorded.archive, planned.roles
     final = {run.record.run_id: run.record for run in finished if run.record.is_final}
@@ -235,7 +248,6 @@ def _recorded(inputs: Inputs) -> RecordedComponent:
 def _call_handlers(
     runs: Sequence[Run], components: Mapping[str, Component], inputs: Inputs, scorers: Mapping[str, Scorer]
 ) -> CallHandlers:
-    """Return the function that builds a call's request, and the one that scores its outcome, as `CallHandlers`."""
     cases = {case.id: case for case in inputs.cases}
     entries = read_entries(inputs.component.leaderboard_path)
     recorded_settings = {(entry.model_id, entry.digests.get("settings")) for entry in entries}
@@ -262,13 +274,12 @@ def _call_handlers(
 
 
 def _save_record(run: Run, record: Record, component: Component, *, recorded: bool) -> Finished:
-    """Write a record into the run's folder and, if `recorded`, into the component's records."""
     path = run.folder / RECORD
     if recorded:
         path = record_path(run, component)
         try:
             if record.has_row:
-                add_records(component.leaderboard_path, {path: record})
+                append_rows(component.leaderboard_path, record.skill, [record.row()], {path: record})
             else:
                 write_record(path, record)
         except LeaderboardError:  # the version was recorded with another prompt meanwhile; the paid outputs stay
@@ -279,7 +290,6 @@ def _save_record(run: Run, record: Record, component: Component, *, recorded: bo
 
 
 def _write_reports(result: EvaluationResult, write_report: WriteReport) -> EvaluationResult:
-    """Write the report of each run. If that fails, the result has the error instead of the run."""
     finished, problems = list[Finished](), [*result.problems]
     for run in result.finished:
         try:
@@ -290,38 +300,12 @@ def _write_reports(result: EvaluationResult, write_report: WriteReport) -> Evalu
     return replace(result, finished=finished, problems=problems)
 
 
-def _changed_outputs(result: EvaluationResult, verdict: ComparisonResult) -> Iterator[ChangedAnswers]:
-    """Yield the changed outputs of each model, or the reason if its baseline has no run folder here."""
-    inputs = result.inputs
-    runs = {run.record.run_id: run for run in result.finished}
-    for model in verdict.models:
-        run = runs.get(model.candidate.run_id)
-        if run is None or model.baseline is None:
-            continue
-        run_id = model.baseline.run_id
-        folders = [results / run_id for results in (inputs.results_dir, inputs.component.results_dir)]
-        folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
-        if folder is None:
-            command = f"`evaluate {inputs.component.name} --model {model.model_id} --rerun-baseline` runs it again here"
-            absent = f"its run folder, which is not committed, is not on this machine; {command}"
-            yield ChangedAnswers(model_id=model.model_id, baseline=run_id, absent=absent)
-            continue
-        baseline, answers = result.archive.record(run_id), (outcomes(folder), outcomes(run.folder))
-        yield ChangedAnswers(
-            model_id=model.model_id,
-            baseline=run_id,
-            compared=len(common_part(baseline, run.record).cases),
-            changes=tuple(answer_changes(inputs.component, inputs.cases, baseline, run.record, answers)),
-        )
-
-
 def evaluate_at_each_save(
     request: EvaluationRequest, watch: Watch, write_report: WriteReport
 ) -> Iterator[EvaluationResult]:
     """Yield the evaluation of a component now and after each save, until the limit of calls or cost is reached.
 
-    If an evaluation fails, print its error to stderr and wait for the next save. Raise the error if neither the
-    component nor its cases have a folder. Without a limit, `MAX_CALLS` applies.
+    If an evaluation fails, print its error and wait for the next save. Raise it if there is no folder to watch.
     """
     from watchfiles import watch as watch_files
 

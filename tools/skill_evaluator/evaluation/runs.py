@@ -1,4 +1,4 @@
-"""The runs of an evaluation: new runs, runs with a recorded version, or unfinished runs to resume.
+"""The inputs of an evaluation, checked before any call, and its runs: new, with a recorded version, or resumed.
 
 The outputs of unfinished runs are reused, so that no call is paid twice. Drafts and `--failing` neither reuse outputs
 nor pass them on, because the best of many drafts would look like an improvement.
@@ -6,58 +6,166 @@ nor pass them on, because the best of many drafts would look like an improvement
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
-from skill_evaluator.errors import RunError, SkillEvaluatorError
-from skill_evaluator.evaluation.inputs import Inputs
+from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import try_lock
 from skill_evaluator.identifiers import BASELINE, invocation_of
+from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.judges.modes.sentences import judge_estimate
-from skill_evaluator.library.cases import refuse_unfilled
+from skill_evaluator.library.cases import Case, load_cases, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, Policy
-from skill_evaluator.library.scenarios import apply_scenario
+from skill_evaluator.library.config import Model, Policy, Settings, select_models
+from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
 from skill_evaluator.library.versions import component_at, component_with
-from skill_evaluator.providers import missing_key
-from skill_evaluator.records.archive import Archive, RecordedRun, append_rows, read_entries, refusal_reason
+from skill_evaluator.providers import Configuration, missing_key, read_configuration, refuse_unbatched, with_program
+from skill_evaluator.records.archive import (
+    Archive,
+    RecordedRun,
+    append_rows,
+    check_leaderboard,
+    read_entries,
+    refusal_reason,
+)
 from skill_evaluator.records.record import SCORER_VERSION, read_record, short_digests
 from skill_evaluator.records.selection import default_baseline, runs_like
-from skill_evaluator.runner.journal import (
-    MANIFEST,
-    Manifest,
-    Role,
-    Run,
-    RunSize,
-    create_run,
-    find_runs,
-    input_digests,
-    is_unfinished,
-    new_runs,
-    outcomes,
-    read_component_manifest,
-    read_manifest,
-    resumed_run,
-    run_with_component,
-)
-from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of
-from skill_evaluator.runner.schedule import replicates_of_baseline
+from skill_evaluator.repository import Repository, tolerating_git
+from skill_evaluator.runner import journal
+from skill_evaluator.runner.journal import Manifest, Role, Run, RunSize
+from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of, refuse_unpriced
+from skill_evaluator.runner.schedule import Shard, refuse_amounts, replicates_of_baseline
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, listed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs(Configuration):
+    """The request of an evaluation, and everything that it reads, checked; `judge` decides `expect` checks."""
+
+    request: EvaluationRequest
+    component: Component
+    cases: tuple[Case, ...]
+    shard: Shard | None
+    results_dir: Path
+    judge: Model | None = None
+
+
+def read_inputs(request: EvaluationRequest) -> Inputs:
+    """Read settings, component, cases and models, and check the leaderboard. Raise SkillEvaluatorError if invalid."""
+    if request.no_prompt:
+        if request.scenario is not None or request.rerun_baseline or request.with_baseline:
+            raise RunError("--no-prompt cannot be combined with --scenario, --with-baseline or --rerun-baseline")
+        request = replace(request, no_prompt=False, scenario=SCHEMA_ALONE)
+    amounts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
+    refuse_amounts(amounts, request.max_calls, request.max_cost)
+    if request.resumed is not None and (request.dry_run or request.no_reuse):
+        raise RunError("--resume and --run cannot be combined with --dry-run or --no-reuse")
+    _refuse_designs(request)
+    configuration = read_configuration(request.config)
+    settings, all_models = configuration.settings, configuration.models
+    component = load_component(request.components, request.skill, settings.limits, request.fixtures)
+    component = apply_scenario(component, request.config, request.scenario)
+    configuration = with_program(configuration, component)
+    with tolerating_git():  # fails before any paid call
+        Repository(component.files[0])
+    patterns = () if request.resumed else request.cases  # a resumed run has its cases in its manifest
+    cases = load_cases(component, request.fixtures, patterns)
+    check_leaderboard(component)
+    models = select_models(configuration.models, request.models)
+    if request.batch:
+        refuse_unbatched(models)
+    judge, models = judge_of(component, cases, models, all_models, settings)
+    if judge is not None:
+        read_calibration(request.config, settings)
+    if request.max_cost is not None:
+        refuse_unpriced([*models, *([judge] if judge else [])], configuration.kinds)
+    return Inputs(
+        request=request,
+        component=component,
+        cases=cases,
+        models=models,
+        kinds=configuration.kinds,
+        keys=configuration.keys,
+        settings=configuration.settings,
+        shard=Shard.parse(request.shard) if request.shard else None,
+        results_dir=request.results or component.results_dir,
+        judge=judge,
+    )
+
+
+def _refuse_designs(request: EvaluationRequest) -> None:
+    designs = {
+        "--recorded-baseline": request.recorded_baseline,
+        "--with-baseline": request.with_baseline,
+        "--failing": request.failing,
+        "--rerun-baseline": request.rerun_baseline,
+    }
+    chosen = [flag for flag, is_chosen in designs.items() if is_chosen]
+    if len(chosen) > 1:
+        raise RunError(f"{' and '.join(chosen)} cannot be combined; use one of them")
+    restrictions = {
+        "--case": bool(request.cases),
+        "--shard": request.failing and request.shard is not None,
+        "--scenario": request.failing and request.scenario is not None,
+    }
+    conflicts = [flag for flag, is_chosen in restrictions.items() if is_chosen]
+    cases = "the cases that failed" if request.failing else "all cases"
+    if chosen and conflicts and not request.recorded_baseline:
+        raise RunError(f"{chosen[0]} runs {cases} and cannot be combined with {conflicts[0]}")
+    if request.draft and request.rerun_baseline:
+        raise RunError("--draft runs the current prompt and --rerun-baseline a recorded version; use one of them")
+
+
+def judge_of(
+    component: Component,
+    cases: Iterable[Case],
+    selected: tuple[Model, ...],
+    models: tuple[Model, ...],
+    settings: Settings,
+) -> tuple[Model | None, tuple[Model, ...]]:
+    """Return the judge of a component's `expect` checks, None if it has none, and the models to call.
+
+    If all models are selected, the judge is not called. Raise ConfigError if no judge is configured, or if a model
+    would judge itself and the component's policy does not allow that.
+    """
+    if not any(case.sentences for case in cases):
+        return None, selected
+    name = component.name
+    component_policy = settings.policy.judge_of(name)
+    judge_id = (component_policy or settings.policy.judge).model
+    if judge_id is None:
+        raise ConfigError(
+            f"'{name}' has `expect` checks but no judge: set policy.judge.model or policy.components.{name}.judge in "
+            "settings.yaml"
+        )
+    (judge,) = select_models(models, (judge_id,))
+    same_models = [model for model in selected if (model.provider, model.api_name) == (judge.provider, judge.api_name)]
+    if component_policy is not None or not same_models:
+        return judge, selected
+    if len(same_models) == len(selected) or len(selected) < len(models):
+        raise ConfigError(
+            f"{judge.id} would judge its own outputs as {same_models[0].id}: choose another judge, or name it as "
+            f"policy.components.{name}.judge in settings.yaml to allow this"
+        )
+    print(f"{judge.id} judges the outputs of {name} and is not evaluated itself", file=sys.stderr)
+    return judge, tuple(model for model in selected if model not in same_models)
+
 
 _NO_REUSE_HINT = "(--no-reuse begins a new one)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRuns:
-    """The runs to call, and the `finished` runs that are already recorded.
+    """The runs to call with their components by run id, and the `finished` runs that are already recorded.
 
-    `components` has the component of each run to call, and `roles` the role of each run, by run id.
+    `roles` has the role of each run, finished or not, by run id.
     """
 
     runs: Sequence[Run]
@@ -67,10 +175,7 @@ class PlannedRuns:
 
 
 def plan_runs(inputs: Inputs) -> PlannedRuns:
-    """Return the runs to call and, with `--resume`, the runs that are already recorded.
-
-    Raise RunError if the options do not allow a run, or if its record would be refused.
-    """
+    """Return the runs to call and those already recorded. Raise RunError if options or records do not allow a run."""
     request, recorded = inputs.request, read_entries(inputs.component.leaderboard_path)
     if request.resumed is not None:
         planned = _resume_runs(inputs, request.resumed)
@@ -103,7 +208,7 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
         invocation=request.invocation,
         transport="batch" if request.batch else "direct",
     )
-    new = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
+    new = journal.new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
     for run in new:
         if not run.manifest.cases:
             reasons = listed([f"{case_id} ({reason})" for case_id, reason in run.manifest.not_applicable.items()])
@@ -113,28 +218,21 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
         raise RunError(f"no case of '{component.name}' is applicable to a model; see not_applicable in meta.json")
     alone = _planned_runs([(run, component) for run in new], request)
     designed = request.with_baseline or request.failing or request.rerun_baseline
-    if not designed and not _is_interleaved(request, inputs.settings.policy):
+    has_no_verdict = request.draft or request.cases or request.shard or request.scenario
+    plain = has_no_verdict or request.recorded_baseline or request.invocation  # jobs of a plan are designed by the plan
+    if not designed and (plain or inputs.settings.policy.design != "beside"):
         return alone
-    if request.failing and not (new := failing_runs(new, inputs)):
+    if request.failing and not (new := _failing_runs(new, inputs)):
         return _planned_runs([], request)
-    planned = _planned_runs((design_runs if designed else interleaved_runs)(new, inputs), request)
+    planned = _planned_runs((_design_runs if designed else _interleaved_runs)(new, inputs), request)
     if not designed and (reason := _limit_message(alone, planned, inputs)):
         print(f"warning: {component.name} is called without its baseline: {reason}", file=sys.stderr)
         return alone
     return planned
 
 
-def _is_interleaved(request: EvaluationRequest, policy: Policy) -> bool:
-    """Return whether a new version is interleaved with its baseline by default.
-
-    This excludes jobs of a plan (with `invocation`), and runs that get no verdict on all cases.
-    """
-    otherwise = (request.draft, request.cases, request.shard, request.scenario, request.invocation)
-    return policy.design == "beside" and not request.recorded_baseline and not any(otherwise)
-
-
 def _planned_runs(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
-    runs = [replace(run, manifest=run.manifest.model_copy(update={"draft": request.draft})) for run, _ in pieces]
+    runs = [_changed(run, draft=request.draft) for run, _ in pieces]
     components = {run.manifest.run_id: component for run, component in pieces}
     return PlannedRuns(runs=runs, components=components, roles=_roles_of(runs))
 
@@ -176,7 +274,9 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
     for run in usable:
         manifest, model = run.manifest, run.model
         cases = [case for case in inputs.cases if case.id in manifest.cases]
-        answered = Counter(call.case_id for call, replicate in outcomes(run.folder).items() if replicate.answered)
+        answered = Counter(
+            call.case_id for call, replicate in journal.outcomes(run.folder).items() if replicate.answered
+        )
         price, batch = price_of(model, inputs.kinds[model.provider]), manifest.transport == "batch"
         for case_id, size in input_sizes(planned.components[manifest.run_id], cases).items():
             model_size = size.of_model(model, inputs.kinds[model.provider])
@@ -218,21 +318,25 @@ def _with_unfinished_runs(planned: PlannedRuns, inputs: Inputs, recorded: Sequen
 
 
 def _extended(unfinished: Run, run: Run) -> Run:
-    """Add the cases and replicates of a planned run to an unfinished run, and write its manifest."""
     names = ("cases", "replicates", "selection", "not_applicable")
-    manifest = unfinished.manifest.model_copy(update={name: getattr(run.manifest, name) for name in names})
-    create_run(unfinished.folder, manifest)
+    extended = _changed(unfinished, **{name: getattr(run.manifest, name) for name in names})
+    manifest = extended.manifest
+    journal.create_run(unfinished.folder, manifest)
     size = f"{counted(len(manifest.cases), 'case')} × {counted(manifest.replicates, 'replicate')}"
     print(f"continuing the unfinished run {manifest.run_id} with {size} {_NO_REUSE_HINT}", file=sys.stderr)
-    return replace(unfinished, manifest=manifest)
+    return extended
+
+
+def _changed(run: Run, **values: Any) -> Run:
+    return replace(run, manifest=run.manifest.model_copy(update=values))
 
 
 def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
     """Yield the runs on this machine with the prompt, schema and settings of new runs. Skip active runs."""
     models = {run.model.id: run.model for run in runs if run.model.provider != "replay"}  # replay is free
-    for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{MANIFEST}")):
+    for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{journal.MANIFEST}")):
         with suppress(RunError):  # skips unreadable folders
-            manifest = read_component_manifest(folder)
+            manifest = journal.read_component_manifest(folder)
             is_same_plan = manifest.model_id in models and any(manifest.has_same_inputs(run.manifest) for run in runs)
             has_name_and_seed = manifest.run_id == folder.name and inputs.request.seed in (None, manifest.seed)
             if is_same_plan and has_name_and_seed and try_lock(folder / ".lock") is not None:  # released at once
@@ -240,14 +344,12 @@ def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
 
 
 def _is_continuable(run: Run, recorded: Sequence[RecordedRun]) -> bool:
-    """Return whether a run is unfinished and no later run of its model and scenario is recorded."""
     rows = (row for row in recorded if (row.model_id, row.scenario) == (run.model.id, run.manifest.scenario))
     newest = max((invocation_of(row.run_id) for row in rows), default="")
-    return newest <= invocation_of(run.manifest.run_id) and is_unfinished(run.folder)
+    return newest <= invocation_of(run.manifest.run_id) and journal.is_unfinished(run.folder)
 
 
 def _resume_runs(inputs: Inputs, name: str) -> PlannedRuns:
-    """Find the runs of `--resume` or `--run`. Raise RunError if there are none or they conflict with the options."""
     component = inputs.component
     runs, components = _saved_runs(inputs, name)
     unfinished = [run for run in runs if not record_path(run, component).exists()]
@@ -264,11 +366,10 @@ def _resume_runs(inputs: Inputs, name: str) -> PlannedRuns:
 
 
 def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Component]]:
-    """Find runs by run id, folder or invocation; return them, and the component of each by run id."""
     request = inputs.request
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
-    folders = _with_interleaved_runs(find_runs(inputs.results_dir, name, inputs.component.name))
+    folders = _with_interleaved_runs(journal.find_runs(inputs.results_dir, name, inputs.component.name))
     for folder, manifest in folders:
         if manifest.scenario != request.scenario:
             scenario = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
@@ -276,8 +377,8 @@ def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Compone
     selected = [(folder, manifest) for folder, manifest in folders if not request.models or manifest.model_id in models]
     if not selected:
         raise RunError(f"the runs to resume are not of --model {' '.join(request.models)}; remove --model")
-    components = {manifest.run_id: component_of(manifest, inputs) for _, manifest in selected}
-    runs = [resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in selected]
+    components = {manifest.run_id: _component_of(manifest, inputs) for _, manifest in selected}
+    runs = [journal.resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in selected]
     _check_planned_options(runs, request)
     return runs, components
 
@@ -287,17 +388,15 @@ def _roles_of(runs: Sequence[Run]) -> dict[str, Role | None]:
 
 
 def _with_interleaved_runs(folders: Sequence[tuple[Path, Manifest]]) -> list[tuple[Path, Manifest]]:
-    """Add the runs that are interleaved with these. Raise RunError if the folder of one is missing."""
     manifests = dict(folders)
     for folder, manifest in folders:
         if manifest.beside is not None:
             interleaved = folder.parent / manifest.beside
-            manifests.setdefault(interleaved, read_manifest(interleaved))
+            manifests.setdefault(interleaved, journal.read_manifest(interleaved))
     return list(manifests.items())
 
 
 def _check_planned_options(runs: Sequence[Run], request: EvaluationRequest) -> None:
-    """Raise RunError if a run was planned without an option, or with another value."""
     for run in runs:
         manifest = run.manifest
         for flag, value, planned in (
@@ -336,7 +435,6 @@ def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: 
 
 
 def _future_run(component: Component, model: Model) -> RecordedRun:
-    """Return the leaderboard row that a new run of the component would have."""
     return RecordedRun(
         run_id="planned",
         skill_version=component.version,
@@ -344,7 +442,7 @@ def _future_run(component: Component, model: Model) -> RecordedRun:
         scenario=component.scenario,
         complete=False,
         timestamp="",
-        digests=short_digests({**input_digests(component, model), "datasets": component.digests["datasets"]}),
+        digests=short_digests({**journal.input_digests(component, model), "datasets": component.digests["datasets"]}),
         scorer_version=SCORER_VERSION,
     )
 
@@ -352,21 +450,15 @@ def _future_run(component: Component, model: Model) -> RecordedRun:
 Pieces = tuple[Run, Component]
 
 
-def design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
-    """Return the runs of `--with-baseline`, `--failing` or `--rerun-baseline`, each with its component.
-
-    Skip models without a record, with a warning. Raise RunError if no model remains.
-    """
-    design: Callable[[Run, Inputs, Archive], Iterator[Pieces]]
-    request = inputs.request
-    if request.with_baseline or request.failing:
-        design, reason = _run_with_baseline, "there is no complete record of a lower version as its baseline"
-        option = "--failing" if request.failing else "--with-baseline"
-    else:
-        design, reason, option = _rerun, "there is no complete record yet", "--rerun-baseline"
-    archive = Archive(inputs.component)
+def _design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
+    request, archive = inputs.request, Archive(inputs.component)
+    option = "--failing" if request.failing else "--with-baseline"
+    reason = "there is no complete record of a lower version as its baseline"
+    if request.rerun_baseline:
+        option, reason = "--rerun-baseline", "there is no complete record yet"
     pieces: list[Pieces] = []
     for run in plain:
+        design = _rerun if request.rerun_baseline else _run_with_baseline
         model_runs = list(design(run, inputs, archive))
         if not model_runs:
             print(f"warning: skipping {run.model.id}: {reason}", file=sys.stderr)
@@ -377,11 +469,7 @@ def design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
     return pieces
 
 
-def failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
-    """Reduce the runs to the cases that failed in the newest record of the version, and print these cases.
-
-    Skip models without failed cases. Raise RunError if a model has no record.
-    """
+def _failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
     archive, component, failing = Archive(inputs.component), inputs.component, []
     for run in plain:
         planned = _future_run(component, run.model)
@@ -395,13 +483,11 @@ def failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
         cases = {case_id: digest for case_id, digest in run.manifest.cases.items() if case_id in failed}
         print(f"{run.model.id}: {listed(list(cases)) or 'no case'} failed in {newest.run_id}", file=sys.stderr)
         if cases:
-            manifest = run.manifest.model_copy(update={"cases": cases, "selection": tuple(cases)})
-            failing.append(replace(run, manifest=manifest))
+            failing.append(_changed(run, cases=cases, selection=tuple(cases)))
     return failing
 
 
-def interleaved_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
-    """Add the interleaved baselines to the runs, each with its component; warn of baselines that cannot be called."""
+def _interleaved_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
     archive = Archive(inputs.component)
     pieces: list[Pieces] = []
     errors: dict[str, list[str]] = {}
@@ -419,8 +505,7 @@ def interleaved_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
     return pieces
 
 
-def component_of(manifest: Manifest, inputs: Inputs) -> Component:
-    """Return the component of an existing run. Raise ComponentError or GitError if its prompt no longer exists."""
+def _component_of(manifest: Manifest, inputs: Inputs) -> Component:
     if manifest.role is None:
         return inputs.component
     component, _ = component_with(_component_on_disk(inputs), manifest)
@@ -433,7 +518,6 @@ def _component_on_disk(inputs: Inputs) -> Component:
 
 
 def _run_with_baseline(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
-    """Yield the run of the new version and the run of its baseline, each with its component."""
     request, commit = inputs.request, inputs.request.baseline_commit
     if commit is not None:
         baseline_component, commit = component_at(_component_on_disk(inputs), commit)
@@ -445,15 +529,13 @@ def _run_with_baseline(run: Run, inputs: Inputs, archive: Archive) -> Iterator[P
         baseline_component, commit = _recorded_component(entry, archive, inputs)
     baseline_component = apply_scenario(baseline_component, request.config, request.scenario)
     run = _with_fresh_seed(run, archive, (baseline_component.version, inputs.component.version), request.seed)
-    baseline = run_with_component(run, baseline_component, BASELINE, "baseline", commit)
-    update = {"replicates": replicates_of_baseline(run.manifest.replicates)}
-    baseline = replace(baseline, manifest=baseline.manifest.model_copy(update=update))
-    yield _linked(run, baseline), inputs.component
-    yield _linked(baseline, run), baseline_component
+    baseline = journal.run_with_component(run, baseline_component, BASELINE, "baseline", commit)
+    replicates = replicates_of_baseline(run.manifest.replicates)
+    yield _changed(run, beside=baseline.manifest.run_id), inputs.component
+    yield _changed(baseline, beside=run.manifest.run_id, replicates=replicates), baseline_component
 
 
 def _rerun(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
-    """Yield another run of the model's highest recorded version, with its component."""
     recorded = runs_like(archive.entries, _future_run(inputs.component, run.model))
     if not recorded:
         return
@@ -461,23 +543,16 @@ def _rerun(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
     component, commit = _recorded_component(entry, archive, inputs)
     component = apply_scenario(component, request.config, request.scenario)
     run = _with_fresh_seed(run, archive, (entry.version,), request.seed)
-    yield run_with_component(run, component, "", "again", commit), component
+    yield journal.run_with_component(run, component, "", "again", commit), component
 
 
 def _recorded_component(entry: RecordedRun, archive: Archive, inputs: Inputs) -> tuple[Component, str | None]:
-    """Return the component with the prompt of a recorded run, without its scenario, and the commit of the prompt."""
     component, commit = component_with(_component_on_disk(inputs), archive.record(entry))
     refuse_unfilled(component, inputs.cases, inputs.component)
     return component, commit
 
 
 def _with_fresh_seed(run: Run, archive: Archive, versions: Sequence[str], seed: int | None) -> Run:
-    """Set a seed that no recorded run of these versions has, unless `seed` is set by an option."""
     if seed is not None:
         return run
-    seed = fresh_seed(archive, run.model.id, versions, run.manifest.seed)
-    return replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
-
-
-def _linked(run: Run, interleaved: Run) -> Run:
-    return replace(run, manifest=run.manifest.model_copy(update={"beside": interleaved.manifest.run_id}))
+    return _changed(run, seed=fresh_seed(archive, run.model.id, versions, run.manifest.seed))

@@ -28,15 +28,8 @@ from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.tables import TRUTHS, Columns, ProblemHandler, read_table
 from skill_evaluator.parsing import Output
 
-_TYPES: Mapping[type, str] = {
-    type(None): "null",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    list: "array",
-    dict: "object",
-}
+_JSON_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+_TYPES = dict(zip((type(None), bool, int, float, str, list, dict), _JSON_TYPES, strict=True))
 
 NewCases = Mapping[str, Mapping[str, str]]
 """The texts of new cases' files, by case id and file name."""
@@ -70,11 +63,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedCases:
-    """The cases made from a table, and the folder to write them to.
-
-    `labelled` counts the cases with a ground truth. `schema` is the text of a schema.json to write beside the prompt.
-    `left_out` counts the skipped rows by (kind, reason).
-    """
+    """The cases made from a table, their `folder`, and the number of skipped rows by (kind, reason) in `left_out`."""
 
     component: Component
     folder: Path
@@ -85,10 +74,7 @@ class ImportedCases:
 
 
 def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> ImportedCases:
-    """Make cases from the rows of a table, and write them if `yes` is set, but never over existing cases.
-
-    `on_problem` receives the problem of each invalid row.
-    """
+    """Make cases from the rows of a table, and write them if `table.yes` is set and none of them exists."""
     names = component_names(table.components)
     if table.skill is None and len(names) != 1:
         raise ComponentError(f"there are {len(names)} components in {table.components}; name one with --skill NAME")
@@ -123,7 +109,7 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
 
 
 def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
-    """Return the cases that the component does not have yet, matched by id, or by digest if they are numbered."""
+    """Return the cases that the component does not have yet, by id; numbered cases are matched by digest."""
     try:
         existing = read_cases(component, table.fixtures, on_problem=lambda _: None)
     except NotEvaluatedError:
@@ -134,11 +120,7 @@ def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -
 
 
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:
-    """Return the folder for new cases of a component.
-
-    Raise FixtureError with the `advice` if one of the cases already exists, or if the component has multiple-choice
-    questions.
-    """
+    """Return the folder for new cases of a component; raise FixtureError with the `advice` if a case exists."""
     if component.output == "choice":
         raise FixtureError(f"'{component.name}' has multiple-choice questions: add lines to questions.jsonl instead")
     folders = component.case_files(fixtures).places()
@@ -149,7 +131,7 @@ def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable
 
 
 def write_cases(folder: Path, cases: NewCases) -> None:
-    """Write all cases or none into a folder: to a temporary folder first."""
+    """Write all cases or none into a folder."""
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as aside, ExitStack() as undo:
@@ -190,10 +172,7 @@ def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, 
 
 
 def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence[str]) -> list[str]:
-    """Remove the mark `unreviewed` of the cases whose ids match a pattern, and return their ids.
-
-    Raise FixtureError if a case is invalid, or a row of a table.
-    """
+    """Remove the mark `unreviewed` of the cases whose ids match a pattern, and return their ids."""
     accepted = []
     for folder, case in unreviewed_cases(component, fixtures).items():
         if not any(fnmatchcase(case.id, pattern) for pattern in patterns):
@@ -211,7 +190,7 @@ def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence
 
 
 def inferred_schema(truths: Sequence[Any], source: Path) -> str:
-    """Return the JSON of a schema that all ground truths of a file satisfy, with a note that it was inferred."""
+    """Return the JSON of a schema that all ground truths of a file satisfy."""
     remark = f"Inferred from {len(truths)} ground truths of {source.name}: make it as strict as the answers must be."
     draft = "https://json-schema.org/draft/2020-12/schema"
     return json_text({"$schema": draft, "description": remark, **_schema_of(truths)})

@@ -1,11 +1,11 @@
-"""Read and check the cases of a component: documents with their ground truth, or multiple-choice questions.
+"""Read and check the cases of a component: folders, rows of a table, or lines of `questions.jsonl`."""
 
-A case is a folder with `document.md`, `ground_truth.json` and optionally `meta.json`. With `output: choice` a case is a
-line of `questions.jsonl`. A case without a document is pending if `input-source.md` describes the document to add.
-"""
-
+import hashlib
+import io
 import json
+import os
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -25,13 +25,13 @@ from skill_evaluator.files import (
     SizeLimit,
     StrictModel,
     first_problem,
+    open_file,
     read_json,
     read_lines,
     read_text,
     validated,
 )
 from skill_evaluator.identifiers import ModelPatterns, is_file_name
-from skill_evaluator.library.case_files import PDF, file_in, read_file, read_pdfs
 from skill_evaluator.library.components import (
     DOCUMENT_FILES,
     DOCUMENTS,
@@ -42,11 +42,12 @@ from skill_evaluator.library.components import (
     read_meta,
 )
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, Message, PromptMessage
+from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, MediaType, Message, PromptMessage
 from skill_evaluator.library.reading import ConfinedFolder
-from skill_evaluator.library.tables import CaseRows, ProblemHandler, Row, read_table
+from skill_evaluator.library.tables import CaseRows, ProblemHandler, Row, read_table, with_others
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.processes import Program, run_process
 from skill_evaluator.text import (
     canonical_json,
     count_leaves,
@@ -80,13 +81,12 @@ class Question(BaseModel):
     @field_validator("options")
     @classmethod
     def _refuse_equal_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
-        letters: dict[str, str] = {}
-        for letter, option in zip(ascii_uppercase, options, strict=False):
-            if not option:
+        texts = [normalise(option).casefold() for option in options]
+        for letter, text in zip(ascii_uppercase, texts, strict=False):
+            if not text:
                 raise ValueError(f"option {letter} is empty")
-            letter_before = letters.setdefault(normalise(option).casefold(), letter)
-            if letter_before != letter:
-                raise ValueError(f"options {letter_before} and {letter} differ only in case and white space")
+            if (first := ascii_uppercase[texts.index(text)]) != letter:
+                raise ValueError(f"options {first} and {letter} differ only in case and white space")
         return options
 
     @model_validator(mode="after")
@@ -95,23 +95,6 @@ class Question(BaseModel):
         if self.answer is not None and self.answer not in tuple(letters):
             raise ValueError(f"answer '{self.answer}' is not among the options A to {letters[-1]}")
         return self
-
-    @property
-    def document(self) -> str:
-        """The question, a blank line, and one line per option."""
-        lines = (f"{letter}. {option}" for letter, option in zip(ascii_uppercase, self.options, strict=False))
-        return f"{self.question}\n\n" + "\n".join(lines)
-
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        """The other values of the line by name, such as topic and why."""
-        values = self.model_dump(exclude=set(_NO_META))
-        return {name: value for name, value in values.items() if value is not None}
-
-    @property
-    def digest(self) -> str:
-        """The digest of question, options and answer."""
-        return digest(canonical_json([self.question, list(self.options), self.answer]))
 
 
 _MAX_ERROR_CHARS = 500  # characters of a schema error, which may quote the whole ground truth
@@ -147,11 +130,9 @@ class CaseMeta(FrozenModel):
 class Case:
     """One input with its ground truth.
 
-    `inputs` are by name, such as `document`, and `turns` are the earlier conversation. `labelled` is true if the case
-    has a `truth`, which may be JSON null. A question has `options`. `not_applicable` are ids and patterns of models
-    that are not called for this case. `used` are the names of the inputs in the component's prompt; the `digest` is
-    computed from these, the turns and the truth. `parts` has the digest of each input by name, and that of the turns.
-    An `unreviewed` case was drafted by a model, and no person has accepted it yet.
+    `truth` may be JSON null if `labelled`. `not_applicable` has ids and patterns of models that are not called. `used`
+    has the names of the prompt's inputs. `digest` covers these, the turns and the truth. `parts` has the digest of each
+    input and of the turns by name.
     """
 
     id: str
@@ -175,12 +156,12 @@ class Case:
 
     @property
     def shown_as(self) -> str:
-        """The kind of input to show: a document, or inputs with or without earlier turns."""
+        """The heading of `document`: "document", "inputs" or "turns and inputs"."""
         return "turns and inputs" if self.turns else DOCUMENT if self.used == (DOCUMENT,) else "inputs"
 
     @property
     def document(self) -> str:
-        """The text that people and judges read: the document, or the earlier turns and the inputs under their names."""
+        """The document, or the earlier turns and the inputs, each under its name."""
         if self.shown_as == DOCUMENT:
             return str(self.inputs[DOCUMENT])
         sections: list[tuple[str, str]] = [(turn.role, turn.text) for turn in self.turns]
@@ -206,23 +187,19 @@ class Case:
 
 
 def parse_case_output(component: Component, case: Case, text: str) -> Parsed:
-    """Parse an output for a case. Without a schema, the ground truth's type selects the JSON candidates."""
+    """Parse an output; without a schema, prefer JSON of the ground truth's type."""
     return parse_output(text, component.output, case.options, component.contract.expected.or_type_of(case.truth))
 
 
 def text_of(value: Any) -> str:
-    """Convert an input to text: a file to its description, other values to JSON."""
+    """Return a text unchanged, a file's description, or the JSON of any other input."""
     return str(value) if isinstance(value, str | File) else json.dumps(value, ensure_ascii=False)
 
 
 def load_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's reviewed cases whose ids match a pattern (all if there are none), sorted by id.
-
-    `on_problem` receives the FixtureError of each invalid case. If there is no reviewed case, raise NotEvaluatedError,
-    or FixtureError if the component has records.
-    """
+    """Read a component's reviewed cases; arguments and errors are those of `read_cases`."""
     cases = read_cases(component, fixtures_dir, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
     if cases and not reviewed:
@@ -234,14 +211,15 @@ def load_cases(
 def read_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's cases like `load_cases`, including unreviewed ones.
+    """Read a component's cases whose ids match one of the patterns, or all without patterns, sorted by id.
 
-    Raise NotEvaluatedError if there are no cases, or if no selected case has a document.
+    `on_problem` receives the FixtureError of each invalid case. Raise NotEvaluatedError if no selected case has a
+    document, or FixtureError if the component has records.
     """
     sources = find_cases(component, fixtures_dir)
     where = listed([str(source) for source in sources])
     if component.output == "choice":
-        questions = read_questions(sources[0], component, on_problem)
+        questions = _read_questions(sources[0], component, on_problem)
         ids = _select([case.id for case in questions], patterns, where)
         return tuple(case for case in questions if case.id in ids)
     folders = {folder.name: folder for source in sources for folder in case_folders(source)}
@@ -252,16 +230,13 @@ def read_cases(
     ids = _select([*folders, *(case_id for case_id, _, _ in table.rows)], patterns, where)
     waiting = ids.intersection(cases_without_document(sources))
     if ids == waiting:
-        reason = f"{where} has no cases; {_ADVICE}"
-        if waiting:
-            reason = f"case '{min(waiting)}' has {SOURCE} and no document.md"
-        raise _without_cases(component, reason)
-    root = component.case_files(fixtures_dir).root(sources[0])
-    of_rows = component.origin and ConfinedFolder(
-        component.origin.root, FixtureError, follow_links=component.limits.follow_links
-    )
+        pending = f"case '{min(waiting)}' has {SOURCE} and no document.md" if waiting else ""
+        raise _without_cases(component, pending or f"{where} has no cases; {_ADVICE}")
+    root = row_root = component.case_files(fixtures_dir).root(sources[0])
+    if component.origin:
+        row_root = ConfinedFolder(component.origin.root, FixtureError, follow_links=component.limits.follow_links)
     selected = replace(table, rows=[row for row in table.rows if row[0] in ids])
-    cases = cases_of_table(selected, component, on_problem, folders, of_rows or root)
+    cases = cases_of_table(selected, component, on_problem, folders, row_root)
     for case_id in sorted(folders.keys() & ids - waiting):
         try:
             cases[case_id] = _read_case(folders[case_id], component, root)
@@ -277,11 +252,10 @@ def cases_of_table(
     folders: Mapping[str, Path] = MappingProxyType({}),
     root: ConfinedFolder | None = None,
 ) -> dict[str, Case]:
-    """Make a case from each row of a table, by id.
+    """Make the case of each row of a table, by id.
 
-    `on_problem` receives the problem of a row that is invalid or has the id of one of the `folders`. Files that rows
-    name are read relative to the table and must be in `root`; without `root` the names are kept as values. Raise
-    FixtureError if a column is for a field that the schema does not have.
+    `on_problem` receives the problem of an invalid row, or a row with the id of one of the `folders`. Files that rows
+    name must be in `root`; without `root` they are not read. Raise FixtureError for a column of an unknown field.
     """
     schema_paths = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():
@@ -290,15 +264,12 @@ def cases_of_table(
             raise FixtureError(f"truth '{path}': no such field in {where} {nearest_path(path, schema_paths)}")
     sources = {case_id: str(folder) for case_id, folder in folders.items()}
     cases: dict[str, Case] = {}
-    for case_id, line, row in table.rows:
-        location = f"{table.path}:{line}"
+    for item in table.rows:
+        case_id, line, _ = item
         try:
-            if not is_file_name(case_id):
-                rule = "cannot be a case's id (letters, digits, '.', '_', '-')"
-                raise FixtureError(f"{location}: {case_id[:100]!a} {rule}")
-            case = _case_of_row(component, table, (case_id, location), row, schema_paths, root)
+            case = _case_of_row(component, table, item, schema_paths, root)
             if case_id in sources:
-                raise FixtureError(f"{location}: the id '{case_id}' is also the id of {sources[case_id]}")
+                raise FixtureError(f"{table.path}:{line}: the id '{case_id}' is also the id of {sources[case_id]}")
             sources[case_id] = f"line {line}"
             cases[case_id] = case
         except FixtureError as problem:
@@ -309,45 +280,41 @@ def cases_of_table(
 def _case_of_row(
     component: Component,
     table: CaseRows,
-    id_and_line: tuple[str, str],
-    row: Row,
+    item: tuple[str, int, Row],
     schema_paths: Mapping[str, SchemaPath],
     root: ConfinedFolder | None,
 ) -> Case:
-    case_id, where = id_and_line
-    folder, limit = table.path.parent, component.limits.size_of("document_bytes")
+    case_id, line, row = item
+    where, folder = f"{table.path}:{line}", table.path.parent
+    if not is_file_name(case_id):
+        raise FixtureError(f"{where}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')")
     row = table.with_values(where, row, CaseMeta.model_fields)
     inputs = table.inputs(where, row, component.prompt.inputs)
-    document = inputs.get(DOCUMENT)
+    document, limit = inputs.get(DOCUMENT), component.limits.size_of("document_bytes")
     size = len(document.encode("utf-8", "surrogatepass")) if isinstance(document, str) else 0
     if size > limit.max_bytes:
         raise FixtureError(f"{where}: the document has {size:,} bytes; {limit}")
     truth = table.truth(where, row, component.output, schema_paths)
-    meta = table.meta(row)
-    declared = validated(CaseMeta, meta, Path(where), FixtureError)
     case = Case(
         id=case_id,
-        inputs=with_files(inputs, folder, root, component.limits) if root else inputs,
-        turns=() if row.get(TURNS) is None else read_turns(row[TURNS], Path(where)),
+        inputs=_with_files(inputs, folder, root, component.limits) if root else inputs,
+        turns=() if row.get(TURNS) is None else _read_turns(row[TURNS], Path(where)),
         truth=None if truth is None else _checked(truth, f"{where}: the truth", component),
         labelled=truth is not None,
-        meta=meta,
-        not_applicable=declared.not_applicable,
-        unreviewed=declared.unreviewed,
-        checks=checks_of(component, declared, Path(where), folder, root) if root else component.checks,
+        **_declared(component, table.meta(row), Path(where), folder, root),
     )
     return _ready(case, component, where)
 
 
 def case_folders(folder: Path) -> list[Path]:
-    """Return the case folders in a folder, sorted by name; empty if it is a table or does not exist."""
+    """Return the case folders in a folder, sorted by name; empty if `folder` is a table or does not exist."""
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
 def cases_without_document(sources: Iterable[Path]) -> list[str]:
-    """Return the ids of the case folders that have an `input-source.md` and no document yet."""
+    """Return the ids of the case folders with an `input-source.md` and no document."""
     return [
         folder.name
         for source in sources
@@ -357,10 +324,7 @@ def cases_without_document(sources: Iterable[Path]) -> list[str]:
 
 
 def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
-    """Return the paths of a component's case folder and table, or of its questions file.
-
-    If there are no cases, raise FixtureError if records exist or a fixtures folder is declared, else NotEvaluatedError.
-    """
+    """Return the paths of a component's case folder and table, or of its questions file; raise if there are none."""
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
         raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
@@ -389,28 +353,24 @@ def _without_cases(component: Component, reason: str) -> FixtureError | NotEvalu
     return NotEvaluatedError(f"'{component.name}' is not evaluated yet: {reason}")
 
 
-def read_questions(path: Path, component: Component, on_problem: ProblemHandler) -> list[Case]:
-    """Return the questions of a file as cases sorted by id; `on_problem` receives the problem of each invalid line."""
+def _read_questions(path: Path, component: Component, on_problem: ProblemHandler) -> list[Case]:
     if others := [name for name in component.prompt.inputs if name != DOCUMENT]:
-        raise FixtureError(
-            f"{path}: a question is only the document of a case, but the prompt also requires {listed(others)}"
-        )
+        raise FixtureError(f"{path}: a question is only a document, but the prompt also requires {listed(others)}")
     cases: dict[str, Case] = {}
     lines: dict[str, int] = {}
     problems: list[str] = []
     try:
         for number, value in read_lines(path, FixtureError, limit=component.limits.size_of("document_bytes")):
             try:
-                question = Question.model_validate(value)
-                question.document.encode()
+                case = _case_of_question(Question.model_validate(value), component)
             except ValidationError as problem:
                 problems.append(f"{path}:{number}: {first_problem(problem)}")
             except UnicodeEncodeError:
                 problems.append(f"{path}:{number}: {SURROGATE}")
             else:
-                if (first_line := lines.setdefault(question.id, number)) != number:
-                    problems.append(f"{path}:{number}: id '{question.id}' is also the id of line {first_line}")
-                cases.setdefault(question.id, _case_of_question(question, component))
+                if (first_line := lines.setdefault(case.id, number)) != number:
+                    problems.append(f"{path}:{number}: id '{case.id}' is also the id of line {first_line}")
+                cases.setdefault(case.id, case)
     except FixtureError as problem:
         problems.append(str(problem))
     if not cases and not problems:
@@ -421,13 +381,17 @@ def read_questions(path: Path, component: Component, on_problem: ProblemHandler)
 
 
 def _case_of_question(question: Question, component: Component) -> Case:
+    lines = [f"{letter}. {option}" for letter, option in zip(ascii_uppercase, question.options, strict=False)]
+    document = "\n".join([f"{question.question}\n", *lines])
+    document.encode()  # raises UnicodeEncodeError for a lone surrogate
+    meta = question.model_dump(exclude=set(_NO_META))
     return Case(
         id=question.id,
-        inputs={DOCUMENT: question.document},
+        inputs={DOCUMENT: document},
         truth=question.answer,
         labelled=question.answer is not None,
-        meta=question.meta,
-        digest=question.digest,
+        meta={name: value for name, value in meta.items() if value is not None},
+        digest=digest(canonical_json([question.question, list(question.options), question.answer])),
         options=question.options,
         not_applicable=question.not_applicable,
         unreviewed=question.unreviewed,
@@ -443,12 +407,11 @@ def _select(ids: Sequence[str], patterns: Sequence[str], source: str) -> set[str
 
 
 def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case:
-    if any("\ud800" <= mark <= "\udfff" for mark in folder.name):
+    if _has_surrogate(folder.name):
         raise FixtureError(f"the name of {folder} is not UTF-8; rename the folder")
     limit = component.limits.size_of("document_bytes")
     meta_path = _first_file(folder, METAS, root)
     meta = {} if meta_path is None else read_meta(meta_path, component.limits)
-    declared = validated(CaseMeta, meta, meta_path or folder, FixtureError)
     truth_path = _first_file(folder, TRUTHS, root)
     if truth_path is None and (others := sorted(path.name for path in folder.iterdir() if _TRUTH.match(path.name))):
         raise FixtureError(f"{folder / others[0]} is not read; rename a ground truth to {' or '.join(TRUTHS)}")
@@ -461,26 +424,27 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
     case = Case(
         id=folder.name,
         inputs=_read_inputs(folder, component, root, limit),
-        turns=() if turns_path is None else read_turns(read_json(turns_path, FixtureError, limit), turns_path),
+        turns=() if turns_path is None else _read_turns(read_json(turns_path, FixtureError, limit), turns_path),
         truth=truth,
         labelled=truth_path is not None,
-        meta=meta,
-        not_applicable=declared.not_applicable,
-        unreviewed=declared.unreviewed,
-        checks=checks_of(component, declared, meta_path or folder, folder.parent.parent, root),
+        **_declared(component, meta, meta_path or folder, folder.parent.parent, root),
     )
     return _ready(case, component, folder)
 
 
-def checks_of(
-    component: Component, declared: CaseMeta, where: Path, folder: Path, root: ConfinedFolder
-) -> tuple[Check, ...]:
-    """Return the component's checks, then the checks of the case, whose Python files must be below `folder`."""
-    return read_checks(declared.checks, folder, where, FixtureError, root.inside, earlier=component.checks)
+def _declared(
+    component: Component, meta: Any, where: Path, folder: Path, root: ConfinedFolder | None
+) -> dict[str, Any]:
+    """Return the arguments of `Case` that `meta` declares, by name; without `root` its checks are ignored."""
+    declared = validated(CaseMeta, meta, where, FixtureError)
+    checks = component.checks
+    if root:
+        checks = read_checks(declared.checks, folder, where, FixtureError, root.inside, earlier=checks)
+    names = {"not_applicable": declared.not_applicable, "unreviewed": declared.unreviewed}
+    return {"meta": meta, "checks": checks, **names}
 
 
-def read_turns(content: Any, where: Path) -> tuple[Message, ...]:
-    """Parse earlier turns from a list of roles and contents; raise FixtureError if it is invalid."""
+def _read_turns(content: Any, where: Path) -> tuple[Message, ...]:
     return tuple(turn.message for turn in validated(_Turns, {"turns": content}, where, FixtureError).turns)
 
 
@@ -499,14 +463,18 @@ def _ready(case: Case, component: Component, source: Path | str) -> Case:
         raise UnfilledError(f"case '{case.id}' has no {listed(missing)}: {location} is missing {hint}".rstrip())
     texts = {name: text_of(value) for name, value in inputs.items()}
     if not texts.get(DOCUMENT, "x").strip():
-        raise FixtureError(f"the document of case '{case.id}' in {source} is empty")
+        raise FixtureError(f"{source}: the document of case '{case.id}' is empty")
     texts[TURNS] = canonical_json([turn.text for turn in case.turns])
-    if broken := [name for name, text in texts.items() if any("\ud800" <= mark <= "\udfff" for mark in text)]:
+    if broken := [name for name, text in texts.items() if _has_surrogate(text)]:
         raise FixtureError(f"case '{case.id}' in {source}: {broken[0]}: {SURROGATE}")
     other_names = component.prompt.names_in("system") | component.prompt.names_in("assistant")
     if files := sorted(name for name in other_names if isinstance(inputs.get(name), File)):
         raise FixtureError(f"case '{case.id}': '{files[0]}' is a file, which only user messages can contain")
     return _digested(replace(case, used=used))
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= mark <= "\udfff" for mark in text)
 
 
 def _digested(case: Case) -> Case:
@@ -519,37 +487,109 @@ def _digested(case: Case) -> Case:
 
 
 def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
-    """Return cases with the page count of each PDF, or with its text if the prompt has `text_of: pdf`.
-
-    All PDFs are read in one process, or one by one if a PDF cannot be read.
-    """
+    """Return the readable cases with the number of pages of each PDF, or its text with `text_of: pdf`."""
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
     if not pdfs:
         return tuple(cases)
-    as_text = component.prompt.text_of == "pdf"
     try:
-        results = read_pdfs(pdfs, component.limits, texts=as_text)
-        empty = [file.path for file in pdfs if as_text and not results[file.path]["text"].strip()]
-        if empty:
-            raise FixtureError(f"{empty[0]} has no text (it may be a scan); remove text_of from prompt.md")
+        contents = _read_pdfs(pdfs, component.limits, texts=component.prompt.text_of == "pdf")
     except FixtureError as problem:
-        if len(cases) > 1:
+        if len(cases) > 1:  # read one by one, to find the case
             return tuple(case for each in cases for case in _with_pdfs([each], component, on_problem))
         on_problem(problem)
         return ()
 
-    def replaced(value: Any) -> Any:
-        if not isinstance(value, File) or value.media_type != PDF:
-            return value
-        result = results[value.path]
-        return result["text"] if as_text else replace(value, pages=result["pages"])
+    def content(value: Any) -> Any:
+        return contents.get(value.path, value) if isinstance(value, File) else value
 
-    filled = (replace(case, inputs={name: replaced(value) for name, value in case.inputs.items()}) for case in cases)
-    return tuple(map(_digested, filled))
+    inputs = [{name: content(value) for name, value in case.inputs.items()} for case in cases]
+    return tuple(_digested(replace(case, inputs=values)) for case, values in zip(cases, inputs, strict=True))
+
+
+PDF: MediaType = "application/pdf"
+_IMAGES: Mapping[bytes, MediaType] = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
+_HEAD_BYTES = 1_000_000  # read to find the size of an image
+_BLOCK_BYTES = 1 << 18
+_MAX_PDF_S, _MAX_PDF_MEMORY = 20.0, 1_000_000_000  # memory in bytes
+_STARTUP_S = 30.0
+_read: dict[tuple[str, bool], Mapping[str, Any]] = {}  # results by PDF digest and whether the text was extracted
+
+
+def _media_type(head: bytes) -> MediaType | None:
+    """Return the media type of a file by its first bytes, or None if it is neither a PDF nor a supported image.
+
+    >>> _media_type(b"%PDF-1.7"), _media_type(b"GIF89a")
+    ('application/pdf', None)
+    """
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    image = next((media_type for begin, media_type in _IMAGES.items() if head.startswith(begin)), None)
+    return image or (PDF if b"%PDF-" in head[:1024] else None)
+
+
+def read_file(path: Path, limits: SafetyLimits) -> File:
+    """Read the type, size and digest of a PDF or an image, and the extent of an image."""
+    limit, content = limits.size_of("file_bytes"), hashlib.sha256()
+    with open_file(path, FixtureError) as handle:
+        size = os.fstat(handle.fileno()).st_size
+        if size > limit.max_bytes:
+            raise FixtureError(f"{path} has {size:,} bytes; {limit}")
+        head = handle.read(_HEAD_BYTES)
+        content.update(head)
+        while part := handle.read(min(_BLOCK_BYTES, max(0, size - handle.tell()))):
+            content.update(part)
+    media_type = _media_type(head)
+    if media_type is None:
+        raise FixtureError(f"{path} begins neither as a PDF nor as a PNG, JPEG or WebP image; save it as one of these")
+    file = File(path=path, media_type=media_type, digest=f"sha256:{content.hexdigest()}", size=size)
+    return file if media_type == PDF else _with_extent(file, head)
+
+
+def _with_extent(image: File, head: bytes) -> File:
+    import imagesize
+
+    try:
+        width, height = imagesize.get(io.BytesIO(head))
+    except Exception:  # imagesize raises many types of errors on damaged files
+        width = height = 0
+    if min(width, height) < 1:
+        raise FixtureError(f"{image.path} begins as {image.media_type} but cannot be read as an image; save it again")
+    return replace(image, width=int(width), height=int(height))
+
+
+def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> dict[Path, File | str]:
+    """Return each PDF with its number of pages, or its text if `texts` is set, by path."""
+    by_path = {file.path: file for file in files}
+    new = [file for file in by_path.values() if (file.digest, texts) not in _read]
+    if new:
+        request = {"paths": [str(file.path.absolute()) for file in new], "max_pages": limits.file_pages}
+        program = Program(
+            argv=[sys.executable, "-I", str(Path(__file__).with_name("pdf.py"))],
+            folder=Path.cwd(),
+            seconds=_STARTUP_S + _MAX_PDF_S * len(new),
+            output_bytes=1_000_000 + 2 * limits.document_bytes * len(new),
+            memory_bytes=_MAX_PDF_MEMORY,
+        )
+        process = run_process(program, json.dumps({**request, "seconds": _MAX_PDF_S, "texts": texts}).encode())
+        lines = [json.loads(line) for line in process.stdout.splitlines(keepends=True) if line.endswith(b"\n")]
+        for file, result in zip(new, [*lines, {"problem": process.problem}], strict=False):
+            _read[file.digest, texts] = result
+    contents: dict[Path, File | str] = {}
+    for path, file in by_path.items():
+        result = _read.get((file.digest, texts), {"problem": "it was not reached"})
+        if "problem" in result:
+            raise FixtureError(f"{path} cannot be read as a PDF: {result['problem']}")
+        text = result["text"] or ""
+        if texts and not text.strip():
+            raise FixtureError(f"{path} has no text (it may be a scan); remove text_of from prompt.md")
+        if len(text.encode("utf-8", "surrogatepass")) > limits.document_bytes:
+            raise FixtureError(f"the text of {path} is too long; {limits.size_of('document_bytes')}")
+        contents[path] = text if texts else replace(file, pages=result["pages"])
+    return contents
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
-    """Raise FixtureError if a version of a component requires inputs that cases read for `current` lack."""
+    """Raise FixtureError if cases read for the `current` version lack an input of another version, `component`."""
     if component.prompt.text_of != current.prompt.text_of:
         raise FixtureError(f"only one of {component.version} and {current.version} has text_of in its prompt.md")
     for case in cases:
@@ -559,33 +599,26 @@ def refuse_unfilled(component: Component, cases: Iterable[Case], current: Compon
 
 def _read_inputs(folder: Path, component: Component, root: ConfinedFolder, limit: SizeLimit) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
-    if (path := _first_file(folder, (INPUTS,), root)) is not None:
-        inputs = read_json(path, FixtureError, limit)
-        if not isinstance(inputs, dict) or None in inputs.values():
-            raise FixtureError(f'{path} is not an object of inputs, such as {{"kind": "invoice"}}; null is not a value')
-        inputs = with_files(inputs, folder, root, component.limits)
     if (path := _first_file(folder, DOCUMENTS, root)) is not None:
-        if DOCUMENT in inputs:
-            raise FixtureError(f"{path} and '{DOCUMENT}' in {folder / INPUTS} are both the document; keep one")
         is_file = path.name in DOCUMENT_FILES
-        document = read_file(path, component.limits) if is_file else read_text(path, FixtureError, limit)
-        if isinstance(document, str) and not document.strip():
-            raise FixtureError(f"{path} is empty")
-        inputs = {DOCUMENT: document, **inputs}
-    return inputs
+        inputs[DOCUMENT] = read_file(path, component.limits) if is_file else read_text(path, FixtureError, limit)
+    if (path := _first_file(folder, (INPUTS,), root)) is not None:
+        inputs = with_others(str(path), inputs, read_json(path, FixtureError, limit))
+    return _with_files(inputs, folder, root, component.limits)
 
 
-def with_files(inputs: Mapping[str, Any], folder: Path, root: ConfinedFolder, limits: SafetyLimits) -> dict[str, Any]:
-    """Return the inputs with each value such as {"file": "scan.png"} replaced by the `File` in the folder.
-
-    Raise FixtureError if a file does not exist or cannot be read.
-    """
-    return {
-        name: file_in(folder, value["file"], root, limits)
-        if isinstance(value, dict) and value.keys() == {"file"}
-        else value
-        for name, value in inputs.items()
-    }
+def _with_files(inputs: Mapping[str, Any], folder: Path, root: ConfinedFolder, limits: SafetyLimits) -> dict[str, Any]:
+    """Return the inputs with each value such as {"file": "scan.png"} replaced by the `File` in the folder."""
+    files = dict(inputs)
+    for input_name, value in inputs.items():
+        if isinstance(value, dict) and value.keys() == {"file"}:
+            name = value["file"]
+            if not isinstance(name, str) or not name or Path(name).is_absolute() or ".." in Path(name).parts:
+                raise FixtureError(f"{folder}: an input's file must be in this folder, but {str(name)[:100]!a} is not")
+            if not (path := root.inside(folder / name)).exists():
+                raise FixtureError(f"{folder}: inputs name the file {name!a}, which does not exist")
+            files[input_name] = read_file(path, limits)
+    return files
 
 
 def _first_file(folder: Path, names: Sequence[str], root: ConfinedFolder) -> Path | None:
@@ -596,10 +629,8 @@ def _first_file(folder: Path, names: Sequence[str], root: ConfinedFolder) -> Pat
 def _checked(truth: Any, source: str, component: Component) -> Any:
     leaves, max_leaves = count_leaves(truth), component.limits.answer_leaves
     if leaves > max_leaves:
-        raise FixtureError(
-            f"{source} holds {leaves:,} values, more than the limit of {max_leaves:,}; "
-            "shorten it, or raise limits.answer_leaves in settings.yaml"
-        )
+        advice = "shorten it, or raise limits.answer_leaves in settings.yaml"
+        raise FixtureError(f"{source} holds {leaves:,} values, more than the limit of {max_leaves:,}; {advice}")
     if component.output == "text":
         if not isinstance(truth, str):
             raise FixtureError(f"{source} must be a JSON string, because the output of '{component.name}' is text")

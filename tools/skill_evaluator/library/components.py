@@ -1,10 +1,7 @@
-"""A component: its prompt and version, its output schema, and the metrics that it declares.
-
-Whether the output is JSON or text, and which fields are prose, is inferred from the ground truths if not declared.
-"""
+"""A component: its prompt, version, output schema and metrics, with settings inferred from its ground truths."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,8 +17,7 @@ from skill_evaluator.files import StrictModel, read_json, read_text, validated
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains, read_schema
-from skill_evaluator.library.programs import ProgramUnderTest
-from skill_evaluator.library.prompts import Prompt, check_semver, checked_prompt, parse_prompt
+from skill_evaluator.library.prompts import ProgramUnderTest, Prompt, check_semver, checked_prompt, parse_prompt
 from skill_evaluator.library.reading import ConfinedFolder, read_yaml
 from skill_evaluator.library.sources import SourceLocation, numbered, recorded_in, source_of
 from skill_evaluator.library.sources.tree import OWN, SourceComponent, written_own
@@ -44,10 +40,7 @@ _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFiles:
-    """The files of a component's cases, in its folder of the fixtures or in `evals/` of its `home`.
-
-    `fixtures` names its folder in `fixtures_dir`. If `fixtures_dir` is None it is `fixtures/`, then `evals/`.
-    """
+    """A component's cases in `fixtures_dir`/`fixtures`, or by default in `fixtures/` or `evals/` of its `home`."""
 
     home: Path
     fixtures: str
@@ -78,10 +71,7 @@ class CaseFiles:
         return CaseRows(columns=columns)
 
     def output(self, table: CaseRows) -> Output | None:
-        """Infer the output type: `text` if all ground truths are texts, else `json`.
-
-        Return None if there are no ground truths.
-        """
+        """Infer the output type, `text` if all ground truths are texts. Return None if there are no ground truths."""
         names = {path.name for path in self._first_files(TRUTHS)}
         kinds = {table.output, *(["text" if names <= set(TEXT_TRUTHS) else "json"] if names else [])} - {None}
         return "json" if "json" in kinds else "text" if kinds else None
@@ -103,7 +93,6 @@ class CaseFiles:
                 yield read_text(path, FixtureError, limit).strip() if is_text else read_json(path, FixtureError, limit)
 
     def _first_files(self, names: Sequence[str]) -> Iterator[Path]:
-        """Yield the first file with one of these names in each case folder, if it is inside the fixtures."""
         folder = next((source for source in self.sources() if source.suffix not in ENDINGS), None)
         for case in sorted(folder.iterdir()) if folder else ():
             path = next((case / name for name in names if (case / name).is_file()), None)
@@ -113,10 +102,10 @@ class CaseFiles:
 
     def _meta(self, path: Path) -> Mapping[str, Any]:
         """Read a meta file; empty if it does not exist or is invalid, which `load_cases` reports."""
+        meta = None
         with suppress(FixtureError):
-            meta = read_meta(path, self.limits) if path.is_file() else {}
-            return meta if isinstance(meta, dict) else {}
-        return {}
+            meta = read_meta(path, self.limits) if path.is_file() else None
+        return meta if isinstance(meta, dict) else {}
 
 
 def sources_at(path: Path) -> list[Path]:
@@ -126,7 +115,7 @@ def sources_at(path: Path) -> list[Path]:
 
 
 def read_meta(path: Path, limits: SafetyLimits) -> Any:
-    """Read a case's meta file, JSON or YAML; raise FixtureError if it is invalid."""
+    """Read a case's meta file, JSON or YAML."""
     limit = limits.size_of("document_bytes")
     if path.suffix == ".json":
         return read_json(path, FixtureError, limit)
@@ -136,9 +125,9 @@ def read_meta(path: Path, limits: SafetyLimits) -> Any:
 def find_texts(
     schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], truths: Iterable[Any]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the median length in characters of each free-text field by path, and the same of the prose fields only.
+    """Return the median length in characters of each free-text field by path, and the same for prose fields only.
 
-    A field is prose if its ground truths have a median of more than 60 characters and no rule declares its comparison.
+    A field is prose if the median is more than 60 and no declared rule says how to compare it.
     """
     declared_paths = {
         path for path, rule in declared.items() if rule.compare is not None or rule.options.keys() - _OF_TEXTS
@@ -176,27 +165,11 @@ def _refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence
             raise ComponentError(f"field '{path}' in {file} does not exist: {reason}")
 
 
-_DEFAULT_METRICS: Mapping[Output, Collection[str]] = {
-    "json": DEFAULT_METRICS,
-    "text": DEFAULT_METRICS,
-    "choice": ("exact_match",),
-}
-_WHOLE_ANSWER: Mapping[Output, Mapping[str, FieldRule]] = {
-    "json": {},
-    "text": {},
-    "choice": {"": FieldRule(compare="category")},  # counts confusions between letters
-}
+_LETTER = {"": FieldRule(compare="category")}  # counts confusions between the letters of a question
+_EVALS = ("datasets.json", "accepted.json", "records", "pinned")
 _INNER_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9 ._-]*(/[A-Za-z0-9_][A-Za-z0-9 ._-]*)*")
 # The files a component is read from, and the folders of its records.
-_FILES = (
-    "prompt.md",
-    "schema.json",
-    "leaderboard.json",
-    "evals/datasets.json",
-    "evals/accepted.json",
-    "evals/records",
-    "evals/pinned",
-)
+_FILES = ("prompt.md", "schema.json", "leaderboard.json", *(f"evals/{name}" for name in _EVALS))
 _AS_TEXT = FieldRule(compare="text")
 _INFERRED = (FieldRule(compare="string"), _AS_TEXT)  # rules that equal the inferred rule of a text field
 
@@ -211,12 +184,9 @@ class Dataset(StrictModel, defer_build=False):
     contract: str | None = Field(
         default=None,
         alias="schema",
-        description="the output schema, if it is not the whole schema.json: a file of the repository and a part of it, "
-        "such as schema.json#/$defs/output",
+        description="file and part of the output schema, such as schema.json#/$defs/output; default: schema.json",
     )
-    output: Output | None = Field(
-        default=None, description="the output type, if the prompt's format does not declare it"
-    )
+    output: Output | None = Field(default=None, description="the output type; default: that of the prompt")
     metrics: tuple[str, ...] = Field(default=(), description="metrics to score in place of the default ones")
     primary_metric: str | None = None
     fields: dict[str, FieldRule] = Field(default_factory=dict, description="comparison rules of fields by path")
@@ -226,10 +196,8 @@ class Dataset(StrictModel, defer_build=False):
     @classmethod
     def _stays_inside(cls, fixtures: str | None) -> str | None:
         if fixtures is not None and not (len(fixtures) <= 200 and _INNER_FOLDER.fullmatch(fixtures)):
-            raise ValueError(
-                f"{fixtures[:100]!a} is not a folder inside the fixtures folder (names of letters, digits, ' ', '.', "
-                "'_' and '-', with '/' between them); use --fixtures DIR for another folder"
-            )
+            advice = "use letters, digits, ' ', '.', '_', '-' and '/', or --fixtures DIR for another folder"
+            raise ValueError(f"{fixtures[:100]!a} is not a folder inside the fixtures folder; {advice}")
         return fixtures
 
 
@@ -244,10 +212,9 @@ class Datasets(StrictModel):
 class Component:
     """A versioned prompt with its output schema, ready to be evaluated, alone or under a scenario.
 
-    `inferred` lists inferred settings as text. `prose` has the median length in characters of prose fields by path.
-    `checks` apply to all cases. `files` are the files of the prompt. `origin` is set if it is written in another
-    format, and `rows` are the cases in such a file. Cases may be in its `home`; records are saved in its `folder`.
-    `formerly` lists earlier names, whose records also belong to it.
+    Records are saved in `folder`, and cases may be in `home`. `inferred` describes inferred settings. `prose` has the
+    median length in characters of prose fields by path. `files` are those of the prompt. A component in another format
+    has an `origin`, and `rows` are its cases in that format. `formerly` lists earlier names.
     """
 
     name: str
@@ -277,12 +244,12 @@ class Component:
     formerly: tuple[str, ...] = ()
 
     def case_files(self, fixtures_dir: Path | None) -> CaseFiles:
-        """Return the files of its cases in a fixtures folder, or in the default places if it is None."""
+        """Return the files of its cases."""
         return CaseFiles(home=self.home, fixtures=self.fixtures, fixtures_dir=fixtures_dir, limits=self.limits)
 
     @property
     def left_out(self) -> list[str]:
-        """One text per unused part of its source, such as the files beside a SKILL.md that are not sent."""
+        """One text per unused part of its source, such as files beside a SKILL.md."""
         return [line for line in self.inferred if line.startswith("left out: ")]
 
     @property
@@ -309,10 +276,7 @@ class Component:
 def load_component(
     components_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS, fixtures_dir: Path | None = None
 ) -> Component:
-    """Read a component, and its case folder to infer settings that are not declared.
-
-    Raise ComponentError if it is invalid, and NotEvaluatedError if evals/datasets.json has `evaluate: false`.
-    """
+    """Read a component; raise NotEvaluatedError if evals/datasets.json has `evaluate: false`."""
     folder = home = components_dir / name
     origin = source_of(components_dir, name)
     if origin is None:
@@ -378,8 +342,9 @@ def _compared(
     if answers.schema is None:  # the ground truths then define the valid paths
         _refuse_unknown_paths(dataset.fields, answers.output, truths, file)
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
-    plan = plan_fields(answers.schema, {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}, str(file))
-    labelled = bool(truths) or answers.output == "choice"
+    is_choice = answers.output == "choice"
+    plan = plan_fields(answers.schema, {**(_LETTER if is_choice else {}), **dataset.fields, **texts}, str(file))
+    labelled = bool(truths) or is_choice
     metrics, primary = _choose_metrics(dataset, answers, plan, file, checked=checked, labelled=labelled)
     uncompared = {key for key in ("evaluate", "contract", "output") if key not in dataset.model_fields_set}
     fields = {path: rule for path, rule in dataset.fields.items() if path not in texts_lengths or rule not in _INFERRED}
@@ -395,22 +360,21 @@ def _compared(
 def _choose_metrics(
     dataset: Dataset, answers: _Contracted, plan: FieldPlan, where: Path, *, checked: bool, labelled: bool
 ) -> tuple[dict[str, Metric], str]:
-    """Return the accuracy metrics by name, and the name of the primary metric.
-
-    Declared metrics replace the default ones. If there are checks, the share of passed checks is added; it is primary
-    if no ground truth can rank outputs.
-    """
+    """Return the accuracy metrics by name, and the name of the primary metric."""
     declared = [metric for metric in dataset.metrics if metric not in REPRODUCIBILITY]
     if answers.schema is None and "schema_valid" in declared:
         raise ComponentError(f"the metric schema_valid in {where} requires a schema")
-    usual = [name for name in _DEFAULT_METRICS[answers.output] if answers.schema is not None or name != "schema_valid"]
+    is_choice = answers.output == "choice"
+    usual = ["exact_match"] if is_choice else list(DEFAULT_METRICS)
+    usual = [name for name in usual if answers.schema is not None or name != "schema_valid"]
     if checked:
         usual = [name for name in usual if labelled or not METRICS[name].needs_truth]
     elif "checks" in declared:
         raise ComponentError(f"the metric checks in {where} requires a check there or in a case")
     metrics = accuracy_metrics(dict.fromkeys([*(declared or usual), *(["checks"] if checked else [])]), str(where))
-    ranking = "field_level_f1" if answers.output != "choice" and plan.counts else "exact_match"
-    ranking = "checks" if checked and not (labelled and (plan.counts or answers.output == "choice")) else ranking
+    ranking = "field_level_f1" if plan.counts and not is_choice else "exact_match"
+    if checked and not (labelled and (plan.counts or is_choice)):  # no ground truth can rank outputs
+        ranking = "checks"
     primary = dataset.primary_metric or (ranking if ranking in metrics else next(iter(metrics)))
     if primary not in metrics:
         advice = nearest(primary, metrics)
@@ -450,15 +414,9 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceCo
     if front.name != name:
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
     for former in front.formerly:
-        if former == name:
-            raise ComponentError(
-                f"formerly in {path} has the component's current name; give the name of its earlier folder"
-            )
         if (components_dir / former / "prompt.md").exists():
-            raise ComponentError(
-                f"formerly in {path} names '{former}', which exists in {components_dir}; delete formerly, or that "
-                "folder"
-            )
+            advice = "give the name of an earlier folder" if former == name else "delete formerly, or that folder"
+            raise ComponentError(f"formerly in {path} names '{former}', which exists in {components_dir}; {advice}")
     return written_own(front, checked_prompt(text, front, prompt, path), path.name)
 
 
@@ -492,10 +450,9 @@ def _read_contract(
         raise ComponentError(f'output: tool_call in {written.path} requires "type": "object" in {schema_path}')
     if schema is not None and not constrains(schema, schema):
         names = sorted(schema.get("$defs", {}), key="output".__ne__)
-        advice = f' as in "schema": "schema.json#/$defs/{names[0]}"' if names else ""
+        advice = f'write "schema": "schema.json#/$defs/{(names or ["output"])[0]}" into evals/datasets.json'
         raise ComponentError(
-            f"{schema_path} has no constraints, so any JSON is valid; describe the output, or name the part of it "
-            f"that does in evals/datasets.json{advice}"
+            f"{schema_path} has no constraints, so any JSON is valid; describe the output, or {advice}"
         )
     return _Contracted(
         output=output or "json", schema=schema, contract=contract, digests=digests, inferred=tuple(inferred)

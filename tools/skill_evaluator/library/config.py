@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import (
@@ -43,16 +43,11 @@ class BatchSettings(StrictModel):
     """Batch API settings: the polling interval, and whether to delete requests and results at the vendor afterwards."""
 
     poll_s: PositiveFloat = Field(default=60.0, description="seconds between two status requests for a batch")
-    delete_results: bool = Field(
-        default=False, description="delete collected batches at the vendor, which keeps them for a month"
-    )
+    delete_results: bool = Field(default=False, description="delete collected batches at the vendor")
 
 
 class Jobs(StrictModel):
-    """The CI jobs of a plan. If there are more runs than `max_jobs`, runs share a job, up to `max_calls` calls.
-
-    A run of more than `max_calls` calls is split into shards. `max_cost` limits the total cost of a plan in USD.
-    """
+    """The limits of a CI plan; a run of more than `max_calls` calls is split, and runs beyond `max_jobs` share jobs."""
 
     max_calls: PositiveInt = 1000
     max_jobs: Annotated[int, Field(ge=1, le=256)] = 60
@@ -60,21 +55,14 @@ class Jobs(StrictModel):
 
 
 class JudgePanel(StrictModel):
-    """How several judges are combined: the mean of scores, the majority of verdicts.
+    """How several judges are combined: the mean of their scores, or the majority of their verdicts."""
 
-    The default weight is 1. `same_family` decides whether a judge of the model family that wrote an output is refused
-    if a criterion requires another family, or if outputs are checked for regressions.
-    """
-
-    weights: dict[ModelId, PositiveFloat] = {}
-    same_family: Literal["refuse", "allow"] = "refuse"
+    weights: dict[ModelId, PositiveFloat] = Field(default={}, description="weight of each judge; default: 1")
+    same_family: Literal["refuse", "allow"] = Field(default="refuse", description="judges of the output's model family")
 
 
 class ComponentJudge(StrictModel):
-    """The judge that compares new outputs of a component with pinned outputs in CI, and its dimensions.
-
-    A plain model id selects the default dimensions.
-    """
+    """The judge that compares new outputs of a component with pinned outputs in CI."""
 
     model: ModelId
     preset: Literal["default", "chat", "code", "checklist"] = "default"
@@ -82,56 +70,47 @@ class ComponentJudge(StrictModel):
 
 
 FileKind = Literal["pdf", "image"]
+
+
+def _with_defaults(judge: Any) -> Any:
+    return {"model": judge} if isinstance(judge, str) else judge
+
+
 DeclaredJudge = Annotated[
-    ComponentJudge,
-    BeforeValidator(
-        lambda judge: {"model": judge} if isinstance(judge, str) else judge,
-        json_schema_input_type=ModelId | ComponentJudge,
-    ),
+    ComponentJudge, BeforeValidator(_with_defaults, json_schema_input_type=ModelId | ComponentJudge)
 ]
 
 
 class JudgePolicy(StrictModel):
-    """The judges, the ship rules that a team can set, and how several judges are combined."""
+    """The judges, and the rules by which their results decide what ships."""
 
     model: ModelId | None = Field(default=None, description="default judge of `expect` checks")
     trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
-    one_low: Literal["review_required", "ship"] = Field(
-        default="review_required", description="decision on a single regression of low impact"
-    )
+    one_low: Literal["review_required", "ship"] = "review_required"
+    """The decision on a single regression of low impact."""
     blocking: tuple[str, ...] = Field(default=(), description="additional dimensions in which any regression blocks")
     panel: JudgePanel = JudgePanel()
-    cascade: tuple[ModelId, ModelId] | None = Field(
-        default=None, description="cheap judge, and the strong judge for what it leaves undecided"
-    )
-    alert_above: Share | dict[str, Share] | None = Field(
-        default=None, description="share of regressions above which a batch alerts"
-    )
-    calibration: str | None = Field(
-        default=None, description="results of `judge calibrate` in this folder, which correct shares"
-    )
+    cascade: tuple[ModelId, ModelId] | None = Field(default=None, description="cheap judge; judge of undecided outputs")
+    alert_above: Share | dict[str, Share] | None = Field(default=None, description="share of regressions that alerts")
+    calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return the share of regressions above which a batch alerts, by dimension; empty without `alert_above`."""
+        """Return the share of regressions above which a batch alerts by dimension; empty if none is set."""
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}
 
 
 class ComponentSite(StrictModel):
-    """The settings of one component on the site that `site build` writes."""
+    """The site settings of one component."""
 
     documents: bool = Field(default=False, description="also publish documents, ground truths and raw outputs")
 
 
 class SiteSettings(StrictModel):
-    """The settings of the site built from records; `address` is its published URL."""
+    """The settings of the site that `site build` writes."""
 
-    address: str | None = Field(
-        default=None,
-        pattern=r"^https?://[^\s<>()\[\]\"']+$",
-        description="URL of the published site, for links in Markdown pages",
-    )
+    address: str | None = Field(default=None, pattern=r"^https?://[^\s<>()\[\]\"']+$", description="URL of the site")
     components: dict[str, ComponentSite] = {}
 
     def publishes_documents(self, skill: str) -> bool:
@@ -149,7 +128,7 @@ IGNORABLE: tuple[str, ...] = get_args(Ignorable)
 class Params(BaseModel):
     """Parameters of each call; unknown keys are passed to the provider's API unchanged.
 
-    `max_tokens` and `max_completion_tokens` are other names of `max_output_tokens`, and are sent as written.
+    `max_tokens` and `max_completion_tokens` are other names of `max_output_tokens`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
@@ -182,7 +161,7 @@ class Params(BaseModel):
 
 
 class Limits(StrictModel):
-    """Rate limits for a model's API; the program lowers them itself when the API returns rate-limit errors."""
+    """Rate limits for a model's API, lowered automatically after rate-limit errors."""
 
     max_concurrency: PositiveInt | None = None
     requests_per_minute: PositiveInt | None = None
@@ -195,23 +174,19 @@ UsdPerMillion = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class Price(StrictModel):
-    """Prices in USD per million tokens: input, output, and reads and writes of a cache.
-
-    `cache_write_1h` is for entries that are kept for an hour.
-    """
+    """Prices in USD per million tokens; `cache_write_1h` is for cache entries that are kept for an hour."""
 
     input: UsdPerMillion
     output: UsdPerMillion
     cache_read: UsdPerMillion | None = None
     cache_write: UsdPerMillion | None = None
     cache_write_1h: UsdPerMillion | None = None
-    batch_cache_read: UsdPerMillion | None = Field(
-        default=None, description="cache reads in a batch; other prices are halved"
-    )
+    batch_cache_read: UsdPerMillion | None = Field(default=None, description="in a batch; other prices are halved")
 
 
-def _is_none(value: object) -> bool:
-    return value is None
+_T = TypeVar("_T")
+_Omitted = Annotated[_T | None, Field(exclude_if=lambda value: value is None)]
+"""A setting that is left out of records unless it is set."""
 
 
 class Model(StrictModel):
@@ -224,35 +199,21 @@ class Model(StrictModel):
     profile: Literal["deterministic", "sampled"] = "deterministic"
     structured_output: Literal["json_schema", "json_schema_strict", "json_object", "none"] = "json_schema"
     base_url: str | None = Field(default=None, pattern=r"^https?://")
-    server: Literal["vllm", "sglang", "llama.cpp"] | None = Field(
-        default=None,
-        exclude_if=_is_none,
-        description="software of the server at base_url; all sampling settings are then sent explicitly",
-    )
-    place: Literal["azure", "bedrock", "vertex", "foundry"] | None = Field(
-        default=None, exclude_if=_is_none, description="the cloud that serves the vendor's model"
-    )
-    region: Label | None = Field(default=None, exclude_if=_is_none, description="region, for place bedrock or vertex")
-    project: Label | None = Field(default=None, exclude_if=_is_none, description="project, for place vertex")
-    api_version: Label | None = Field(default=None, exclude_if=_is_none, description="API version, for place azure")
+    server: _Omitted[Literal["vllm", "sglang", "llama.cpp"]] = Field(default=None, description="software at base_url")
+    place: _Omitted[Literal["azure", "bedrock", "vertex", "foundry"]] = Field(default=None, description="cloud service")
+    region: _Omitted[Label] = Field(default=None, description="region, for place bedrock or vertex")
+    project: _Omitted[Label] = Field(default=None, description="project, for place vertex")
+    api_version: _Omitted[Label] = Field(default=None, description="API version, for place azure")
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     auth: Literal["key", "oidc"] = Field(default="key", description="oidc: the identity of the GitHub Actions job")
     limits: Limits = Limits()
     price: Price | None = None
     cache: bool = Field(default=True, description="whether to request prompt caching")
-    ignores: tuple[Ignorable, ...] | None = Field(
-        default=None, exclude_if=_is_none, description="parameters that are never sent"
-    )
+    ignores: _Omitted[tuple[Ignorable, ...]] = Field(default=None, description="parameters that are never sent")
     family: Label | None = Field(default=None, description="model family; default: derived from the name")
-    accepts: tuple[FileKind, ...] | None = Field(
-        default=None,
-        exclude_if=_is_none,
-        description="file kinds that the model reads; default: pdf and image at the three vendors' own APIs",
-    )
+    accepts: _Omitted[tuple[FileKind, ...]] = Field(default=None, description="file kinds; default: those of the API")
     retires: datetime.date | None = Field(default=None, description="the day on which the vendor retires the model")
-    judge: Literal["strong"] | None = Field(
-        default=None, description="strong: may judge regressions; not a setting of calls"
-    )
+    judge: Literal["strong"] | None = Field(default=None, description="strong: may judge regressions")
 
     @field_validator("base_url")
     @classmethod
@@ -307,12 +268,10 @@ class Models(StrictModel):
 
     @model_validator(mode="after")
     def _unique_ids(self) -> Self:
-        indexes: dict[str, int] = {}
+        ids = [model.id.casefold() for model in self.models]  # folder names, which may be case-insensitive
         for index, model in enumerate(self.models):
-            key = model.id.casefold()  # ids name folders, and some file systems are case-insensitive
-            if key in indexes:
-                raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{indexes[key]}]")
-            indexes[key] = index
+            if (first_index := ids.index(ids[index])) != index:
+                raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{first_index}]")
         return self
 
 
@@ -321,7 +280,7 @@ VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "inc
 
 
 class MetricPolicy(StrictModel):
-    """The tier and the tolerated drop of a metric or field. If the tolerance is None, the general tolerance applies.
+    """The tier and the tolerated drop of a metric or field; by default the general tolerance applies.
 
     `critical` decides the verdict. `supporting` affects it only if it regresses. `advisory` is only shown.
     """
@@ -348,21 +307,19 @@ def _require_day(value: Any) -> Any:
 
 
 class UnstableCase(StrictModel):
-    """A case whose outputs are known to vary: called and shown, but without a say in verdicts up to a day."""
+    """A case whose outputs are known to vary: it is called and shown, but decides no verdict."""
 
     reason: Annotated[str, Field(min_length=1)]
-    until: Annotated[datetime.date, BeforeValidator(_require_day)] = Field(
-        description="the last day (UTC) on which the case decides nothing"
-    )
+    until: Annotated[datetime.date, BeforeValidator(_require_day)] = Field(description="the last day of this, in UTC")
 
     @property
     def is_over(self) -> bool:
-        """Whether the day `until` has passed (UTC), so that the case decides again."""
+        """Whether the day `until` has passed (UTC)."""
         return self.until < datetime.datetime.now(datetime.UTC).date()
 
 
 class ComponentPolicy(StrictModel):
-    """The policy of one component; an omitted key falls back to the policy for all components."""
+    """The policy of one component; the policy for all components applies for a missing key."""
 
     tolerance: Share | None = None
     alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -371,35 +328,27 @@ class ComponentPolicy(StrictModel):
     fields: dict[str, MetricPolicy] = {}
     critical_cases: tuple[str, ...] = Field(default=(), description="cases whose loss of `harm` is a regression")
     unstable_cases: dict[str, UnstableCase] = Field(default={}, description="cases that decide nothing, by id")
-    stakes: Literal["normal", "high"] = Field(
-        default="normal", description="high: a person must agree before a version ships"
-    )
+    stakes: Literal["normal", "high"] = Field(default="normal", description="high: a person decides what ships")
     judge: DeclaredJudge | None = Field(default=None, description="judge of `expect` checks and of new outputs in CI")
 
 
 class Policy(StrictModel):
-    """The rules by which a version counts as regressed.
-
-    `harm` is the loss of a single field or case that is a regression regardless of the mean. `anchor` selects the
-    version up to which losses are also summed: the last accepted one or the previous one. `design` selects an
-    interleaved or a recorded baseline. `served` decides whether a verdict requires that the same model produced both
-    versions' outputs. Without a tier, the component's primary metric is critical, its other accuracy metrics are
-    supporting, and fields, reproducibility metrics, output tokens, cost and latency are advisory.
-    """
+    """The rules by which a version counts as regressed."""
 
     tolerance: Share = Field(default=0.05, description="tolerated drop")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)
     harm: Share = Field(default=0.25, description="the loss of a field or case that alone is a regression")
     anchor: Literal["accepted", "previous"] = "accepted"
-    design: Design = "beside"
-    served: Literal["same", "any"] = "same"
+    """The version since which small losses are summed."""
+    design: Design = Field(default="beside", description="beside: interleaved baseline; recorded: an earlier run")
+    served: Literal["same", "any"] = Field(default="same", description="same: a verdict requires the same served model")
     metrics: MetricPolicies = {}
     components: dict[str, ComponentPolicy] = {}
     judge: JudgePolicy = JudgePolicy()
 
     def judge_of(self, skill: str) -> ComponentJudge | None:
-        """Return the judge that the policy of a component names, or None if it names none."""
+        """Return the judge of a component, or None if its policy names none."""
         component_policy = self.components.get(skill)
         return None if component_policy is None else component_policy.judge
 
@@ -422,10 +371,7 @@ Benchmarks = Annotated[
 
 
 class Audit(StrictModel):
-    """The settings of a stability audit; `questions` is the number of cases sampled per benchmark, None for all.
-
-    The defaults are all components with `output: choice` as benchmarks, and all scenarios.
-    """
+    """The settings of an audit; by default it runs all components with `output: choice` and all scenarios."""
 
     benchmarks: Benchmarks = {}
     scenarios: tuple[str, ...] = ()
@@ -434,11 +380,7 @@ class Audit(StrictModel):
 
 
 class SafetyLimits(StrictModel):
-    """Safety limits for input from outside, the same for all models.
-
-    A file above a limit is an error that names the file. An output above a limit scores 0, with the reason
-    `answer_too_large` or `too_costly_to_score`.
-    """
+    """Safety limits for input from outside: a larger file is an error, and a larger output scores 0."""
 
     response_bytes: PositiveInt = Field(default=32_000_000, description="a server's response, decompressed")
     answer_bytes: PositiveInt = Field(default=2_000_000, description="the text of one output")
@@ -452,9 +394,7 @@ class SafetyLimits(StrictModel):
     file_pages: PositiveInt = Field(default=1_000, description="pages of a PDF of a case")
     prompt_bytes: PositiveInt = Field(default=1_000_000, description="a prompt.md or scenario")
     schema_bytes: PositiveInt = Field(default=1_000_000, description="a schema.json or datasets.json")
-    yaml_depth: Annotated[int, Field(ge=1, le=200)] = Field(
-        default=YAML_DEPTH, description="levels of nesting in a YAML text"
-    )
+    yaml_depth: int = Field(default=YAML_DEPTH, ge=1, le=200, description="levels of nesting in a YAML text")
     follow_links: bool = Field(default=False, description="whether files may be links that lead out of their folder")
 
     def size_of(self, setting: Literal["document_bytes", "file_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
@@ -478,9 +418,7 @@ class Settings(StrictModel):
 
     replicates: ReplicateCount = 10
     seed: int = 0
-    concurrency: PositiveInt | None = Field(
-        default=None, description="calls at a time per model; default: 8, or up to 256 on a private network"
-    )
+    concurrency: PositiveInt | None = Field(default=None, description="calls at a time per model; default: 8 or more")
     timeout_s: PositiveFloat = 180.0
     retry: Retry = Retry()
     required_coverage: Share = 0.9
@@ -491,14 +429,12 @@ class Settings(StrictModel):
     limits: SafetyLimits = DEFAULT_LIMITS
     fixtures: FixturesElsewhere | None = None
     sources: tuple[DeclaredSource, ...] = Field(default=(), description="folders of components in other formats")
-    ceilings: dict[str, Limits] = Field(
-        default={}, description="rate limits by provider, shared by all its models and jobs"
-    )
+    ceilings: dict[str, Limits] = Field(default={}, description="rate limits by provider, for all its models and jobs")
     site: SiteSettings = SiteSettings()
 
 
 def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tuple[Model, ...]:
-    """Read `<config_dir>/models.yaml`; raise ConfigError with file and key if it is missing or invalid."""
+    """Read `<config_dir>/models.yaml`."""
     path = config_dir / "models.yaml"
     if not path.exists():
         raise ConfigError(f"{path} does not exist; write it with `skill-evaluator init` or `init --adopt`")
@@ -507,7 +443,7 @@ def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tupl
 
 
 def load_settings(config_dir: Path) -> Settings:
-    """Read `<config_dir>/settings.yaml`, or return the defaults if it does not exist; raise ConfigError if invalid."""
+    """Read `<config_dir>/settings.yaml`, or return the defaults if it does not exist."""
     path = config_dir / "settings.yaml"
     values = read_yaml(ConfinedFolder(config_dir, ConfigError).inside(path)) if path.exists() else None
     return validated(Settings, {} if values is None else values, path)
@@ -525,11 +461,8 @@ def retiring(models: Iterable[Model]) -> list[str]:
 
 
 def select_models(models: tuple[Model, ...], ids: tuple[str, ...]) -> tuple[Model, ...]:
-    """Return the models with these ids in their order, or all models without ids; raise ConfigError if unknown."""
-    if not ids:
-        return models
+    """Return the models with these ids in order, or all models without ids; raise ConfigError for an unknown id."""
     by_id = {model.id: model for model in models}
-    for model_id in ids:
-        if model_id not in by_id:
-            raise ConfigError(f"unknown model '{model_id}' {nearest(model_id, by_id)}")
-    return tuple(by_id[model_id] for model_id in dict.fromkeys(ids))
+    if unknown := [model_id for model_id in ids if model_id not in by_id]:
+        raise ConfigError(f"unknown model '{unknown[0]}' {nearest(unknown[0], by_id)}")
+    return tuple(by_id[model_id] for model_id in dict.fromkeys(ids)) or models

@@ -1,7 +1,4 @@
-"""An output schema: a JSON Schema, checked and compiled once to validate any number of values.
-
-Only the schema.json of a component may refer to other files of the same repository.
-"""
+"""An output schema: a JSON Schema, checked and compiled once to validate any number of values."""
 
 import json
 import os
@@ -92,14 +89,11 @@ class Contract:
         return bool(_validate(self._validator.is_valid, value))
 
     def violations(self, value: Any, max_errors: int | None = None) -> list[jsonschema_rs.ValidationError]:
-        """Return the validator's first `max_errors` errors (None: all); empty if the value is valid.
-
-        Raise RecursionError if the value is nested too deeply.
-        """
+        """Return the first `max_errors` errors, or all; raise RecursionError if the value is nested too deeply."""
         return list(islice(_validate(self._validator.iter_errors, value), max_errors))
 
     def errors(self, value: Any) -> list[str]:
-        """Describe each schema violation with its JSON Pointer and the closest anyOf/oneOf branch; empty if valid."""
+        """Describe each violation, with the JSON Pointer of the value and the closest anyOf/oneOf branch."""
         violations = self.violations(value)
         branched = any(error.schema_path[-1:] in (["anyOf"], ["oneOf"]) for error in violations)
         closest = self._closest(value) if branched else {}
@@ -139,14 +133,11 @@ def _validate(validate: Callable[[Any], _T], value: Any) -> _T:
 
 
 def _root_types(node: Any, root: Mapping[str, Any]) -> set[type]:
-    """Return the container types, `dict` and `list`, that a schema allows.
-
-    A schema with `properties` but without `type` means an object.
-    """
+    """Return the container types, `dict` and `list`, that a schema allows."""
     types: dict[str, type] = {"object": dict, "array": list}
     if not isinstance(node, Mapping):
         return set() if node is False else {dict, list}
-    declared = node.get("type", "object" if "properties" in node else [*types])
+    declared = node.get("type", "object" if "properties" in node else [*types])  # objects are often written so
     allowed = {types[name] for name in ([declared] if isinstance(declared, str) else declared) if name in types}
     parts = [[part] for part in (*(target_of(name, root) for name in references_of(node)), *node.get("allOf", ()))]
     for branches in (*parts, *(node[key] for key in ("anyOf", "oneOf") if key in node)):
@@ -171,11 +162,7 @@ def _has_rule(node: Mapping[str, Any] | bool) -> bool:
 
 
 def _effort(node: Any, root: Mapping[str, Any], efforts: dict[int, int], depth: int = 0) -> int:
-    """Return the number of schemas that a validator tries on one value, including `allOf`, `anyOf` and `$ref`.
-
-    `efforts` has the results by `id` of the schema. Raise ValueError if there are too many or the schema refers to
-    itself for the same value.
-    """
+    """Return the number of schemas that a validator tries on one value; `efforts` caches it by `id` of the schema."""
     if not isinstance(node, dict):  # true, false or missing
         return 0
     if depth > _MAX_REFERENCES:
@@ -206,11 +193,11 @@ _FILE_KEYS = ("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$defs", "def
 def read_schema(
     folder: Path, declared: str | None, limits: SafetyLimits
 ) -> tuple[Mapping[str, Any] | None, str, dict[str, str]]:
-    """Return the output schema of the component in `folder`, its location as text, and digests by name.
+    """Return the output schema of the component in `folder`, its location, and digests by name.
 
     `declared` names a file and a part of it (`schema.json#/$defs/output`). The schema is None if there is no
-    schema.json and nothing is declared. Parts of other files are merged into it. The digest `schema` is of schema.json,
-    and `contract` is of a merged schema. Raise ComponentError if the schema is invalid.
+    schema.json and nothing is declared. The digest `schema` is that of schema.json. With parts of other files merged
+    into the schema, its digest is `contract`.
     """
     schema_path = folder / "schema.json"
     name, _, fragment = (declared or schema_path.name).partition("#")
@@ -226,8 +213,6 @@ def read_schema(
 
 
 class _Files:
-    """Merges a schema with the parts of other files that it refers to."""
-
     def __init__(self, folder: Path, name: str, limits: SafetyLimits) -> None:
         library = Path(os.path.normpath(Path.cwd() / folder)).parent.parent
         self._root = next((path for path in (library, *library.parents) if (path / ".git").exists()), library)
@@ -240,7 +225,6 @@ class _Files:
         self._parts = 0
 
     def read(self, path: Path, reference: str) -> dict[str, Any]:
-        """Read a file once; raise ComponentError if it is outside the repository, no JSON object or one too many."""
         absolute = Path(os.path.normpath(Path.cwd() / path))
         if absolute not in self._read:
             if not absolute.is_relative_to(self._root):
@@ -254,7 +238,7 @@ class _Files:
         return self._read[absolute]
 
     def merge(self, path: Path, fragment: str) -> dict[str, Any]:
-        """Return the part of a file at `fragment`, with a definition in `$defs` for each part it refers to."""
+        """Return the part of a file at `fragment`, with each part that it refers to in `$defs`."""
         schema = self._rewritten(self._target(path, fragment, fragment), path)
         if not isinstance(schema, dict):
             raise ComponentError(f"{self._where}{fragment} is not a JSON Schema: an object is expected")

@@ -1,4 +1,4 @@
-"""A program that reads PDFs, so a PDF cannot exhaust the evaluator's time or memory; see `case_files`.
+"""A program that reads PDFs, so a PDF cannot exhaust the evaluator's time or memory; see `cases`.
 
 The input is a JSON object with `paths`, `max_pages`, `seconds` per file and `texts` (whether to extract text). The
 output is one line of JSON per path in order: `pages` and `text`, or the `problem`.
@@ -13,10 +13,7 @@ from pypdf import PdfReader
 
 
 def read_pdf(handle: BinaryIO, *, max_pages: int, texts: bool) -> dict[str, Any]:
-    """Return the number of `pages` of a PDF and its `text`, which is None unless `texts`.
-
-    Raise ValueError if it is encrypted, empty or too long.
-    """
+    """Return the number of `pages` of a PDF and its `text`, or None as text unless `texts`."""
     reader = PdfReader(handle)
     if reader.is_encrypted:
         raise ValueError("it is encrypted; save it without a password")

@@ -1,27 +1,30 @@
-"""Prompts: the front matter and messages of prompt.md, filled with the values of a case.
-
-Each placeholder is replaced once, so a value that looks like a placeholder stays unchanged.
-"""
+"""prompt.md: its front matter, its messages filled with the values of a case, or a program to call instead."""
 
 import difflib
+import hashlib
 import json
+import os
+import posixpath
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, groupby, takewhile
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 import semver
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, field_validator, model_validator
 
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.files import StrictModel, validated
-from skill_evaluator.identifiers import MAX_VERSION, ComponentName, Label
-from skill_evaluator.library.config import FileKind
-from skill_evaluator.library.programs import ProgramUnderTest
+from skill_evaluator.files import StrictModel, open_file, validated
+from skill_evaluator.identifiers import MAX_VERSION, ComponentName, Label, is_address
+from skill_evaluator.library.config import FileKind, Price
 from skill_evaluator.library.reading import YAML_DEPTH, parse_front_matter
 from skill_evaluator.parsing import Output
+from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.text import canonical_json, counted, digest, listed, nearest
 
 Role = Literal["system", "user", "assistant"]
@@ -34,7 +37,7 @@ TURNS = "turns"  # the digest part of a case's earlier turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A PDF or an image of a case: the size in bytes, and its pages or its width and height in pixels."""
+    """A PDF with its number of pages, or an image with its width and height in pixels; `size` is in bytes."""
 
     path: Path
     media_type: MediaType
@@ -46,7 +49,7 @@ class File:
 
     @property
     def kind(self) -> FileKind:
-        """The kind of the file, which a model must be able to read."""
+        """Whether the file is a PDF or an image."""
         return "pdf" if self.media_type == "application/pdf" else "image"
 
     def __str__(self) -> str:
@@ -59,7 +62,7 @@ Part = str | File
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: its role, and its texts and files in order (`parts`)."""
+    """One message: its role, and its texts and files in order."""
 
     role: Role
     parts: tuple[Part, ...]
@@ -85,7 +88,7 @@ _CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$
 
 
 def without_code(text: str) -> str:
-    """Replace the code in a Markdown text by blanks, keeping its length and lines."""
+    """Return a Markdown text of the same length with its code replaced by blanks."""
     return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
@@ -95,10 +98,7 @@ def section_headings(body: str) -> list[re.Match[str]]:
 
 
 def messages_in(body: str) -> tuple[Message, ...]:
-    """Return the messages in the sections `## System`, `## User` and `## Assistant`.
-
-    Raise ValueError if there is no section, or text before the first.
-    """
+    """Return the messages in the sections of a text; raise ValueError if it does not begin with a section."""
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
         raise ValueError("messages: sections requires ## System or ## User as the first line of the body")
@@ -113,11 +113,10 @@ def messages_in(body: str) -> tuple[Message, ...]:
 class Prompt:
     """The messages of a prompt and the names of its inputs.
 
-    The system message comes first, if there is one. Pairs of user and assistant messages follow as examples, and then
-    optionally the last user message. Placeholders are `{{name}}` (braces), `{name}` (single) or none (literal). With
-    single placeholders `{{` is an escaped brace, as in Python's format strings, unless the text also has unpaired
-    braces. `text_of` names the file kind whose text is sent instead of the file. `program` is the digest of a program
-    under test. If `by_tool_call`, the output is the arguments of a function.
+    Optional parts in order: a system message, pairs of user and assistant messages as examples, a last user message.
+    Placeholders are `{{name}}` (braces), `{name}` (single) or none (literal). With single placeholders `{{` is an
+    escaped brace, as in Python's format strings, unless the text also has unpaired braces. `text_of` names the file
+    kind whose text is sent. `program` is a program's digest. If `by_tool_call`, the output is a function's arguments.
 
     >>> prompt = Prompt(messages=(Message("user", ("Is {{document}} a {{kind}}?",)),), inputs=("document", "kind"))
     >>> prompt.filled({"document": "{{kind}}", "kind": ["bill"]})[0].text
@@ -133,30 +132,30 @@ class Prompt:
 
     @classmethod
     def of(cls, text: str) -> "Prompt":
-        """Return a prompt with one system message; the document is sent as the user message."""
+        """Return a prompt with one system message."""
         return cls(messages=(Message("system", (text,)),))
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a single system prompt with the document as its only input."""
+        """Whether it is one system message with the document as its only input."""
         roles = [message.role for message in self.messages]
         return roles == ["system"] and self.inputs == (DOCUMENT,) and self.placeholders != "single"
 
     @property
     def system(self) -> str:
-        """The text of the system message; empty if there is none."""
+        """The text of the system message, or an empty text."""
         return self.messages[0].text if self.messages and self.messages[0].role == "system" else ""
 
     @property
     def text(self) -> str:
-        """The prompt's text: the system prompt, or all messages under their headings."""
+        """The system prompt, or all messages under their headings."""
         if [message.role for message in self.messages] == ["system"]:
             return self.system
         return "\n\n".join(f"## {message.role.title()}\n\n{message.text}" for message in self.messages)
 
     @cached_property
     def digest(self) -> str:
-        """The digest of all settings that determine the messages or a program's output."""
+        """The digest of everything that determines the messages, or the digest of a program."""
         if self.is_plain and not self.text_of and not self.by_tool_call:
             return digest(self.system)
         messages = [[message.role, message.text] for message in self.messages]
@@ -186,23 +185,18 @@ class Prompt:
         return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
-        """Return a prompt with this system message and a user message with all inputs by name.
-
-        The user message is left out if the document is the only input.
-        """
-        system = Message("system", (text,))
-        if self.inputs == (DOCUMENT,):
-            return replace(self, messages=(system,), placeholders="braces")
+        """Return a prompt with `text` as system message and, unless only the document is used, all inputs by name."""
         user = "\n\n".join(f"{name}:\n{{{{{name}}}}}" for name in self.inputs)
-        return replace(self, messages=(system, Message("user", (user,))), placeholders="braces")
+        messages = dialogue(text, user)[: 1 if self.inputs == (DOCUMENT,) else 2]
+        return replace(self, messages=messages, placeholders="braces")
 
     def names_in(self, role: Role) -> set[str]:
-        """Return the names of the inputs whose placeholders are in messages of a role."""
+        """Return the names of the inputs with a placeholder in messages of a role."""
         texts = (message.text for message in self.messages if message.role == role)
         return {name for text in texts for _, name in self._pieces(text) if name}
 
     def faults(self) -> Iterator[str]:
-        """Yield the faults of inputs and messages, each starting with the front matter key it concerns."""
+        """Yield the faults, each beginning with a front matter key, such as `inputs: `."""
         roles = [message.role for message in self.messages]
         talk = [role for role in roles if role != "system"]
         if "system" in roles[1:]:
@@ -222,11 +216,7 @@ class Prompt:
             yield "inputs: there is no user message; write messages: sections, and the message under ## User"
 
     def filled(self, values: Mapping[str, Any], turns: Sequence[Message] = ()) -> tuple[Message, ...]:
-        """Return the messages to send: system, examples, earlier turns, last user message.
-
-        Without `{{document}}` in a user message, the document is appended to the last user message. Raise KeyError if
-        `values` lacks an input.
-        """
+        """Return the messages to send; without a placeholder the document is appended to the last user message."""
         messages = [Message(message.role, tuple(self._parts(message.text, values))) for message in self.messages]
         last = [messages.pop()] if messages and messages[-1].role == "user" else []
         if DOCUMENT in self.inputs and DOCUMENT not in self.names_in("user"):
@@ -235,18 +225,11 @@ class Prompt:
         return (*messages, *turns, *last)
 
     def constant_characters(self, *, turns: bool) -> int:
-        """Return the number of characters before the first placeholder of the messages.
-
-        With `turns`, the last user message is not counted, because a case's earlier turns precede it.
-        """
+        """Return the number of characters before the first placeholder, or before the first of the case's `turns`."""
         last = bool(turns and self.messages and self.messages[-1].role == "user")
-        count = 0
-        for message in self.messages[: len(self.messages) - last]:
-            for text, name in self._pieces(message.text):
-                if name:
-                    return count
-                count += len(text)
-        return count
+        messages = self.messages[: len(self.messages) - last]
+        pieces = chain.from_iterable(self._pieces(message.text) for message in messages)
+        return sum(len(text) for text, _ in takewhile(lambda piece: not piece[1], pieces))
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
@@ -284,15 +267,151 @@ def _part(value: Any) -> Part:
 
 
 def _joined(parts: Iterable[Part]) -> Iterator[Part]:
-    texts: list[str] = []
-    for part in parts:
-        if isinstance(part, str):
-            texts.append(part)
-            continue
-        yield from filter(None, ["".join(texts)])
-        texts = []
-        yield part
-    yield from filter(None, ["".join(texts)])
+    for are_texts, group in groupby(parts, lambda part: isinstance(part, str)):
+        joined = ["".join(map(str, group))] if are_texts else group  # noqa: B031 - one use of the group
+        yield from filter(None, joined)
+
+
+_RESERVED = ("PATH", "HOME", "TMPDIR", "LC_CTYPE")  # set by the evaluator itself
+# declarations, or files written by a run
+_NOT_WATCHED = re.compile(r"(prompt\.md|leaderboard\.json|evals/.*|(.*/)?__pycache__/.*)")
+_MAX_STARS = 6  # limit per glob: bounds the cost of matching every path
+
+
+def _is_one_command(setup: Any) -> Any:
+    is_one = isinstance(setup, list | tuple) and all(isinstance(word, str) for word in setup)
+    return [setup] if is_one and setup else setup
+
+
+Argument = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]
+Argv = Annotated[tuple[Argument, ...], Field(min_length=1)]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
+Commands = Annotated[tuple[Argv, ...], BeforeValidator(_is_one_command, json_schema_input_type=tuple[Argv, ...] | Argv)]
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$", max_length=200)]
+
+
+class Endpoint(StrictModel):
+    """An HTTP endpoint that receives a JSON body by POST."""
+
+    url: str = Field(pattern=r"^https?://[^\s{}]+$")
+    body: dict[str, Any] | list[Any] = Field(description="JSON; {{input}} in texts is replaced by the input")
+    answer: str = Field(default="", pattern=r"^(/|$)", description="JSON Pointer to the output in the response")
+    headers: dict[HeaderName, Variable] = Field(default={}, description="environment variable of each header's value")
+
+    @field_validator("url")
+    @classmethod
+    def _names_a_host_and_no_password(cls, url: str) -> str:
+        if not is_address(url):
+            raise ValueError(f"'{url}' is not the address of a server")
+        if "@" in urlsplit(url).netloc:
+            raise ValueError("a password in a file is not allowed; name an environment variable in headers")
+        return url
+
+
+class ProgramUnderTest(StrictModel):
+    """A command or an endpoint that is called instead of a model."""
+
+    run: Argv | None = Field(default=None, description="program and arguments; JSON on stdin, JSON on stdout")
+    http: Endpoint | None = None
+    env: tuple[Variable, ...] = Field(default=(), description="environment variables of the program, beside PATH")
+    setup: Commands = Field(default=(), description="installation commands, run once before the first call")
+    watch: tuple[str, ...] = Field(default=(), description="globs of the files whose change is a new version")
+    price: Price | None = Field(default=None, description="price of the tokens that the program reports")
+    timeout_s: PositiveFloat | None = Field(default=None, description="timeout of a call; default: settings.yaml")
+
+    @field_validator("env")
+    @classmethod
+    def _reject_reserved_env(cls, env: tuple[str, ...]) -> tuple[str, ...]:
+        if reserved := [name for name in env if name in _RESERVED]:
+            raise ValueError(f"{reserved[0]} is set for every program; delete it from env")
+        return env
+
+    @field_validator("watch")
+    @classmethod
+    def _are_globs(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+        for glob in globs:
+            if not glob or len(glob) > 300 or glob.startswith("/") or "\\" in glob or glob.count("*") > _MAX_STARS:
+                rule = f"a glob relative to the component's folder with at most {_MAX_STARS} stars"
+                raise ValueError(f"'{glob[:100]}' is not {rule}")
+        return globs
+
+    @model_validator(mode="after")
+    def _require_run_xor_http(self) -> Self:
+        if (self.run is None) == (self.http is None):
+            raise ValueError("exactly one of run and http is required")
+        if self.run is not None and not self.watch:
+            raise ValueError("run requires watch: the files whose change is a new version, as in [app.py, 'src/**']")
+        if self.http is not None and self.env:
+            raise ValueError("env has no effect with http; name the variables in headers")
+        return self
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables in env and headers."""
+        return tuple(dict.fromkeys((*self.env, *(self.http.headers.values() if self.http else ()))))
+
+    def digest(self, watched: Mapping[str, str]) -> str:
+        """Return the digest of the declaration and the watched files (git blob id by path)."""
+        declared = self.model_dump(mode="json", exclude_defaults=True, exclude={"timeout_s", "price"})
+        return digest(canonical_json([declared, dict(watched)]))
+
+    def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
+        """Return the `files` (git blob id by path) that a component in `folder` watches, by path relative to it."""
+        globs = _globs_pattern(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
+        paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
+        return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}
+
+    def unmatched(self, watched: Iterable[str]) -> list[str]:
+        """Return the globs that match none of the watched paths."""
+        names = list(watched)
+        globs = {glob: _globs_pattern([posixpath.normpath(glob)]) for glob in self.watch}
+        return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
+
+    def watched_here(self, folder: Path) -> dict[str, str]:
+        """Return the git blob id of each watched file in the work tree by path; git-ignored files are excluded."""
+        repository = None
+        with tolerating_git():
+            repository = Repository(folder)
+        if repository is None:
+            names = (path.relative_to(folder) for path in folder.rglob("*"))
+            visible_names = (name for name in names if not any(part.startswith(".") for part in name.parts))
+            component_path, files = ".", {name.as_posix(): "" for name in visible_names}
+        else:
+            component_path = repository.relative_path(folder)
+            files = {path: blob or "" for path, blob in repository.work_files().items()}
+        matching = self.watched("" if component_path == "." else component_path, files)
+        blobs = {name: blob or _blob_of(folder / name) for name, blob in matching.items()}
+        return {name: blob for name, blob in blobs.items() if blob}
+
+
+def _globs_pattern(globs: Iterable[str]) -> re.Pattern[str]:
+    """Compile globs: `*` and `?` match within a name, `**` any number of folders, or at the end everything below."""
+    patterns = []
+    for glob in globs:
+        *folders, last_part = re.sub(r"(\*\*/)+", "**/", glob).split("/")
+        parts = ["(?:[^/]+/)*" if part == "**" else f"{_part_pattern(part)}/" for part in folders]
+        patterns.append("".join([*parts, ".+" if last_part == "**" else _part_pattern(last_part)]))
+    return re.compile("|".join(patterns) or "(?!)")
+
+
+def _part_pattern(part: str) -> str:
+    return re.sub(r"(\\\*)+", "[^/]*", re.escape(part)).replace(r"\?", "[^/]")
+
+
+def _blob_of(path: Path) -> str | None:
+    """Return the git blob id of a file or link, or None if it is neither."""
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            content = os.fsencode(path.readlink())
+        elif stat.S_ISREG(mode):
+            with open_file(path, ComponentError) as handle:
+                content = handle.read()
+        else:
+            return None
+    except OSError:  # deleted, but still in git's index
+        return None
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 InputName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$", max_length=60)]
@@ -343,35 +462,21 @@ class FrontMatter(BaseModel):
             raise ValueError(f"'{invalid[0]}' is a duplicate, or the reserved name of earlier turns")
         return inputs
 
-    output: Output | Literal["tool_call"] | None = Field(
-        default=None,
-        description="json unless schema.json is missing and truths are texts; tool_call: the arguments of a function",
-    )
-    inputs: tuple[InputName, ...] = Field(
-        default=(DOCUMENT,), description="names of the inputs that placeholders insert"
-    )
+    output: Output | Literal["tool_call"] | None = Field(default=None, description="tool_call: arguments of a function")
+    inputs: tuple[InputName, ...] = Field(default=(DOCUMENT,), description="the inputs that placeholders insert")
     placeholders: Placeholders | None = Field(
         default=None, description="braces: {{input}}, the default; single: {input}; literal: no placeholders"
     )
-    text_of: Literal["pdf"] | None = Field(
-        default=None, description="pdf: send the text of each PDF instead of the PDF"
-    )
+    text_of: Literal["pdf"] | None = Field(default=None, description="pdf: send the text of each PDF")
     messages: tuple[PromptMessage, ...] | Literal["sections"] | None = Field(
         default=None, description="sections: ## System, ## User and ## Assistant begin messages; or a list of messages"
     )
-    program: ProgramUnderTest | None = Field(
-        default=None, description="a program or endpoint called instead of a model"
-    )
-    formerly: tuple[ComponentName, ...] = Field(
-        default=(), description="former names of the component, whose records belong to it"
-    )
+    program: ProgramUnderTest | None = Field(default=None, description="a program called instead of a model")
+    formerly: tuple[ComponentName, ...] = Field(default=(), description="former names of the component")
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:
-    """Return the prompt of a prompt.md, for a program with the digest of its watched files.
-
-    `text` is that of the file. Raise ComponentError for the first fault.
-    """
+    """Return the prompt of a prompt.md with this text, for a program with the digest of its watched files."""
     refuse_unfilled(text, front, prompt, path)
     if front.program is not None:
         prompt = replace(prompt, program=_digest_of(front.program, prompt, path))
@@ -420,10 +525,7 @@ def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -
 
 
 def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, Prompt]:
-    """Return the front matter and the prompt in the text of a prompt.md; raise ComponentError if it is invalid.
-
-    The version is not checked, and a program's digest does not include its watched files.
-    """
+    """Return the front matter and the prompt of a prompt.md; the digest of a program excludes its watched files."""
     values, body = parse_front_matter(text, path, ComponentError, depth=depth)
     if "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
@@ -467,7 +569,7 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
 
 
 def check_semver(text: str, path: Path) -> str:
-    """Return the version if it is a valid semantic version; raise ComponentError otherwise."""
+    """Return a version unchanged; raise ComponentError if it is not semver."""
     if not semver.Version.is_valid(text):
         raise ComponentError(f"version '{text}' in {path} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")
     if len(text) > MAX_VERSION:

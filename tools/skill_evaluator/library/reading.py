@@ -1,8 +1,4 @@
-"""Safe reading of library files: only inside their folder, and YAML only if it is cheap to parse.
-
-This is the only module that imports yaml. The YAML loader is recursive and would crash on deep nesting, so a text is
-first scanned as a stream of events.
-"""
+"""Safe reading of library files: only inside their folder, and YAML only if it is cheap to parse."""
 
 import math
 import os
@@ -19,11 +15,7 @@ from skill_evaluator.files import SizeLimit, StrictModel, read_text
 
 
 class ConfinedFolder:
-    """A folder whose files may not lie outside of it, even through symbolic links.
-
-    A folder named by a relative path must itself be inside the current folder. `follow_links` allows links out of it;
-    None means that settings.yaml, which sets it, is not read yet.
-    """
+    """A folder whose files may not lie outside of it, even through links, unless `follow_links` is set."""
 
     def __init__(self, folder: Path, error: type[SkillEvaluatorError], *, follow_links: bool | None = None) -> None:
         self._folder = folder
@@ -55,15 +47,13 @@ class ConfinedFolder:
 
 
 class FixturesElsewhere(StrictModel):
-    """Another repository that holds the cases; a commit as `ref` is fetched only once."""
+    """Another repository that holds the cases."""
 
     repository: str = Field(
         pattern=r"^([A-Za-z0-9][\w.-]*/[\w.-]+|\w[\w.-]*@[\w.-]+:[^\s]+|[a-z]+://[^\s]+|[./].*)$",
         description="owner/name on GitHub, the address of a repository, or a folder (beginning with . or /)",
     )
-    ref: str = Field(
-        default="main", pattern=r"^[A-Za-z0-9][\w./+-]*$", description="a branch, a tag or a full commit id"
-    )
+    ref: str = Field(default="main", pattern=r"^[A-Za-z0-9][\w./+-]*$", description="branch, tag or full commit id")
     path: str = Field(default=".", description="the folder in that repository that corresponds to `fixtures/`")
 
     @field_validator("path")
@@ -80,7 +70,6 @@ _MAX_VALUES, _CHARACTERS_PER_VALUE = 100_000, 200
 _TOO_MANY = f"more than {_MAX_VALUES:,} values, with aliases expanded"
 _TOO_DEEP = "nested more than {} levels deep (limits.yaml_depth in settings.yaml)"
 CONFIGURATION = SizeLimit(max_bytes=4_000_000)
-_MAX_UNCHECKED = 400
 _LONG_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.]{400,}")  # parsing a long number takes quadratic time
 _NUMBER = re.compile(r"(?i)[-+]?(\d{1,15}(\.\d*)?|\.\d+)(e[-+]?\d{1,2})?")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
@@ -134,9 +123,7 @@ def parse_yaml(
 def _composed(text: str, loader: Any, depth: int) -> Any:
     """Parse a text to the node of its document; raise a MarkedYAMLError if values are too many or too deep."""
     levels = values = 0
-    # every level begins with one of these characters
-    is_deep = len(text) > _MAX_UNCHECKED or sum(map(text.count, "[{-?:")) > depth
-    for event in yaml.parse(text, Loader=_Loader) if is_deep else ():
+    for event in yaml.parse(text, Loader=_Loader):  # the composer would crash on deep nesting
         levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if levels > depth:
             _refuse(_TOO_DEEP.format(depth), event)
@@ -144,7 +131,7 @@ def _composed(text: str, loader: Any, depth: int) -> Any:
         if values > _MAX_VALUES:  # before nodes are composed, which take much memory
             _refuse(_TOO_MANY, event)
     node = loader.get_single_node()
-    if node is not None and (is_deep or "*" in text):
+    if node is not None:
         _expanded_size(node, depth, {})
     return node
 
@@ -154,16 +141,11 @@ def _refuse(problem: str, part: Any) -> NoReturn:
 
 
 def _expanded_size(node: Any, depth: int, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of values in a node and the number of their levels, with aliases expanded.
-
-    `sizes` has the results by `id` of the node. Raise a MarkedYAMLError if there are too many, or a node contains
-    itself. A long text counts as several values.
-    """
+    """Return the numbers of values and levels of a node with aliases expanded; `sizes` caches them by `id`."""
     if id(node) in sizes:
-        values, levels = sizes[id(node)]
-        if not values:
+        if not sizes[id(node)][0]:
             _refuse("a value contains itself through an alias", node)
-        return values, levels
+        return sizes[id(node)]
     sizes[id(node)] = (0, 0)  # while it is counted
     values, levels = 1, 0
     if isinstance(node, yaml.ScalarNode):
@@ -185,7 +167,7 @@ def _expanded_size(node: Any, depth: int, sizes: dict[int, tuple[int, int]]) -> 
 
 
 def json_value(value: Any) -> Any:
-    """Convert a value that was parsed `as_written` to JSON as JavaScript does: `yes` and dates are texts, 3.0 is 3."""
+    """Convert a value that was parsed `as_written` to JSON: `yes` and dates are texts, and 3.0 is 3."""
     if isinstance(value, dict):
         return {str(key): json_value(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -200,10 +182,7 @@ def json_value(value: Any) -> Any:
 
 
 def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
-    """Map the path of every key and item of a YAML or JSON text to its line number, from 1.
-
-    Array indexes are strings. Return an empty mapping if YAML cannot parse the text, such as JSON indented with tabs.
-    """
+    """Map the path of every key and item of a YAML or JSON text to its line, from 1; empty if it is invalid."""
     try:
         return _lines_of(_composed(text, _Loader(text), _MAX_DEPTH))
     except yaml.YAMLError:
@@ -211,7 +190,7 @@ def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
 
 
 def _lines_of(root: Any) -> dict[tuple[str, ...], int]:
-    """Map the paths of all keys and items below a node to lines; raise a MarkedYAMLError for a duplicate key."""
+    """Map the path of every key and item below a node to its line; raise a MarkedYAMLError for a duplicate key."""
     stack: list[tuple[tuple[str, ...], Any]] = [((), root)]
     lines: dict[tuple[str, ...], int] = {}
     entered: set[int] = set()  # a node repeated by aliases keeps its first path
@@ -247,10 +226,7 @@ def read_yaml(
 def parse_front_matter(
     text: str, path: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
 ) -> tuple[dict[str, Any], str]:
-    """Return the values in a Markdown file's YAML front matter, and the text below it.
-
-    Raise `error` if there is no front matter.
-    """
+    """Return the values in a Markdown file's YAML front matter, and the text below it."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
         raise error(f"{path}:1: no front matter; begin the file with ---, name: and version: (scenario: intent:), ---")

@@ -1,7 +1,4 @@
-"""Rubrics for judges: `.evaluator/rubrics/*.yaml`, or JSON with the levels of one criterion.
-
-Each class of a pydantic model is a mapping in one of these files and each field a key.
-"""
+"""Rubrics for judges: `.evaluator/rubrics/*.yaml`, or JSON with the levels of one criterion."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +44,7 @@ SCALES: Mapping[Scale, int] = {"1-3": 3, "1-5": 5, "1-10": 10}
 
 
 class Level(StrictModel):
-    """The meaning of one score of a scale. `characteristics` are observable in a text; `examples` illustrate them."""
+    """The meaning of one score of a scale."""
 
     label: Text
     description: Text
@@ -63,7 +60,7 @@ class EdgeCase(StrictModel):
 
 
 class Method(StrictModel):
-    """How a criterion is judged. Below the confidence threshold, a cascade asks a stronger judge or a person."""
+    """How a criterion is judged; below the confidence threshold a stronger judge or a person decides."""
 
     primary: MethodName
     bias_mitigations: tuple[Mitigation, ...] = ()
@@ -71,7 +68,7 @@ class Method(StrictModel):
 
 
 class AppliesTo(StrictModel):
-    """The field of a component's output that a criterion judges; without `field` the whole output."""
+    """The field of a component's output that a criterion judges; by default the whole output."""
 
     component: Text
     field: str = Field(default="", description="path of the field, as `lint` prints it")
@@ -127,18 +124,15 @@ class Criterion(StrictModel):
 
 def _refuse_equal(entries: str, key: str, values: Sequence[object]) -> None:
     for index, value in enumerate(values):
-        first_index = values.index(value)
-        if first_index != index:
+        if (first_index := values.index(value)) != index:
             raise ValueError(f"{entries}[{first_index}] and {entries}[{index}] have the same {key} {value}")
 
 
 class Rubric(StrictModel):
-    """The file rubrics/<name>.yaml: criteria that are judged together, with common guidelines."""
+    """The file rubrics/<name>.yaml: criteria that are judged together."""
 
     criteria: tuple[Criterion, ...] = Field(min_length=1)
-    scoring_guidelines: tuple[Text, ...] = Field(
-        default=(), description="instructions to the judge for every criterion"
-    )
+    scoring_guidelines: tuple[Text, ...] = Field(default=(), description="instructions for every criterion")
     unreviewed: bool = Field(default=False, description="drafted by a model and not reviewed yet")
 
     @model_validator(mode="after")
@@ -148,7 +142,7 @@ class Rubric(StrictModel):
 
     @property
     def digest(self) -> str:
-        """The digest of the rubric's content; files that differ only in layout have the same digest."""
+        """The digest of the rubric's values."""
         return digest(canonical_json(self.model_dump(mode="json", exclude={"unreviewed"})))
 
 
@@ -159,7 +153,7 @@ class ScoredLevel(Level):
 
 
 class RubricLevels(StrictModel):
-    """The JSON form used by other tools: the levels of one criterion, named after its file by default."""
+    """A rubric as the levels of one criterion, in JSON as other tools write it."""
 
     levels: tuple[ScoredLevel, ...] = Field(min_length=2)
     edgeCases: tuple[EdgeCase, ...] = ()  # noqa: N815 (the key's spelling)
@@ -178,7 +172,7 @@ class RubricLevels(StrictModel):
         return self
 
     def rubric(self, stem: str) -> Rubric:
-        """Return a rubric with these levels as one criterion, whose id is the `stem` of the file's name."""
+        """Return a rubric of one criterion, whose id is the `stem` of the file's name."""
         levels = {level.score: level.model_dump(exclude={"score"}) for level in self.levels}
         best = max(self.levels, key=lambda level: level.score)
         criterion = {
@@ -235,7 +229,7 @@ class RubricText:
 
 
 def load_rubric(path: Path, *, follow_links: bool = False) -> Rubric:
-    """Read a rubric file; raise ConfigError with the line and key path of the first problem."""
+    """Read a rubric file."""
     rubric, problems = read_rubric_text(path, follow_links=follow_links).check()
     if rubric is None:
         raise ConfigError(f"{problems[0].file}:{problems[0].line}: {problems[0].message}")
@@ -248,11 +242,8 @@ def find_rubrics(config_dir: Path) -> list[Path]:
 
 
 def read_rubric_text(path: Path, *, follow_links: bool = False) -> RubricText:
-    """Read a rubric file without validating its content; raise ConfigError if it is neither YAML nor JSON.
-
-    Unless `follow_links`, no link may lead out of the first folder of a relative path, or out of the file's own
-    folder if the path is absolute or contains `..`.
-    """
+    """Parse a rubric file without checking its content."""
+    # no link may lead out of the first folder of a relative path, or else out of the file's own folder
     folder = path.parent if path.is_absolute() or ".." in path.parts else Path(*path.parts[:1])
     inside = ConfinedFolder(folder, ConfigError, follow_links=follow_links).inside(path)
     text = read_text(inside, ConfigError, CONFIGURATION)

@@ -26,10 +26,7 @@ _FILL_IN = f"FILL IN the address and a full commit of this evaluator: {_PACKAGE}
 
 
 def requirement() -> str:
-    """Return the lines of a requirements file that install this evaluator at its commit.
-
-    If the address is unknown, the line says what to fill in, and pip fails on it.
-    """
+    """Return the lines of a requirements file that install this evaluator at its commit, or a line to fill in."""
     try:
         source: Any = json.loads(metadata.distribution("skill-evaluator").read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
@@ -42,7 +39,7 @@ def requirement() -> str:
 
 
 def requirement_of(checkout: Path) -> str:
-    """Return the lines of a requirements file that install the commit of a checkout from its origin."""
+    """Return the lines of a requirements file that install a checkout's commit from its origin."""
     try:
         repository = Repository(checkout)
         commit, origin = repository.commit("HEAD"), repository.address("origin")
@@ -92,7 +89,7 @@ def ignore(folder: Path, *, write: bool = True) -> list[str]:
 
 
 def library_files(branch: str) -> dict[str, str]:
-    """Return the files of a new library, with workflows for pushes to a branch, by path."""
+    """Return the files of a new library by path; the workflows run on pushes to `branch`."""
     word = branch if branch.replace("-", "").replace("/", "").replace("_", "").isalnum() else json.dumps(branch)
     return {
         **_fill_templates("evaluator", ".evaluator", {"{requirement}": requirement()}),
@@ -103,7 +100,7 @@ def library_files(branch: str) -> dict[str, str]:
 
 
 def example_files(name: str) -> dict[str, str]:
-    """Return the files of the first demo version as a component of this name with one case, by path."""
+    """Return the files of an example component with one case by path."""
     case = "cases/stationer"
     return {
         **_fill_templates("component", f"components/{name}"),
@@ -114,7 +111,7 @@ def example_files(name: str) -> dict[str, str]:
 
 
 def demo_files() -> dict[str, str]:
-    """Return the files common to all versions of the demo by path: schema, declarations, cases and models."""
+    """Return the files common to all versions of the demo by path."""
     return {
         **_fill_templates("demo/evaluator", ".evaluator"),
         **_fill_templates("demo/component", f"components/{DEMO}"),
@@ -133,7 +130,6 @@ def demo_version(version: str) -> dict[str, str]:
 def _fill_templates(
     template: str, target: str, replacements: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """Return the files of a template folder by target path, with the keys of `replacements` replaced."""
     files = {}
     for path in sorted((_TEMPLATES / template).rglob("*")):
         if path.is_file():
@@ -149,10 +145,7 @@ _LIKELY = ("output", "answer", "response", "result")
 
 
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
-    """Return the parts of a component's schema.json that all ground truths fit, likeliest first.
-
-    Return an empty list if the whole schema is an output schema or cannot be read.
-    """
+    """Return the parts of a component's schema.json that all ground truths fit; empty if the whole schema does."""
     path = folder / "schema.json"
     try:
         schema = read_json(path, limit=limits.size_of("schema_bytes"))
@@ -167,10 +160,7 @@ def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
 
 
 def declarations(folder: Path, pointer: str | None, limits: SafetyLimits) -> str | None:
-    """Return an evals/datasets.json that names the output schema and, with ground truths, how texts are compared.
-
-    Return None if it would name neither.
-    """
+    """Return an evals/datasets.json with the output schema and how texts are compared, or None if it has neither."""
     truths = _truths_of(folder, limits)
     dataset: dict[str, Any] = {"schema": pointer} if pointer else {}
     with suppress(SkillEvaluatorError):  # reported by lint

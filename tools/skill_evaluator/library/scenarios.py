@@ -1,8 +1,4 @@
-"""Scenarios: system-prompt templates around a component's prompt, to measure a model's sensitivity to context.
-
-A scenario is `.evaluator/scenarios/<name>.md` with `{{ prompt }}` in its body. The name of a subfolder, a family,
-selects all scenarios in it.
-"""
+"""Scenarios, `.evaluator/scenarios/<name>.md`: system-prompt templates; a subfolder is a family of scenarios."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -23,7 +19,7 @@ SLOT = "{{ prompt }}"
 
 
 class ScenarioFrontMatter(StrictModel):
-    """The YAML front matter of a scenario; an `unreviewed` scenario is a model's draft and is not used for calls."""
+    """The YAML front matter of a scenario; an `unreviewed` scenario is a model's draft and not used."""
 
     name: str
     intent: str
@@ -57,7 +53,7 @@ def _refuse_program(component: Component) -> None:
 
 
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read the scenario with a name; raise ConfigError if it is unknown, invalid or unreviewed."""
+    """Read the scenario with a name; raise ConfigError if it is unreviewed."""
     folder = config_dir / "scenarios"
     paths: dict[str, Path] = {}
     for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
@@ -71,15 +67,13 @@ def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LI
         raise ConfigError(f"unknown scenario '{name}' in {folder} {nearest(name, [*paths, *families])}")
     scenario = read_scenario(config_dir, paths[name], limits)
     if scenario.unreviewed:
-        raise ConfigError(
-            f"{paths[name]} was drafted by a model and is unreviewed; review it, then delete `unreviewed` from its "
-            "front matter"
-        )
+        advice = "review it, then delete `unreviewed` from its front matter"
+        raise ConfigError(f"{paths[name]} was drafted by a model and is unreviewed; {advice}")
     return scenario
 
 
 def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read the scenario in a file, reviewed or not; raise ConfigError if it is invalid."""
+    """Read the scenario in a file."""
     inside = ConfinedFolder(config_dir, ConfigError, follow_links=limits.follow_links).inside(path)
     text = read_text(inside, ConfigError, limits.size_of("prompt_bytes"))
     values, body = parse_front_matter(text, inside, depth=limits.yaml_depth)
@@ -93,10 +87,7 @@ def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_L
 
 
 def family_paths(config_dir: Path, family: str | None) -> list[Path]:
-    """Return the files of a family, or if it is None of the scenarios outside of families.
-
-    Raise ConfigError for an unknown family.
-    """
+    """Return the files of a family, or of the scenarios outside of families if `family` is None."""
     folder = config_dir / "scenarios"
     families = sorted({path.parent.name for path in folder.glob("*/*.md")})
     if family is not None and family not in families:
@@ -105,7 +96,7 @@ def family_paths(config_dir: Path, family: str | None) -> list[Path]:
 
 
 def new_family(config_dir: Path, family: str) -> Path:
-    """Return the folder for a new family; raise ConfigError if it exists or the name is invalid."""
+    """Return the folder for a new family; raise ConfigError if it exists."""
     if not is_component_name(family):
         raise ConfigError(f"--family '{family}' is not a name of letters, digits, '.', '_' and '-', such as legal")
     folder = config_dir / "scenarios" / family
@@ -115,7 +106,7 @@ def new_family(config_dir: Path, family: str) -> Path:
 
 
 def write_family(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write one scenario per name and text; raise StorageError if the folder exists or cannot be written."""
+    """Write the texts of a family's scenarios by name; raise StorageError if the folder exists."""
     with storing(folder):
         folder.mkdir(parents=True)  # raises if another process was faster
         for name, text in texts.items():
@@ -133,10 +124,7 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
-    """Return the component under the scenario with a name, or unchanged if it is None.
-
-    The scenario `SCHEMA_ALONE` replaces the prompt by the output schema.
-    """
+    """Return the component under a scenario; `SCHEMA_ALONE` replaces the prompt by the output schema."""
     if scenario is None:
         return component
     if scenario != SCHEMA_ALONE:

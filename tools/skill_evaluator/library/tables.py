@@ -34,10 +34,7 @@ ProblemHandler = Callable[[SkillEvaluatorError], None]
 
 
 def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse) -> Rows:
-    """Read the rows of a table in the format of its suffix; `limit` applies to each line or cell.
-
-    Raise FixtureError if the file is not a table.
-    """
+    """Read the rows of a table in the format of its suffix; `limit` applies to each line or cell."""
     if path.suffix not in (".json", *ENDINGS):
         raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv, .jsonl or .json")
     rows: Rows = []
@@ -79,7 +76,7 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def separator_of(text: str, default: str = ",") -> str:
-    """Return the most frequent separator in the first line: comma, semicolon or tab; `default` wins ties."""
+    """Return the separator that is most frequent in the first line; `default` wins ties."""
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
     return max([default, ",", ";", "\t"], key=header.count)
 
@@ -90,10 +87,7 @@ def with_decimal_point(cell: str) -> str:
 
 
 def read_cells(text: str, path: Path, max_chars: int, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
-    """Yield the line number and the cells by column name of each row.
-
-    Raise FixtureError if the text is not CSV, or a cell has more than `max_chars` characters.
-    """
+    """Yield the line number and the cells by column name of each row of a CSV text."""
     csv.field_size_limit(max_chars)
     separator = separator_of(text, _SEPARATORS.get(path.suffix, ","))
     reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
@@ -122,12 +116,8 @@ class Columns(StrictModel):
     """The columns that cases are made from; all other columns become metadata."""
 
     id: str | None = Field(default=_ID, description="column of the ids; without it cases are numbered")
-    inputs: dict[str, str] = Field(
-        default_factory=dict, description="column of each input; default: document, and an object of inputs"
-    )
-    truth: str | dict[str, str] | None = Field(
-        default=None, description="column of the ground truth, or of each of its fields; default: ground_truth"
-    )
+    inputs: dict[str, str] = Field(default={}, description="column of each input; default: document and inputs")
+    truth: str | dict[str, str] | None = Field(default=None, description="column of the ground truth or of each field")
 
     @field_validator("truth")
     @classmethod
@@ -153,11 +143,7 @@ class Columns(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRows:
-    """A table of cases: the (id, line, values) of each row; empty if there is no table.
-
-    Without a schema, the cells of the columns in `codes` stay text: in CSV columns with leading zeros, in JSON Lines
-    all. `name` is the format's name for the rows, such as evals.
-    """
+    """A table of cases, or none: the (id, line, values) of each row; without a schema, columns in `codes` stay text."""
 
     path: Path = Path()
     columns: Columns = field(default_factory=Columns)
@@ -167,7 +153,7 @@ class CaseRows:
 
     @property
     def output(self) -> Output | None:
-        """The output type: text if the ground truths are texts that are not all JSON, or None if there are none."""
+        """The output type: text if the ground truths are texts that are not all JSON; None if there are none."""
         cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
             return "json"
@@ -187,7 +173,7 @@ class CaseRows:
                     yield truth
 
     def truth(self, location: str, row: Row, output: Output, schema_paths: Mapping[str, SchemaPath]) -> Any:
-        """Return the ground truth of a row, or None if it has none; raise FixtureError if it cannot be parsed."""
+        """Return the ground truth of a row, or None if it has none."""
         if self.columns.fields:
             return self._truth_of_fields(location, row, schema_paths)
         cell = self._whole(row)
@@ -198,28 +184,18 @@ class CaseRows:
         return _parsed(cell, f"{location}: the truth, column '{column}', is not valid JSON", advice)
 
     def inputs(self, location: str, row: Row, prompt: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the inputs of a row by name: the declared columns, or those named like the inputs of the `prompt`."""
+        """Return the inputs of a row by name, from the declared columns or those named like an input of the prompt."""
         names = self.columns.inputs or {name: name for name in (DOCUMENT, *prompt) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
-        if (column := names.get(DOCUMENT)) and (DOCUMENT in inputs or self.columns.inputs):
-            inputs[DOCUMENT] = self._document(location, column, inputs.get(DOCUMENT, ""))
+        if DOCUMENT in inputs or (DOCUMENT in names and self.columns.inputs):
+            document = inputs.get(DOCUMENT, "")
+            if not (isinstance(document, dict) and document.keys() == {"file"}):
+                text = document if isinstance(document, str) else json_text(document)
+                # the same newlines as when a file is read
+                inputs[DOCUMENT] = text.replace("\r\n", "\n").replace("\r", "\n")
         if self.columns.inputs or row.get(_INPUTS) is None:
             return inputs
-        others = row[_INPUTS]
-        if not isinstance(others, dict) or None in others.values():
-            example = '{"kind": "invoice"}'
-            raise FixtureError(f"{location}: inputs must be an object without null values, such as {example}")
-        if DOCUMENT in inputs and DOCUMENT in others:
-            raise FixtureError(f"{location}: the document is a column and also in inputs; keep one")
-        return {**inputs, **others}
-
-    def _document(self, location: str, column: str, document: Any) -> Any:
-        if isinstance(document, dict) and document.keys() == {"file"}:
-            return document
-        text = document if isinstance(document, str) else json_text(document)
-        if not text.strip():
-            raise FixtureError(f"{location}: column '{column}', the document, is empty")
-        return text.replace("\r\n", "\n").replace("\r", "\n")  # the same newlines as when a file is read
+        return with_others(location, inputs, row[_INPUTS])
 
     def meta(self, row: Row) -> dict[str, Any]:
         """Return the values of a row that are not inputs, turns or ground truth."""
@@ -227,7 +203,7 @@ class CaseRows:
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
     def with_values(self, location: str, row: Row, structured: Collection[str]) -> Row:
-        """Return a row of CSV with the JSON in its `structured` columns parsed; raise FixtureError if invalid."""
+        """Return a row of CSV with the JSON in its `structured` columns parsed, and any other row unchanged."""
         if self.path.suffix not in _SEPARATORS:
             return row
         names = {_INPUTS, TURNS, *structured} & row.keys() - set(self.columns.named)
@@ -263,14 +239,20 @@ class CaseRows:
         return truth
 
 
+def with_others(location: str, inputs: Mapping[str, Any], others: Any) -> dict[str, Any]:
+    """Return inputs with those of an `inputs` object; raise FixtureError if both have a document."""
+    if not isinstance(others, dict) or None in others.values():
+        example = '{"kind": "invoice"}'
+        raise FixtureError(f"{location}: inputs must be an object without null values, such as {example}")
+    if DOCUMENT in inputs and DOCUMENT in others:
+        raise FixtureError(f"{location}: the document is also outside of inputs; keep one")
+    return {**inputs, **others}
+
+
 def read_table(
     path: Path, columns: Columns, limit: SizeLimit, on_problem: ProblemHandler = refuse, advice: str = ""
 ) -> CaseRows:
-    """Read a table of cases; number the cases if there is no id column.
-
-    A column name may be a dotted path into the objects of a row. `advice` is added to the error for a missing column.
-    Raise FixtureError if the table is invalid.
-    """
+    """Read a table of cases; a column may be a dotted path, and without an id column the cases are numbered."""
     rows: Rows = []
     for line, row in read_rows(path, limit, on_problem):
         nested = {name: value_at(row, name) for name in columns.named if name not in row}
@@ -282,14 +264,13 @@ def read_table(
             raise FixtureError(f"no column '{column}' in {path} {nearest(column, printable)}{advice}")
     stem = re.sub(r"[^\w]+", "-", path.stem).strip("-_") or "case"
     width = len(str(len(rows)))
-    numbered: list[tuple[str, int, Row]] = []
-    for number, (line, row) in enumerate(rows, 1):
-        case_id = f"{stem}-{number:0{width}d}"
-        if columns.id in names:
-            case_id = "" if row.get(columns.id) is None else str(row[columns.id])
-        numbered.append((case_id, line, row))
-    codes = {name for _, row in rows for name, cell in row.items() if _LEADING_ZERO.fullmatch(str(cell))}
-    codes = codes if path.suffix in _SEPARATORS else set(names)
+    ids = [f"{stem}-{number:0{width}d}" for number in range(1, len(rows) + 1)]
+    if columns.id in names:
+        ids = ["" if row.get(columns.id) is None else str(row[columns.id]) for _, row in rows]
+    codes = set(names)
+    if path.suffix in _SEPARATORS:
+        codes = {name for _, row in rows for name, cell in row.items() if _LEADING_ZERO.fullmatch(str(cell))}
+    numbered = [(case_id, line, row) for case_id, (line, row) in zip(ids, rows, strict=True)]
     return CaseRows(path=path, columns=columns, rows=numbered, codes=codes)
 
 

@@ -1,4 +1,4 @@
-"""Versions of components: their order, the versioning rules, and the prompts of earlier versions in git."""
+"""Versions of components: their order, the versioning rules, and earlier prompts in git."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +16,7 @@ from skill_evaluator.files import FrozenModel, parse_json, read_bytes
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource
-from skill_evaluator.library.programs import ProgramUnderTest
-from skill_evaluator.library.prompts import Prompt, check_semver, parse_prompt
+from skill_evaluator.library.prompts import ProgramUnderTest, Prompt, check_semver, parse_prompt
 from skill_evaluator.library.sources import (
     SourceLocation,
     named_origins,
@@ -46,7 +45,7 @@ class Bump(StrEnum):
 
 
 class Problem(FrozenModel):
-    """A problem at a line (from 1) of a file, whose path is relative to the repository's root."""
+    """A problem at a line (from 1) of a file of the repository."""
 
     file: str
     line: NonNegativeInt
@@ -55,10 +54,7 @@ class Problem(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentVersion:
-    """A component at one commit: the digests of prompt and schema, and the `problem` if its version cannot be read.
-
-    `line` is that of the version in `file`. `template` is the prompt without the digest of a program's watched files.
-    """
+    """A component at one commit, with the digests of its prompt and schema, or the problem that it has."""
 
     name: str
     folder: str
@@ -74,7 +70,7 @@ class ComponentVersion:
 
 
 def bump(before: str | None, after: str) -> Bump:
-    """Classify the step from version `before`, which is None for a new component, to `after`.
+    """Classify the step between two versions; `before` is None for a new component.
 
     >>> bump("1.4.2", "2.0.0"), bump("1.4.2", "1.5.0-rc.1"), bump("1.5.0-rc.1", "1.5.0")
     (<Bump.MAJOR: 'MAJOR'>, <Bump.MINOR: 'MINOR'>, <Bump.PATCH: 'PATCH'>)
@@ -106,28 +102,23 @@ def breaks_contract(before: str, after: str) -> bool:
 def read_versions(
     repository: Repository, commits: Sequence[str | None], folder: str
 ) -> list[dict[str, ComponentVersion]]:
-    """Return the components in a folder, by name, at each commit; the commit None has no components."""
+    """Return the components in a folder by name, for each commit; the commit None has no components."""
     sources = sources_in(repository.root / folder)
     read = partial(_read_sources, sources=sources) if sources else _read_folder
     return [read(repository, commit, folder) if commit else {} for commit in commits]
 
 
 def _read_folder(repository: Repository, commit: str, folder: str) -> dict[str, ComponentVersion]:
-    depth = len(folder.split("/")) if folder not in ("", ".") else 0
-    # blob ids of prompt.md and schema.json by component and file name
-    blobs: dict[str, dict[str, str]] = {}
-    for path, blob in repository.files(commit, folder).items():
-        parts = path.split("/")[depth:]
-        if len(parts) == 2 and parts[1] in (_PROMPT, _SCHEMA):
-            blobs.setdefault(parts[0], {})[parts[1]] = blob
-    components = {name: files for name, files in sorted(blobs.items()) if _PROMPT in files}
-    texts = repository.contents(blob for files in components.values() for blob in files.values())
-    all_files: Mapping[str, str] = {}
+    blobs, all_files = repository.files(commit, folder), dict[str, str]()
+    names = sorted({path[len(within(folder, "")) :].partition("/")[0] for path in blobs})
+    prompts = {name: path for name in names if (path := within(folder, f"{name}/{_PROMPT}")) in blobs}
+    schemas = {name: blobs.get(within(folder, f"{name}/{_SCHEMA}"), "") for name in prompts}
+    texts = repository.contents(filter(None, [*map(blobs.__getitem__, prompts.values()), *schemas.values()]))
     versions = {}
-    for name, files in components.items():
-        version = _read_own(within(folder, name), texts[files[_PROMPT]], texts.get(files.get(_SCHEMA, "")))
+    for name, path in prompts.items():
+        version = _read_own(within(folder, name), texts[blobs[path]], texts.get(schemas[name]))
         if version.program is not None:
-            all_files = all_files or repository.files(commit, "")
+            all_files = all_files or dict(repository.files(commit, ""))
             version = _watched(version, version.program.watched(version.folder, all_files))
         versions[name] = version
     return versions
@@ -170,37 +161,27 @@ def _read_own(folder: str, raw_prompt: bytes, raw_schema: bytes | None) -> Compo
 def _version_of(
     folder: str, file: str, load: Callable[[], SourceComponent], raw_schema: bytes | None, board: Path
 ) -> ComponentVersion:
-    """Return the version of the component that `load` reads from `file`, with a problem if it cannot be read.
-
-    `raw_schema` is the content of its schema.json. A version that is not declared is counted on the leaderboard
-    `board`.
-    """
-    version = problem = None
+    """Return the version that `load` reads from `file`, by default counted on the leaderboard `board`."""
+    version = ComponentVersion(name=folder.rpartition("/")[2], folder=folder, file=file)
     try:
         written = load()
-    except ComponentError as caught:
-        return ComponentVersion(name=folder.rpartition("/")[2], folder=folder, file=file, problem=str(caught))
-    digests = {"prompt": written.prompt.digest, "schema": _schema_digest(raw_schema, written)}
-    try:
-        version = check_semver(written.version or numbered(digests, recorded_in(board)), Path(file))
-    except ComponentError as caught:
-        problem = str(caught)
-    return ComponentVersion(
-        name=folder.rpartition("/")[2],
-        folder=folder,
-        file=file,
-        version=version,
-        problem=problem,
-        prompt=digests["prompt"],
-        schema=digests["schema"],
-        program=written.program,
-        template=written.prompt,
-        formerly=written.formerly,
-    )
+        prompt, schema = written.prompt.digest, _schema_digest(raw_schema, written)
+        version = replace(
+            version,
+            prompt=prompt,
+            schema=schema,
+            program=written.program,
+            template=written.prompt,
+            formerly=written.formerly,
+        )
+        number = written.version or numbered({"prompt": prompt, "schema": schema}, recorded_in(board))
+        return replace(version, version=check_semver(number, Path(file)))
+    except ComponentError as problem:
+        return replace(version, problem=str(problem))
 
 
 def _schema_digest(raw: bytes | None, written: SourceComponent) -> str:
-    """Return the digest of a schema.json, whatever its layout, or of the source's schema if there is no schema.json."""
+    """Return the digest of the values in a schema.json, or of the source's schema if there is no such file."""
     if raw is None:
         return digest(canonical_json(written.schema))
     text = raw.decode("utf-8-sig", "replace")
@@ -211,7 +192,7 @@ def _schema_digest(raw: bytes | None, written: SourceComponent) -> str:
 
 
 def read_version(folder: Path, path: str) -> ComponentVersion | None:
-    """Read the component in a folder, or return None if it has no prompt.md; `path` is the folder in the repository."""
+    """Read the component in a folder, whose path in the repository is `path`. Return None if it has no prompt.md."""
     prompt, schema = folder / _PROMPT, folder / _SCHEMA
     raw_schema = read_bytes(schema, ComponentError) if schema.is_file() else None
     if origin := source_of(folder.parent, folder.name):
@@ -224,17 +205,13 @@ def read_version(folder: Path, path: str) -> ComponentVersion | None:
 
 
 def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> ComponentVersion:
-    """Return the version of a program with the digest of its watched files."""
     if version.program is None or version.template is None:
         return version
     return replace(version, prompt=replace(version.template, program=version.program.digest(watched)).digest)
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
-    """Yield violations of the version rules: a changed prompt needs a higher version, a changed schema a MAJOR one.
-
-    `before` is the version at the base, or None for a new component.
-    """
+    """Yield a problem if a changed prompt has no higher version, or a changed schema no new MAJOR version."""
     if after.version is None:
         yield _prompt_problem(after, after.problem or "no version")
         return
@@ -259,7 +236,7 @@ def _prompt_problem(version: ComponentVersion, message: str) -> Problem:
 
 
 def version_before(before: Mapping[str, ComponentVersion], after: ComponentVersion) -> ComponentVersion | None:
-    """Return the component's version in `before`, by its name or a former name, or None if it is new."""
+    """Return the version in `before` with a component's name or a former name, or None for a new component."""
     return next((before[name] for name in (after.name, *after.formerly) if name in before), None)
 
 
@@ -267,7 +244,7 @@ _DIRTY = "-dirty"  # suffix of a commit id if the prompt had uncommitted changes
 
 
 class PromptRun(Protocol):
-    """A run or its record, with the version, digests and commit of its prompt; `prompt_commit` is None if unknown."""
+    """A run or its record; `prompt_commit` is None if unknown."""
 
     skill_version: str
     digests: dict[str, str]
@@ -285,11 +262,7 @@ class CommittedPrompt:
 
 
 def component_with(component: Component, earlier: PromptRun) -> tuple[Component, str | None]:
-    """Return a component (without its scenario) with an earlier prompt, and the commit of that prompt.
-
-    The commit is None if the prompt is unchanged and its record has no commit. Raise ComponentError if the schema
-    changed or no local commit has the prompt, and GitError outside a git repository.
-    """
+    """Return a component with the prompt of an `earlier` run, and the commit of that prompt or None."""
     if earlier.digests.get("schema") != component.digests["schema"]:
         raise _schema_error(component, earlier.skill_version)
     if earlier.digests["prompt"] == component.digests["prompt"]:
@@ -299,10 +272,7 @@ def component_with(component: Component, earlier: PromptRun) -> tuple[Component,
 
 
 def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
-    """Return an earlier prompt from the history of its file, found by digest; a commit with its version is preferred.
-
-    Raise ComponentError if no local commit has it, and GitError outside a git repository.
-    """
+    """Return the prompt with the digest of an `earlier` run from git, preferably with the run's version."""
     _refuse_program(component, earlier.skill_version)
     name = f"'{component.name}' {earlier.skill_version}"
     try:
@@ -330,10 +300,7 @@ def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
 
 
 def component_at(component: Component, ref: str) -> tuple[Component, str]:
-    """Return a component (without its scenario) with the prompt and version at the commit `ref`, and the commit id.
-
-    Raise ComponentError if the commit is missing, lacks the prompt, has a different schema or no lower version.
-    """
+    """Return a component with the prompt and version at the commit `ref`, and the commit id."""
     repository = Repository(component.files[0])
     commit = repository.commit(ref)
     if commit is None:
@@ -348,9 +315,9 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
         check_semver(prompt.version, Path(f"{commit[:12]}:{file}"))
     committed = next((prompt for prompt in prompts if bump(component.version, prompt.version) is Bump.LOWERED), None)
     if committed is None:
+        name = f"'{component.name}' {prompts[0].version} at commit {commit[:12]}"
         raise ComponentError(
-            f"'{component.name}' is {prompts[0].version} at commit {commit[:12]}, which is not below "
-            f"{component.version}; name a commit from before the version was raised"
+            f"{name} is not below {component.version}; name a commit from before the version was raised"
         )
     blob = repository.files(commit, committed.folder).get(within(committed.folder, _SCHEMA))
     raw = None if blob is None else repository.contents([blob])[blob]
@@ -363,26 +330,21 @@ def _put_into(component: Component, committed: CommittedPrompt) -> Component:
     output, prompt = committed.written.output, committed.written.prompt
     current_output = component.origin.here(component.limits).output if component.origin else None
     if output not in (None, component.output, current_output):  # evals/datasets.json may override the output
-        raise ComponentError(
-            f"'{component.name}' {committed.version} had output: {output}, and now it is {component.output}"
-        )
+        name = f"'{component.name}' {committed.version}"
+        raise ComponentError(f"{name} had output: {output}, and now it is {component.output}")
     digests = {**component.digests, "prompt": prompt.digest}
     return replace(component, version=committed.version, prompt=prompt, digests=digests)
 
 
 def _refuse_program(component: Component, version: str) -> None:
     if component.program is not None:
-        raise ComponentError(
-            f"the files and the installation of '{component.name}' {version}, a program, are not here; "
-            "it is compared as recorded"
-        )
+        name = f"'{component.name}' {version}"
+        raise ComponentError(f"{name} is a program whose earlier files are not here; it is compared as recorded")
 
 
 def _schema_error(component: Component, version: str) -> ComponentError:
-    return ComponentError(
-        f"'{component.name}' {version} had a different schema from {component.folder / 'schema.json'}, "
-        "so the two cannot be compared"
-    )
+    name, path = f"'{component.name}' {version}", component.folder / _SCHEMA
+    return ComponentError(f"{name} had a different schema from {path}, so the two cannot be compared")
 
 
 def _locations_of(component: Component) -> list[SourceLocation]:
@@ -395,13 +357,12 @@ def _locations_of(component: Component) -> list[SourceLocation]:
 def _prompts_at(
     repository: Repository, commits: Iterable[str], component: Component, digest: str | None = None
 ) -> Iterator[CommittedPrompt]:
-    """Yield the component's prompts at each commit, or only those with the `digest` if it is not None."""
+    """Yield the component's prompts at each commit, or with a `digest` only those that have it."""
     recorded = recorded_in(component.leaderboard_path)
     for commit, location in product(dict.fromkeys(commits), _locations_of(component)):
         try:
-            written = location.read(
-                commit_tree(repository, commit, repository.relative_path(location.root), component.limits)
-            )
+            root = repository.relative_path(location.root)
+            written = location.read(commit_tree(repository, commit, root, component.limits))
             if digest in (None, written.prompt.digest):
                 digests = {**component.digests, "prompt": written.prompt.digest}
                 version = written.version or numbered(digests, recorded, below=component.version)

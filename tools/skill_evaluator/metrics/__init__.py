@@ -9,12 +9,7 @@ from functools import partial
 
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.metrics.accuracy.checks import checks
-from skill_evaluator.metrics.accuracy.exact_match import exact_match
-from skill_evaluator.metrics.accuracy.field_level_f1 import field_level_f1
-from skill_evaluator.metrics.accuracy.jaccard import jaccard
-from skill_evaluator.metrics.accuracy.schema_valid import schema_valid
-from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
+from skill_evaluator.metrics.accuracy import checks, exact_match, field_level_f1, jaccard, schema_valid
 from skill_evaluator.metrics.agreement import (
     array_length_stability,
     distinct_outputs,
@@ -25,6 +20,7 @@ from skill_evaluator.metrics.agreement import (
     tarr_at_n,
 )
 from skill_evaluator.metrics.base import AgreementMetric, Metric, checked_score
+from skill_evaluator.metrics.tree_similarity import tree_similarity
 from skill_evaluator.text import nearest
 
 _GROUP = "skill_evaluator.metrics"

@@ -15,10 +15,9 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
 from skill_evaluator.processes import hide_from_children
 from skill_evaluator.providers import anthropic, google, local, openai, program, replay
+from skill_evaluator.providers.access import CLOUDS, REQUEST_TOKEN, check_cloud, cloud_of, identifiers_of, needs_token
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.providers.batch import BatchApi
-from skill_evaluator.providers.clouds import CLOUDS, check_cloud, cloud_of
-from skill_evaluator.providers.keyless import REQUEST_TOKEN, identifiers_of, needs_token
 from skill_evaluator.text import nearest
 
 PROVIDERS: Mapping[str, ProviderKind] = {
@@ -111,11 +110,8 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
 
 
 def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
-    """Return the environment variables that may hold a model's key; empty if it needs no key.
-
-    With `auth: oidc` the key is the one that requests the identity tokens of the job.
-    """
-    if model.auth == "oidc":
+    """Return the environment variables that may hold a model's key; empty if it needs no key."""
+    if model.auth == "oidc":  # the key requests the identity tokens of the job
         return (REQUEST_TOKEN,) if needs_token(kind) else ()
     if model.api_key_env:
         return (model.api_key_env,)

@@ -7,6 +7,7 @@ from typing import Any
 from skill_evaluator.library.config import STRICT, Model, Settings
 from skill_evaluator.library.prompts import File
 from skill_evaluator.providers import batch
+from skill_evaluator.providers.access import Identity
 from skill_evaluator.providers.base import (
     Completion,
     Federation,
@@ -18,11 +19,9 @@ from skill_evaluator.providers.base import (
     fields_of,
     joined,
     patches,
-    stop_reason_of,
     sum_of_counts,
     usual_sampling,
 )
-from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import Connection, RemoteProvider, content_of, file_placeholder
 from skill_evaluator.providers.structured import sent_schema
 
@@ -54,22 +53,20 @@ _PATCH, _MAX_IMAGE, _LIKELY_PAGE, _MAX_PAGE_TEXT = 28, 4_784, 2_400, 3_000
 sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # even if the model's params name them
 
 
-def cache_floor(model: Model) -> int | None:
+def _cache_floor(model: Model) -> int | None:
     """Return the tokens of the shortest prompt that is cached, or None for a server of another company."""
     floor = next((tokens for name, tokens in _FLOORS.items() if model.api_name.startswith(name)), _USUAL_FLOOR)
     return floor if model.is_direct or model.place else None
 
 
-def file_tokens(model: Model, file: File) -> FileTokens:
-    """Return the tokens of a PDF or an image."""
+def _file_tokens(model: Model, file: File) -> FileTokens:
     if file.pages is not None:
         return FileTokens(file.pages * _LIKELY_PAGE, file.pages * (_MAX_PAGE_TEXT + _MAX_IMAGE))
     tokens = min(patches(file, _PATCH), _MAX_IMAGE)
     return FileTokens(tokens, tokens)
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
-    """Open a connection to one model."""
+def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
     from anthropic.lib.credentials import WorkloadIdentityError
 
     fault = (WorkloadIdentityError,)
@@ -129,7 +126,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     usage = fields_of(body.get("usage"))
     return Completion(
         text="".join(block["text"] for block in body["content"] if block["type"] == "text"),
-        stop_reason=stop_reason_of(body.get("stop_reason"), _STOP),
+        stop_reason=_STOP.get(str(body.get("stop_reason")), "other"),
         usage=Usage(
             input_tokens=sum_of_counts(*(usage.get(name) for name in _INPUT_TOKENS)),
             output_tokens=usage.get("output_tokens"),
@@ -145,14 +142,14 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 
 KIND = ProviderKind(
-    open=open_provider,
+    open=_open,
     tools=True,
     sampling=sampling,
     key_variables=("ANTHROPIC_API_KEY",),
     federation=_FEDERATION,
-    cache_floor=cache_floor,
+    cache_floor=_cache_floor,
     accepts=lambda model: ("pdf", "image"),
-    file_tokens=file_tokens,
+    file_tokens=_file_tokens,
 )
 _BATCHES = "/v1/messages/batches"
 _COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
@@ -175,7 +172,6 @@ def _batch_counts(body: Mapping[str, Any], names: Sequence[str] = _COUNTS) -> in
 
 
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
-    """Read a batch like `{"id": "msgbatch_1", "processing_status": "ended", "request_counts": {…}}`."""
     state = str(body.get("processing_status"))
     return batch.BatchStatus(
         batch_id=batch.required_id(body),

@@ -1,7 +1,6 @@
 """The interface of all providers: a `Request` returns a `Completion` or raises `ProviderError`.
 
-A provider never retries; the runner does. Every call goes through `call_once`, so that a bug in a provider fails only
-one call.
+A provider never retries; the runner does.
 """
 
 import hashlib
@@ -67,20 +66,13 @@ class Request:
         ends = zip(self.dialogue, accumulate(len(message.text) for message in self.dialogue), strict=True)
         return sum(not message.files and len(self.system) + end <= self.constant for message, end in ends)
 
-    @property
-    def bare_schema(self) -> dict[str, Any]:
-        """The schema without `$schema`, which vendors reject."""
-        return {key: value for key, value in (self.schema or {}).items() if key != "$schema"}
-
 
 def _or_default(default: Any) -> WrapValidator:
-    """Replace a value of the wrong type by `default`, so that a faulty side field does not cost the paid output."""
-
     def validate(value: Any, check: Callable[[Any], Any]) -> Any:
         try:
             return check(value)
         except ValidationError:
-            return default
+            return default  # a faulty side field must not cost the paid output
 
     return WrapValidator(validate)
 
@@ -102,28 +94,24 @@ Identifier = Annotated[StrictStr | None, _or_default(None), BeforeValidator(_pri
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The vendor's token counts. A missing or impossible count is None.
-
-    `input_tokens` is the whole prompt. The cache counts are parts of it, and `cache_write_1h_tokens` (kept for an hour)
-    are a part of `cache_write_tokens`. A part that exceeds its whole is None. A `batch` call is billed at the batch
-    price.
+    """The vendor's token counts. A missing or impossible count, or a part that exceeds its whole, is None.
 
     >>> Usage(input_tokens=100, cache_read_tokens=80).cache_read_tokens, Usage(cache_read_tokens=80).cache_read_tokens
     (80, None)
     """
 
-    input_tokens: TokenCount = None
+    input_tokens: TokenCount = None  # the whole prompt
     output_tokens: TokenCount = None
-    cache_read_tokens: TokenCount = None
+    cache_read_tokens: TokenCount = None  # part of the input tokens, as are the written ones
     cache_write_tokens: TokenCount = None
-    cache_write_1h_tokens: TokenCount = None
-    batch: Annotated[StrictBool | None, _or_default(None)] = None
+    cache_write_1h_tokens: TokenCount = None  # part of the written tokens: those that are cached for an hour
+    batch: Annotated[StrictBool | None, _or_default(None)] = None  # billed at the batch price
 
     def __post_init__(self) -> None:
         parts = (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
         if self.input_tokens is None or parts > self.input_tokens:
-            for part in ("cache_read_tokens", "cache_write_tokens"):
-                object.__setattr__(self, part, None)
+            object.__setattr__(self, "cache_read_tokens", None)
+            object.__setattr__(self, "cache_write_tokens", None)
         if self.cache_write_tokens is None or (self.cache_write_1h_tokens or 0) > self.cache_write_tokens:
             object.__setattr__(self, "cache_write_1h_tokens", None)
 
@@ -132,8 +120,7 @@ class Usage:
 class Completion:
     """The output of one call. A `text` that is not a string raises ValidationError; other wrong types count as absent.
 
-    `tool_call` has the arguments of tool calls as JSON. `latency_s` is the time from the first byte sent to the last
-    byte received, or None if the provider does not measure it.
+    `latency_s` is the time from the first byte sent to the last byte received, or None if it is not measured.
     """
 
     text: StrictStr
@@ -143,23 +130,20 @@ class Completion:
     request_id: Identifier = None
     fingerprint: Identifier = None
     reasoning: SideText = ""
-    tool_call: SideText = ""
+    tool_call: SideText = ""  # the arguments of tool calls as JSON
     latency_s: Annotated[Annotated[float, Field(ge=0)] | None, _or_default(None)] = field(default=None, compare=False)
 
     def redacted(self, redact: Callable[[str], str]) -> "Completion":
         """Return the completion without keys. Identifiers are cut to 300 characters afterwards."""
-        redacted: dict[str, Any] = {
-            name: redact(value)[:_MAX_IDENTIFIER]
-            for name in ("served_model", "request_id", "fingerprint")
-            if (value := getattr(self, name))
-        }
-        redacted |= {name: redact(getattr(self, name)) for name in ("text", "reasoning", "tool_call")}
-        return replace(self, **redacted)
-
-
-def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:
-    """Return the stop reason for a vendor's word, or `other` for an unknown word."""
-    return reasons.get(word, "other") if isinstance(word, str) else "other"
+        return replace(
+            self,
+            text=redact(self.text),
+            reasoning=redact(self.reasoning),
+            tool_call=redact(self.tool_call),
+            served_model=self.served_model and redact(self.served_model)[:_MAX_IDENTIFIER],
+            request_id=self.request_id and redact(self.request_id)[:_MAX_IDENTIFIER],
+            fingerprint=self.fingerprint and redact(self.fingerprint)[:_MAX_IDENTIFIER],
+        )
 
 
 def fields_of(value: Any) -> Mapping[str, Any]:
@@ -168,10 +152,7 @@ def fields_of(value: Any) -> Mapping[str, Any]:
 
 
 def joined(parts: Any, *keys: str) -> str:
-    """Join the values at a path of `keys` in a list of objects by line breaks.
-
-    A value that is not a text becomes JSON. Objects without a value are skipped.
-    """
+    """Join the values at a path of `keys` in a list of objects by line breaks, as JSON unless they are texts."""
     values = list(parts) if isinstance(parts, list) else []
     for key in keys:
         values = [fields_of(value).get(key) for value in values]
@@ -248,27 +229,23 @@ def timed_out(message: str) -> ProviderError:
 
 
 def malformed(message: str) -> ProviderError:
-    """Return the error of a body that cannot be read: cut JSON, HTML of a proxy, or missing fields."""
+    """Return the error of a response whose body cannot be read; the call may be billed."""
     return ProviderError("malformed_body", message, retryable=True, perhaps_billed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The sampling settings of a model.
+    """The sampling settings of a model."""
 
-    `sent` has the usual settings by name, `extra` further params from models.yaml, and `unavailable` the names of
-    settings that the API refuses or the model ignores.
-    """
-
-    sent: Mapping[str, Any] = field(default_factory=dict)
-    unavailable: tuple[str, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    sent: Mapping[str, Any] = field(default_factory=dict)  # the usual settings by name
+    unavailable: tuple[str, ...] = ()  # settings that the API refuses or the model ignores
+    extra: Mapping[str, Any] = field(default_factory=dict)  # further params from models.yaml
 
     @property
     def fixed(self) -> dict[str, Any]:
         """The settings that are equal in all requests, without the seed."""
-        alike = {**self.sent, **self.extra}
-        return {name: value for name, value in alike.items() if name != "seed" and name not in self.unavailable}
+        settings = {**self.sent, **self.extra}
+        return {name: value for name, value in settings.items() if name not in ("seed", *self.unavailable)}
 
     def of(self, request: "Request", limit_name: str) -> dict[str, int]:
         """Return the seed and the output limit of a request by name, unless the model ignores them."""
@@ -283,22 +260,15 @@ _REFUSED = dict.fromkeys(("gpt-5", "o1", "o3", "o4"), ("temperature", "top_p"))
 
 
 def usual_sampling(model: Model, *, refused: Sequence[str] = ()) -> Sampling:
-    """Return the usual settings of a model: a seed per replicate and its params.
-
-    The deterministic profile has temperature 0. Settings that the API refuses (`refused`) or that the model ignores are
-    not sent.
-    """
+    """Return the usual settings of a model without those that the API refuses (`refused`) or that the model ignores."""
     is_openais = model.provider == "openai" and (model.is_direct or model.place == "azure")
     table = _IGNORED | _REFUSED if is_openais else _IGNORED
     by_name = next((table[prefix] for prefix in table if model.api_name.rpartition("/")[2].startswith(prefix)), ())
     refused = tuple(dict.fromkeys((*refused, *(by_name if model.ignores is None else model.ignores))))
-    settings = {
-        "seed": "per replicate",
-        "temperature": 0.0 if model.profile == "deterministic" else None,
-        "top_p": model.params.top_p,
-    }
+    temperature = 0.0 if model.profile == "deterministic" else None
     if model.params.temperature is not None:
-        settings["temperature"] = model.params.temperature
+        temperature = model.params.temperature
+    settings = {"seed": "per replicate", "temperature": temperature, "top_p": model.params.top_p}
     sent = {name: value for name, value in settings.items() if value is not None and name not in refused}
     return Sampling(sent=sent, unavailable=refused, extra=model.params.extra)
 
@@ -317,7 +287,7 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Federation:
-    """The exchange of a job's identity token at a vendor. `audience` and `rule` may name variables in braces."""
+    """The exchange of a job's identity token at a vendor. Audience and rule may name variables in braces."""
 
     required: tuple[str, ...]  # variables with identifiers, which are not secret
     optional: tuple[str, ...]
@@ -353,28 +323,26 @@ class ProviderKind:
     revision: int = 1  # rises when equal settings give other outputs
     federation: Federation | None = None  # used by `auth: oidc`, whose key requests identity tokens
     cache_floor: Callable[[Model], int | None] = lambda model: None  # tokens of the shortest prompt that is cached
-    accepts: Callable[[Model], Sequence[FileKind]] | None = None  # the default of models.yaml; None: no files at all
+    accepts: Callable[[Model], Sequence[FileKind]] | None = None  # kinds of files by default; None: text only
     file_tokens: Callable[[Model, File], FileTokens] = lambda model, file: FileTokens(0, 0)
-
-    def accepted_by(self, model: Model) -> Sequence[FileKind]:
-        """Return the kinds of files that a model accepts, from models.yaml or by default; empty for text only."""
-        if self.accepts is None:
-            return ()
-        return self.accepts(model) if model.accepts is None else model.accepts
 
     def cache_floor_of(self, model: Model) -> int | None:
         """Return the number of tokens from which a prompt of the model is cached, or None if none is cached."""
         return self.cache_floor(model) if model.cache else None
 
 
-def first_outputs(
-    attempts: Iterable[tuple[CallKey, Attempt]], is_answer: Callable[[Attempt], bool]
-) -> dict[CallKey, Attempt]:
-    """Return, for each call, its first output, or its last error if it has no output."""
+def first_outputs(attempts: Iterable[tuple[CallKey, bool, Attempt]]) -> dict[CallKey, Attempt]:
+    """Return the first attempt with an output of each call, or the last attempt if none has an output.
+
+    `attempts` has for each attempt its call, whether it has an output, and the value to return.
+    """
     selected: dict[CallKey, Attempt] = {}
-    for call, attempt in attempts:
-        if call not in selected or not is_answer(selected[call]):
+    answered = set[CallKey]()
+    for call, has_output, attempt in attempts:
+        if call not in answered:
             selected[call] = attempt
+        if has_output:
+            answered.add(call)
     return selected
 
 
@@ -389,11 +357,7 @@ def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings
 
 
 async def call_once(provider: Provider, request: Request, settings: Settings) -> Completion:
-    """Make one call. Raise ProviderError for every exception except StorageError.
-
-    An output over `limits.answer_bytes` loses its text. A provider in this process, or one that `limits_time`, has no
-    time limit here.
-    """
+    """Make one call. Raise ProviderError for every exception except StorageError."""
     import asyncio
 
     try:

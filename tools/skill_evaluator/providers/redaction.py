@@ -50,10 +50,9 @@ def redactor_of(keys: Mapping[str, str], models: Iterable[Model]) -> Redactor:
 
 
 def error_of(problem: Exception, component: str | None = None) -> SkillEvaluatorError:
-    """Return the error of an unexpected exception, without keys, and print its traceback to stderr.
+    """Return the InternalError of an unexpected exception, without keys, and print its traceback to stderr.
 
-    The error is an InternalError. A pydantic ValidationError means invalid input: its error is a SkillEvaluatorError,
-    and no traceback is printed.
+    A pydantic ValidationError means invalid input, which is a SkillEvaluatorError without a traceback.
     """
     shown = [name for name in child_environment() if not name.endswith(("_KEY", "_TOKEN"))]
     redact = Redactor(value for name, value in os.environ.items() if name not in shown)

@@ -1,7 +1,4 @@
-"""A model behind HTTP: bodies with files, responses, the classification of errors, and the provider that sends.
-
-A vendor's module builds the body of a request and reads the body of a response.
-"""
+"""A model behind HTTP: bodies with files, responses, the classification of errors, and the provider that sends."""
 
 import base64
 import email.utils
@@ -11,7 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,8 +17,8 @@ from pydantic import ValidationError
 from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import IGNORABLE
 from skill_evaluator.library.prompts import File, Message
+from skill_evaluator.providers.access import Identity
 from skill_evaluator.providers.base import Completion, FailureKind, ProviderError, Request, Usage, malformed
-from skill_evaluator.providers.keyless import Identity
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 # Messages of OpenAI and vLLM, Anthropic, Google and llama.cpp.
@@ -68,7 +65,7 @@ def file_placeholder(file: File) -> str:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Encode a JSON value; raise ValueError or TypeError."""
+    """Encode a JSON value; raise ValueError or TypeError for other values."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -118,7 +115,7 @@ def content_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """The response of a server. Its error has the vendors' form: `{"error": {"message": …}}`, or the inner object."""
+    """The response of a server. An error has the vendors' form: `{"error": {"message": …}}`, or the inner object."""
 
     status: int
     headers: Mapping[str, str]  # names in lower case
@@ -153,8 +150,9 @@ class TooLargeError(Exception):
 
 
 def parsed_body(content: bytes) -> Any:
-    """Parse a JSON body. Raise ValueError or RecursionError."""
-    return json.loads(content, parse_int=_integer)
+    """Parse a JSON body. Raise ValueError or RecursionError. A huge integer becomes a float."""
+    # Python refuses to read integers of thousands of digits
+    return json.loads(content, parse_int=lambda digits: int(digits) if len(digits) < 20 else float(digits))
 
 
 def parsed_response(content: bytes) -> Any:
@@ -162,11 +160,6 @@ def parsed_response(content: bytes) -> Any:
     if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MAX_VALUES:
         raise TooLargeError
     return parsed_body(content)
-
-
-def _integer(digits: str) -> int | float:
-    """Read an integer of JSON. A huge one becomes a float, since Python refuses to read thousands of digits."""
-    return int(digits) if len(digits) < 20 else float(digits)
 
 
 def error_from_status(status: int, headers: Mapping[str, str], message: str) -> ProviderError:
@@ -200,24 +193,10 @@ def is_content_filter(error: HttpResponse) -> bool:
     return error.status != 429 and (has_code or _FILTER_WORDS.search(error.message) is not None)
 
 
-def replaced_parameter(error: HttpResponse) -> tuple[str, str] | None:
-    """Return the parameter that a server rejected and the replacement that it names, or None."""
-    match = _REPLACED.search(error.message[:_MAX_TEXT])
-    return (str(error.details.get("param") or match[1]), match[2]) if match else None
-
-
-def refused_parameter(error: HttpResponse) -> str | None:
-    """Return the parameter that a server rejected, if `ignores` in models.yaml can name it, else None."""
-    text = f"{error.message} {error.details}"[:_MAX_TEXT]
-    match = _PARAMETER.search(str(error.details.get("param") or text)) if _REFUSED.search(text) else None
-    return match[1] if match else None
-
-
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Return the wait in seconds from `retry-after-ms` or `retry-after` (a number or an HTTP date), or None."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        text = headers.get(name, "").strip()
-        if _NUMBER.fullmatch(text):
+        if _NUMBER.fullmatch(text := headers.get(name, "").strip()):
             return float(text) * unit
     try:
         moment = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
@@ -228,11 +207,7 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _NO_BILL = Usage(input_tokens=0, output_tokens=0)  # error statuses are not billed
-Body = Callable[[Request], Mapping[str, Any]]
-Read = Callable[[Any, Mapping[str, str]], Completion]
 VendorError = Callable[[HttpResponse], ProviderError | None]
-
-
 Send = Callable[..., Awaitable[object]]  # arguments: method, path, query=, body=, file= (name, content, type) of a form
 
 
@@ -241,40 +216,28 @@ class Connection(Protocol):
 
     @property
     def send(self) -> Callable[..., Awaitable[HttpResponse]]:
-        """Send a request by method and path; return the response of any status."""
-        ...
+        """The function that sends a request by method and path, and returns the response of any status."""
 
     async def close(self) -> None:
         """Close all connections."""
-        ...
 
 
+@dataclass(eq=False)
 class RemoteProvider:
-    """One model whose calls are posted as JSON to a path of its `connection`.
+    """One model whose calls are posted as JSON to a path of its `connection`."""
 
-    `body` builds the JSON of a request. `read` reads the body and headers of a success. `vendor_error` returns the
-    error of a response that only this vendor sends, or None. `renamed` has the replacements of parameters that the
-    server rejected.
-    """
+    connection: Connection
+    path: str
+    body_of: Callable[[Request], Mapping[str, Any]]
+    read: Callable[[Any, Mapping[str, str]], Completion]  # arguments: the body and the headers of a success
+    vendor_error: VendorError = lambda response: None  # the error of a response that only this vendor sends, or None
+    identity: Identity | None = None
+    renamed: dict[str, str] = field(default_factory=dict)  # replacements of parameters that the server rejected
 
-    def __init__(
-        self,
-        connection: Connection,
-        path: str,
-        body: Body,
-        read: Read,
-        *,
-        vendor_error: VendorError | None = None,
-        identity: Identity | None = None,
-    ) -> None:
-        self.path = path
-        self.renamed: dict[str, str] = {}
-        self._connection = connection
-        self._body = body
-        self._read = read
-        self._vendor_error = vendor_error
-        self._identity = identity
-        self.limits_time = identity is None  # the transport does not time an exchange of tokens
+    @property
+    def limits_time(self) -> bool:
+        """Whether the connection limits the time of calls; it does not time an exchange of tokens."""
+        return self.identity is None
 
     async def complete(self, request: Request) -> Completion:
         """Make one call. Raise ProviderError. A body over the limit is an output without text."""
@@ -288,11 +251,10 @@ class RemoteProvider:
     def body(self, request: Request) -> Mapping[str, Any]:
         """Return the JSON body of a request. Raise ProviderError for a text that is not valid Unicode."""
         try:
-            for message in request.messages:
-                message.text.encode()
+            "".join(message.text for message in request.messages).encode()
         except UnicodeEncodeError as problem:
             raise _unsendable(problem) from None
-        return {self.renamed.get(name, name): value for name, value in self._body(request).items()}
+        return {self.renamed.get(name, name): value for name, value in self.body_of(request).items()}
 
     async def fetch(self, method: str, path: str, **content: Any) -> HttpResponse:
         """Send any request (see `SdkConnection.send`). Raise ProviderError, or TooLargeError for its body."""
@@ -303,19 +265,18 @@ class RemoteProvider:
 
     async def _send(self, method: str, path: str, **content: Any) -> HttpResponse:
         try:
-            return await self._connection.send(method, path, **content)
+            return await self.connection.send(method, path, **content)
         except (ValueError, TypeError) as problem:  # the key cannot be sent in a header
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpResponse, sent: Container[str] | None = None) -> Completion:
-        """Read a response. Raise ProviderError for an error or an invalid body.
+        """Read a response. Raise ProviderError for an invalid body, or for an error unless a content filter refused.
 
-        An error of a content filter is a refusal with the error's message as its text. `sent` has the parameters of the
-        request, None if they are not known, as in a batch.
+        `sent` has the parameters of the request, None if they are not known, as in a batch.
         """
         if answer.is_success:
             try:
-                return self._read(parsed_response(answer.content), answer.headers)
+                return self.read(parsed_response(answer.content), answer.headers)
             except TooLargeError:
                 return Completion(text="", stop_reason="too_large")
             except UNREADABLE as problem:
@@ -332,27 +293,29 @@ class RemoteProvider:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._connection.close()
+        await self.connection.close()
 
     def _rejection(self, error: HttpResponse, sent: Container[str] | None) -> ProviderError:
-        """Return the error of a call. It is retryable if the server names a replacement for a parameter."""
         problem = self._status_error(error)
         if not problem.rejected:
             return problem
-        refused, name = replaced_parameter(error) or ("", "")
-        is_sent = sent is None or (refused in sent and name not in sent)
-        if name and is_sent and refused not in self.renamed.values():
-            self.renamed[refused] = name
-            problem.retryable, problem.retry_after_s = True, 0.0
-        elif refused := refused_parameter(error) or "":
-            problem.reason = f"{refused}_refused"
+        if match := _REPLACED.search(error.message[:_MAX_TEXT]):
+            refused, name = str(error.details.get("param") or match[1]), match[2]
+            is_sent = sent is None or (refused in sent and name not in sent)
+            if is_sent and refused not in self.renamed.values():
+                self.renamed[refused] = name
+                problem.retryable, problem.retry_after_s = True, 0.0
+                return problem
+        text = f"{error.message} {error.details}"[:_MAX_TEXT]
+        parameter = _PARAMETER.search(str(error.details.get("param") or text))
+        if parameter and _REFUSED.search(text):
+            problem.reason = f"{parameter[1]}_refused"
         return problem
 
     def _status_error(self, error: HttpResponse) -> ProviderError:
-        if self._identity is not None and error.status in (401, 403):
-            return self._identity.refused(error.message, error.status)
-        vendor_error = self._vendor_error(error) if self._vendor_error else None
-        return vendor_error or error_from_status(error.status, error.headers, error.message)
+        if self.identity is not None and error.status in (401, 403):
+            return self.identity.refused(error.message, error.status)
+        return self.vendor_error(error) or error_from_status(error.status, error.headers, error.message)
 
 
 def _unsendable(problem: Exception) -> ProviderError:

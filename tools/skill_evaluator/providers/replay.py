@@ -1,8 +1,4 @@
-"""Replay outputs recorded in JSON Lines of `{"case_id", "replicate", "text"}`, such as a run's `replicates.jsonl`.
-
-A line may have `stop_reason`, `usage`, `served_model`, `request_id`, or an `error` in place of the text: a reason, or
-an object as in a journal. The first output of a call counts.
-"""
+"""Replay outputs recorded in JSON Lines of `{"case_id", "replicate", "text"}`, such as a run's `replicates.jsonl`."""
 
 import json
 from functools import partial
@@ -14,12 +10,11 @@ from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveInt, 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import FrozenModel, read_placed_lines, validated
 from skill_evaluator.identifiers import CaseId
-from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import (
     Completion,
     Failure,
     Identifier,
-    Provider,
     ProviderError,
     ProviderKind,
     Reason,
@@ -33,7 +28,7 @@ from skill_evaluator.providers.base import (
 
 
 class AnswerLine(FrozenModel):
-    """One call with its output or its error."""
+    """One call with its output, or with its error as a reason or an object."""
 
     model_config = ConfigDict(strict=True)
 
@@ -99,24 +94,23 @@ def check(model: Model) -> None:
 
 
 class ReplayProvider:
-    """The provider of recorded outputs. A call without a recorded output fails with `not_recorded`."""
+    """The provider of recorded outputs. Raise ConfigError for the first invalid line."""
 
     def __init__(self, path: Path) -> None:
         lines = []
         for number, offset, value in read_placed_lines(path, ConfigError, torn_lines=True):
             line = validated(AnswerLine, value, Path(f"{path}:{number}"))
-            lines.append(((line.case_id, line.replicate), (line.failure is None, offset)))
+            lines.append(((line.case_id, line.replicate), line.failure is None, offset))
         self._path = path
-        self._places = first_outputs(lines, lambda line: line[0])  # the texts stay in the file
+        self._offsets = first_outputs(lines)  # the texts stay in the file
 
     async def complete(self, request: Request) -> Completion:
         """Return the recorded output. Raise ProviderError if the call failed or has no line."""
-        recorded = self._places.get((request.case_id, request.replicate))
-        if recorded is None:
+        offset = self._offsets.get((request.case_id, request.replicate))
+        if offset is None:
             raise ProviderError("not_recorded", f"no recorded answer for {request.case_id} #{request.replicate}")
-        line = line_at(self._path, recorded[1])
-        if line.failure is not None:
-            failure = line.failure
+        line = line_at(self._path, offset)
+        if (failure := line.failure) is not None:
             raise ProviderError(failure.reason, failure.message, kind=failure.kind, status=failure.status)
         return line.completion or Completion(text="")
 
@@ -124,12 +118,11 @@ class ReplayProvider:
         """Do nothing, since there is nothing to release."""
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
-    """Open the recorded outputs. Raise ConfigError for the first invalid line."""
-    return ReplayProvider(Path(str(model.params.extra["file"])))
-
-
 sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # recorded outputs do not change
 KIND = ProviderKind(
-    open=open_provider, sampling=sampling, free=True, check=check, accepts=lambda model: ("pdf", "image")
+    open=lambda model, key, settings: ReplayProvider(Path(str(model.params.extra["file"]))),
+    sampling=sampling,
+    free=True,
+    check=check,
+    accepts=lambda model: ("pdf", "image"),
 )

@@ -1,7 +1,7 @@
 """Structured output: the vendors' rules for output schemas, the schema that is sent, and the output in a response.
 
-Vendors accept a subset of JSON Schema and reject every call with a schema outside of it (status 400). The rules are
-those that their pages, errors and SDKs agree on (November 2026).
+Vendors reject every call with a schema outside of their subset of JSON Schema. The rules are those that their pages,
+errors and SDKs agree on (November 2026).
 """
 
 import json
@@ -26,6 +26,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import STRICT, Model
 from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Completion, ProviderError, Request
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
 
 Schema = Mapping[str, Any]
@@ -47,11 +48,8 @@ class _Refusal(NamedTuple):
 
 
 def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
-    """Return a line for each rule of a vendor that the output schema of a component breaks.
-
-    A line names the models, the places in the schema as JSON pointers, the rule and what to write.
-    """
-    root = {key: value for key, value in (component.schema or {}).items() if key != "$schema"}
+    """Describe each rule of a vendor that the output schema of a component breaks, with the models and the remedy."""
+    root = _without_dialect(component.schema or {})
     refused_by = defaultdict[str, list[str]](list)
     for model in models if root and component.program is None else ():
         is_strict = model.structured_output == STRICT
@@ -66,14 +64,15 @@ def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
 
 
 def _refusals(root: Schema, provider: str, *, is_strict: bool) -> dict[str, list[_Refusal]]:
-    """Return a vendor's refusals by rule. If `is_strict`, omit the refusals that the strict form solves."""
     of_vendor = {"openai": _by_openai, "anthropic": _by_anthropic}.get(provider)
-    by_reason = defaultdict[str, list[_Refusal]](list)
-    for pointer, node in _subschemas(root) if of_vendor else ():
-        for refusal in (*_by_both(pointer, node), *(of_vendor(pointer, node, root) if of_vendor else ())):
-            if not (is_strict and refusal.by_strict):
-                by_reason[refusal.rule].append(refusal)
-    return by_reason
+    if of_vendor is None:
+        return {}
+    refusals = (
+        refusal
+        for pointer, node in _subschemas(root)
+        for refusal in (*_by_both(pointer, node), *of_vendor(pointer, node, root))
+    )
+    return by_key((refusal.rule, refusal) for refusal in refusals if not (is_strict and refusal.by_strict))
 
 
 def _by_both(pointer: str, node: Schema) -> Iterator[_Refusal]:
@@ -121,7 +120,6 @@ def _by_anthropic(pointer: str, node: Schema, root: Schema) -> Iterator[_Refusal
 
 
 def _has_free_keys(node: Schema) -> bool:
-    """Return whether a schema describes a dictionary whose keys it does not name."""
     extra = node.get("additionalProperties")
     is_free = bool(extra) or "patternProperties" in node or "properties" not in node
     return describes(node, "object") and extra is not False and is_free
@@ -142,7 +140,6 @@ def _is_recursive(node: Schema, root: Schema) -> bool:
 
 
 def _subschemas(node: Any, pointer: str = "#") -> Iterator[tuple[str, Schema]]:
-    """Yield each subschema that describes a value, with its JSON pointer, the schema itself first."""
     if isinstance(node, list):
         for index, child in enumerate(node):
             yield from _subschemas(child, f"{pointer}/{index}")
@@ -155,14 +152,16 @@ def _subschemas(node: Any, pointer: str = "#") -> Iterator[tuple[str, Schema]]:
                 yield from _subschemas(child, f"{pointer}/{key}/{name.replace('~', '~0').replace('/', '~1')}")
 
 
-def sent_schema(request: Request, model: Model) -> dict[str, Any]:
-    """Return the schema to send: unchanged, or in its strict form.
+def _without_dialect(schema: Schema) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key != "$schema"}
 
-    Raise ProviderError if the vendor would refuse even the strict form.
-    """
+
+def sent_schema(request: Request, model: Model) -> dict[str, Any]:
+    """Return the schema to send, strict if the model says so. Raise ProviderError if the vendor would refuse it."""
+    schema = _without_dialect(request.schema or {})
     if model.structured_output != STRICT:
-        return request.bare_schema
-    return deepcopy(_strict_form(json.dumps(request.bare_schema), model.provider))
+        return schema
+    return deepcopy(_strict_form(json.dumps(schema), model.provider))
 
 
 def response_format(request: Request, model: Model) -> dict[str, Any]:
@@ -199,8 +198,8 @@ def _strict_form(text: str, provider: str) -> dict[str, Any]:
 def _closed(node: Any, root: Schema | None) -> Any:
     """Return a subschema with closed objects, `anyOf` in place of `oneOf`, and without defaults.
 
-    With a `root` all keys are required, and nullable if they were optional. A reference beside other keywords becomes
-    an `anyOf`. Without a `root` a list of types becomes an `anyOf`, the only form that Anthropic's SDK accepts.
+    With a `root` (OpenAI) all keys are required, and nullable if they were optional. Without a `root` (Anthropic) a
+    list of types becomes an `anyOf`.
     """
     if isinstance(node, list):
         return [_closed(child, root) for child in node]
@@ -241,8 +240,8 @@ def _allows_null(node: Any, root: Schema) -> bool:
 def output_of(completion: Completion, request: Request, model: Model) -> Completion:
     """Return the completion with the output as its text, as it is saved and scored.
 
-    With a tool call the output is its arguments; a response without a tool call has the stop reason `no_tool_call`. A
-    null that only the strict form of the schema required is removed, so that the optional key is absent.
+    The output of a tool call is its arguments, or a failure (`no_tool_call`) if they are missing. A null that only the
+    strict form of the schema required is removed.
     """
     if completion.stop_reason in ("length", "too_large", "refusal"):
         return completion

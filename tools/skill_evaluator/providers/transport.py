@@ -1,8 +1,7 @@
 """The connections to servers: HTTP by aiohttp with limits, and the vendors' SDKs on top of it.
 
 A key is never sent to another origin or to a proxy that could read it. An SDK builds and signs a request, and its
-`Transport` sends it and stores the raw body, so that no output is lost that the SDK cannot parse. aiohttp and httpx2
-are slow to import, so this module is imported when the first call is made.
+`Transport` sends it and stores the raw body, so that no output is lost that the SDK cannot parse.
 """
 
 import asyncio
@@ -25,9 +24,8 @@ from yarl import URL
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.providers.access import Identity, Options, cloud_client, cloud_of
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
-from skill_evaluator.providers.clouds import Options, cloud_of
-from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.redaction import remember
 from skill_evaluator.providers.remote import HttpResponse, RequestBody, Send, TooLargeError, json_bytes
 
@@ -42,23 +40,19 @@ _FINAL = re.compile("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")  # codes o
 _NOT_REACHED = (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError)
 
 
+@dataclass(eq=False)
 class Http:
-    """An aiohttp session with limits. Close it in the event loop that used it.
+    """An aiohttp session with limits. Close it in the event loop that used it."""
 
-    A response must arrive within `timeout_s` seconds, plus time for each byte sent or received. The proxy that the
-    environment names for the first address is used for all requests.
-    """
-
-    def __init__(self, timeout_s: float, max_bytes: int) -> None:
-        self._timeout_s = timeout_s
-        self._max_bytes = max_bytes
-        self._session: aiohttp.ClientSession | None = None
+    timeout_s: float  # limit of a response; each byte sent or received extends it
+    max_bytes: int
+    _session: aiohttp.ClientSession | None = None
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], content: RequestBody) -> HttpResponse:
         """Send a request and return the response of any status. Follow redirects within the origin.
 
         Raise TooLargeError if the body of a success is over the limit, ProviderError for a fault, and ValueError or
-        TypeError if the request cannot be sent.
+        TypeError for a request that cannot be sent.
         """
         length = {"content-length": str(content.size)} if content.size else {}  # aiohttp sends chunks if it is missing
         begun = time.perf_counter()
@@ -70,7 +64,7 @@ class Http:
                 yield part
 
         try:
-            async with asyncio.timeout(self._timeout_s + content.size / _MIN_BYTES_PER_S) as limit:
+            async with asyncio.timeout(self.timeout_s + content.size / _MIN_BYTES_PER_S) as limit:
                 for _ in range(1 + _MAX_REDIRECTS):
                     data = body() if content.size else None
                     async with self._opened(url).request(
@@ -81,12 +75,15 @@ class Http:
                             continue
                         return HttpResponse(
                             status=response.status,
-                            headers={name.lower(): _header_text(value) for name, value in response.headers.items()},
+                            headers={  # aiohttp keeps bytes that are not UTF-8 as surrogates
+                                name.lower(): value.encode("utf-8", "surrogateescape").decode(errors="replace")
+                                for name, value in response.headers.items()
+                            },
                             content=await self._read(response, limit),
                             latency_s=time.perf_counter() - begun,
                         )
         except TimeoutError:
-            raise timed_out(f"no response within {self._timeout_s:g} s") from None
+            raise timed_out(f"no response within {self.timeout_s:g} s") from None
         except aiohttp.InvalidURL:
             raise ValueError(f"{url} cannot be read as an address") from None
         except _NOT_REACHED as problem:
@@ -102,7 +99,7 @@ class Http:
 
     def _opened(self, url: str) -> aiohttp.ClientSession:
         if self._session is None:
-            proxy = _proxy_for(url)
+            proxy = _proxy_for(url)  # used for all requests
             is_secure = "https" in (urlsplit(url).scheme, urlsplit(proxy or "").scheme)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
@@ -119,7 +116,7 @@ class Http:
     async def _read(self, response: aiohttp.ClientResponse, limit: asyncio.Timeout) -> bytes:
         """Read a body, or the beginning of an error's body. The limit is on decompressed bytes."""
         is_success = 200 <= response.status < 300
-        max_bytes, body = self._max_bytes if is_success else _ERROR_BYTES, bytearray()
+        max_bytes, body = self.max_bytes if is_success else _ERROR_BYTES, bytearray()
         while len(body) <= max_bytes and (part := await response.content.read(_READ_BYTES)):
             limit.reschedule((limit.when() or 0.0) + len(part) / _MIN_BYTES_PER_S)
             body += part
@@ -149,22 +146,17 @@ class PlainConnection:
         await self._http.close()
 
 
-def _header_text(value: str) -> str:
-    """Replace the bytes of a header that are not UTF-8, which aiohttp keeps as surrogates."""
-    return value.encode("utf-8", "surrogateescape").decode(errors="replace")
-
-
 def _proxy_for(url: str) -> str | None:
     """Return the proxy that the environment names for an address, or None.
 
-    Raise ProviderError for an invalid proxy, or for a proxy that does not speak HTTP, which could read the key. The
-    message does not name the proxy, since its address may have a password.
+    Raise ProviderError for an invalid proxy, or for a proxy that does not speak HTTP, which could read the key.
     """
     parts, proxies = urlsplit(url), getproxies()
     variable = f"{parts.scheme}_proxy" if proxies.get(parts.scheme) else "all_proxy"
     proxy = proxies.get(variable.removesuffix("_proxy"))
     if not proxy or proxy_bypass(parts.hostname or "") or proxy_bypass(parts.netloc):
         return None
+    # no message names the proxy, since its address may have a password
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     if not is_address(proxy):
         raise ProviderError("unreachable", f"{variable} cannot be read as the address of a proxy", fatal=True)
@@ -174,7 +166,7 @@ def _proxy_for(url: str) -> str | None:
 
 
 def _description(problem: Exception, url: str) -> str:
-    """Describe the address and the error, without the request, which has the key."""
+    # without the request, which has the key
     address = problem if isinstance(problem, aiohttp.ClientConnectorError) else URL(url)
     return f"{address.host} port {address.port}: {_reason(problem)}"
 
@@ -192,11 +184,8 @@ def _reason(problem: Exception) -> str:
         case aiohttp.ServerDisconnectedError():
             return "the server closed the connection without a response"
         case aiohttp.ClientPayloadError():
-            return (
-                "the response cannot be decompressed"
-                if "content-encoding" in repr(problem)
-                else "the response was cut off"
-            )
+            is_packed = "content-encoding" in repr(problem)
+            return "the response cannot be decompressed" if is_packed else "the response was cut off"
         case aiohttp.ClientResponseError():
             return f"invalid HTTP: {' '.join(problem.message.split())}"
         case OSError(errno=int(number)) if number > 0:
@@ -205,9 +194,7 @@ def _reason(problem: Exception) -> str:
 
 
 def _redirect_target(response: aiohttp.ClientResponse) -> str:
-    """Return the address of a redirect. Raise ProviderError if the body would be lost or the key would leak."""
-    origin = "an address that cannot be read"
-    is_same = False
+    origin, is_same = "an address that cannot be read", False
     with suppress(ValueError):
         target = response.url.join(URL(response.headers["location"]))
         origin, is_same = str(target.origin()), target.origin() == response.url.origin()
@@ -227,28 +214,18 @@ _SET_BY_SDKS = {"authorization", "content-type", "accept", "anthropic-version", 
 _SET_BY_AIOHTTP = {"host", "content-length", "transfer-encoding", "connection"}
 
 
-@dataclass(slots=True)
-class _SdkCall:
-    """The response or the error that the transport received during one call of an SDK."""
-
-    answer: HttpResponse | None = None
-    fault: Exception | None = None
-
-
-_EXCHANGE: ContextVar[_SdkCall] = ContextVar("exchange")  # SDKs send in the calling task
+# The responses and errors of the requests that one call of an SDK sends; SDKs send in the calling task.
+_RECEIVED: ContextVar[list[HttpResponse | Exception]] = ContextVar("received")
 
 
 class Transport(httpx2.AsyncBaseTransport):
     """The transport of an SDK's HTTP client. It adds the files to the body and stores the response."""
 
     def __init__(self, http: Http, note_access: Callable[[str], None] | None) -> None:
-        self._http = http
-        self._note_access = note_access
+        self._http, self._note_access = http, note_access
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request of an SDK."""
-        exchange = _EXCHANGE.get()
-        exchange.answer = exchange.fault = None
         headers = {name: value for name, value in request.headers.items() if name not in _SET_BY_AIOHTTP}
         authorization = headers.get("authorization", "")
         if self._note_access is not None and authorization.startswith("Bearer "):
@@ -258,9 +235,9 @@ class Transport(httpx2.AsyncBaseTransport):
             url = request.url.copy_with(username="", password="")  # the headers already contain both
             answer = await self._http.send(request.method, str(url), headers, content)
         except Exception as problem:
-            exchange.fault = problem
+            _RECEIVED.get().append(problem)
             raise
-        exchange.answer = answer
+        _RECEIVED.get().append(answer)
         return httpx2.Response(answer.status, json={})  # an SDK that parsed the body could fail on it
 
     async def aclose(self) -> None:
@@ -293,30 +270,32 @@ class SdkConnection:
         body: Any = None,
         file: tuple[str, Sequence[Any], str] | None = None,
     ) -> HttpResponse:
-        """Send a request and return the response of any status. Raise the errors of `Http.send`.
+        """Send JSON, or a form with the fields in `body` and a `file` (name, lines of JSON, type).
 
-        `body` is JSON, or the fields of a form with a `file` (name, lines of JSON, type).
+        Return the response of any status. Raise the errors of `Http.send`.
         """
         if self.place is not None and self.place.signs:
             body = json.loads(b"".join(RequestBody(json_bytes(body)).read()))
         form_file = file and (file[0], "".join(json.dumps(line) + "\n" for line in file[1]).encode(), file[2])
-        exchange = _SdkCall()
-        token = _EXCHANGE.set(exchange)
+        received: list[HttpResponse | Exception] = []
+        token = _RECEIVED.set(received)
         try:
             await self.send_by(method, path, query=query, body=body, file=form_file)
-        except Exception as problem:  # ignored if an answer arrived that only the SDK cannot parse
-            if exchange.answer is None:
-                raise (exchange.fault or self._fault(problem)) from None
+        except Exception as problem:  # ignored if a response arrived that only the SDK cannot parse
+            if not received:
+                raise self._fault(problem) from None
         finally:
-            _EXCHANGE.reset(token)
-        if exchange.answer is None:
+            _RECEIVED.reset(token)
+        if not received:
             raise ValueError("the SDK sent nothing")
-        return exchange.answer
+        if isinstance(received[-1], Exception):
+            raise received[-1]
+        return received[-1]
 
     def open_client(self, model: Model, key: str | None, open_direct: Callable[[Options], Any], headers: Any) -> None:
         """Open the client of OpenAI's or Anthropic's SDK, for the vendor's own API or the cloud that `place` names."""
         options = {"http_client": self.http_client, "default_headers": headers, "max_retries": 0, "timeout": None}
-        client = open_direct(options) if self.place is None else self.place.client(model, key, options)
+        client = open_direct(options) if self.place is None else cloud_client(model, key, options)
         self.send_by, self.close_by = _requests_of(client), client.close
 
     async def close(self) -> None:
@@ -324,7 +303,6 @@ class SdkConnection:
         await self.close_by()
 
     def _fault(self, problem: BaseException) -> Exception:
-        """Return the error of a call that was not sent: no access, or a request that cannot be encoded."""
         link: BaseException | None = problem
         while link is not None:
             if isinstance(link, ProviderError):
@@ -339,8 +317,6 @@ class SdkConnection:
 
 
 def _requests_of(client: Any) -> Send:
-    """Return a function that sends by the low-level methods (`get` to `delete`) of OpenAI's or Anthropic's client."""
-
     async def send(
         method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
     ) -> object:
@@ -355,10 +331,7 @@ def _requests_of(client: Any) -> Send:
 
 
 def without_environment(variable: str, omit: Any) -> dict[str, Any]:
-    """Return default headers that omit the headers in an environment variable, so only models.yaml counts.
-
-    Raise ConfigError for a header that the SDK itself sets, such as the key.
-    """
+    """Return default headers that omit the headers in an environment variable; raise ConfigError for the SDK's own."""
     lines = [line.partition(":") for line in os.environ.get(variable, "").splitlines()]
     headers = dict.fromkeys((name.strip().lower() for name, colon, _ in lines if colon), omit)
     for name in headers.keys() & _SET_BY_SDKS:

@@ -1,16 +1,12 @@
-"""The recorded runs of a component: its leaderboard, the records of its rows, and the accepted versions.
-
-Only the leaderboard keys that select runs are parsed; a record is read when it is used. Rows are added under a lock,
-each run id once; the text of existing rows is copied unchanged.
-"""
+"""The recorded runs of a component: its leaderboard, the records of its rows, and the accepted versions."""
 
 import datetime
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -29,7 +25,6 @@ from skill_evaluator.files import (
     read_bytes,
     read_versioned,
     refuse_newer,
-    replace_blocks,
     replace_text,
     validated,
 )
@@ -54,16 +49,16 @@ _COMPARED_DIGESTS = ("schema", "contract", "datasets", "settings", "scenario")
 _BOARD, _RECORDS = "leaderboard.json", "evals/records/"
 _ACCEPTED_VERSION = 1
 
+_CONFLICT = re.compile(  # git's markers; a common ancestor may stand between the sides
+    rb"(?ms)^<<<<<<< .*?\n(?P<ours>.*?)(?:^\|{7} .*?)?^=======.*?\n(?P<theirs>.*?)^>>>>>>> [^\n]*\n?"
+)
+
 Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 
 
 @lru_cache(maxsize=10_000)
 def precedence(version: str) -> Precedence:
-    """Return a sort key for semver order; raise ValueError for an invalid version.
-
-    >>> sorted(["1.0.0", "1.0.0-rc.10", "0.9.0", "1.0.0-rc.9"], key=precedence)
-    ['0.9.0', '1.0.0-rc.9', '1.0.0-rc.10', '1.0.0']
-    """
+    """Return a sort key for semver order; raise ValueError for an invalid version."""
     parsed = semver.Version.parse(version)
     parts = parsed.prerelease.split(".") if parsed.prerelease else []
     identifiers = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
@@ -71,7 +66,7 @@ def precedence(version: str) -> Precedence:
 
 
 class RecordedRun(BaseModel):
-    """The leaderboard keys that select runs. `beside` is the id of the run whose calls were interleaved.
+    """The keys of a leaderboard row that select runs. `beside` is the id of the run whose calls were interleaved.
 
     `edited` is true if the prompt differs from that of the version's first run.
     """
@@ -99,7 +94,7 @@ class RecordedRun(BaseModel):
 
     @property
     def prompt(self) -> str | None:
-        """The digest of the prompt without a scenario, or None if the row lacks it."""
+        """The digest of the prompt without a scenario, or None if it is unknown."""
         return self.digests.get("prompt")
 
     @property
@@ -108,14 +103,9 @@ class RecordedRun(BaseModel):
         return is_baseline(self.run_id, self.beside)
 
     @property
-    def order(self) -> tuple[str, str]:
-        """The sort key for older runs first."""
-        return self.timestamp, self.run_id
-
-    @property
-    def version_order(self) -> tuple[Precedence, str, str]:
+    def version_order(self) -> tuple[Any, ...]:
         """The sort key for lower versions first, then older runs."""
-        return precedence(self.version), *self.order
+        return precedence(self.version), *order(self)
 
     def is_comparable(self, run: "RecordedRun") -> bool:
         """Return whether two runs have the same scorer, schema, declarations, settings and scenario."""
@@ -124,7 +114,7 @@ class RecordedRun(BaseModel):
 
 
 class LeaderboardKeys(BaseModel):
-    """The leaderboard keys that are needed to select runs and to add rows."""
+    """A leaderboard with the keys that are needed to select runs and to add rows."""
 
     skill: ComponentName
     schema_version: Literal[2] = BOARD_VERSION
@@ -161,17 +151,14 @@ class AcceptedVersions(FrozenModel):
 
 
 def read_acceptances(path: Path) -> list[Acceptance]:
-    """Return the acceptances of a file, newest last; empty if there is no file. Raise LeaderboardError if invalid."""
+    """Return the acceptances of a file, newest last; empty if there is no file."""
     if not path.exists():
         return []
     return read_versioned(AcceptedVersions, path, "schema_version", _ACCEPTED_VERSION, LeaderboardError).accepted
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to the file, unless it has one of the same version, models and reason, which is returned.
-
-    If LeaderboardError or StorageError is raised, the file is unchanged.
-    """
+    """Add an acceptance to the file, unless it has one of the same version, models and reason, which is returned."""
     with locked(lock):
         before = read_acceptances(path)
         for existing in before:
@@ -193,8 +180,7 @@ class Archive:
     """The recorded runs of a component in the work tree and at other commits, and its accepted versions.
 
     Accepted versions are read only from the work tree, because a branch of records may contain a withdrawn acceptance.
-    `entries` are the runs, also those under a former name of the component, without interleaved baselines (see
-    `interleaved_baseline`) and without incomplete attempts at runs that were completed later.
+    `entries` are the runs without interleaved baselines and without incomplete attempts at runs that were completed.
     """
 
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
@@ -205,7 +191,6 @@ class Archive:
         self._repository = repository
         self._blobs: dict[str, str] = {}
         self._read: dict[str, Record] = {}
-        self._beside: dict[str, RecordedRun | None] = {}
         self.entries: list[RecordedRun] = []
         self.accepted: list[Acceptance] = []
         for folder in self._folders:
@@ -251,19 +236,14 @@ class Archive:
         return self._read[run_id]
 
     def interleaved_baseline(self, run: RecordedRun) -> RecordedRun | None:
-        """Return the interleaved baseline of a run, even if too few of its outputs can be read.
-
-        Return None if the run has none, or if calls of the baseline are missing.
-        """
+        """Return the interleaved baseline of a run, or None if there is none or some of its calls are missing."""
         if run.beside is None or run.is_baseline:
             return None
-        if run.beside not in self._beside:
-            path = self._record_path(run.beside)
-            exists = run.beside in self._read or path.exists() or path.name in self._blobs
-            self._beside[run.beside] = entry_of(self.record(run.beside)) if exists else None
-        baseline = self._beside[run.beside]
-        is_final = baseline is not None and (baseline.complete or baseline.usable is not None)
-        return baseline if baseline is not None and is_final and baseline.beside == run.run_id else None
+        path = self._record_path(run.beside)
+        if run.beside not in self._read and not path.exists() and path.name not in self._blobs:
+            return None
+        baseline = self.record(run.beside)
+        return entry_of(baseline) if baseline.is_final and baseline.beside == run.run_id else None
 
     def runs_of(self, model_id: str) -> list[RecordedRun]:
         """Return the entries of a model and, after them, their interleaved baselines."""
@@ -279,23 +259,21 @@ class Archive:
         return record if record.draft else None
 
     def add(self, records: Iterable[Record]) -> None:
-        """Add the runs of records that need not be in a file yet; they replace entries with the same run id."""
+        """Add runs that need not be in a file yet; they replace entries with the same run id."""
         new = {record.run_id: record for record in records}
         self._read |= new
         older = [entry for entry in self.entries if entry.run_id not in new]
         entries = [entry for entry in map(entry_of, new.values()) if not entry.is_baseline]
-        self._beside = {}
         self.entries = mark_edited(_without_superseded([*entries, *older]))
 
 
 def _without_superseded(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the entries without incomplete attempts at runs that were completed later."""
     complete = {entry.run_id for entry in entries if entry.complete}
     return [entry for entry in entries if entry.complete or entry.run_id.partition(PARTIAL)[0] not in complete]
 
 
 def read_entries(path: Path) -> list[RecordedRun]:
-    """Return the runs of a leaderboard, newest first; empty if there is no file. Raise LeaderboardError if invalid."""
+    """Return the runs of a leaderboard, newest first; empty if there is no file."""
     content = read_board(path)
     return [] if content is None else parse_entries(content, path)
 
@@ -304,11 +282,11 @@ def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
     """Return the runs with a semver version in the content of a leaderboard, newest first; raise LeaderboardError."""
     runs = parse_board(content, path, LeaderboardKeys).runs
     versions = set(filter(semver.Version.is_valid, {run.version for run in runs}))
-    return sorted((run for run in runs if run.version in versions), key=lambda run: run.order, reverse=True)
+    return sorted((run for run in runs if run.version in versions), key=order, reverse=True)
 
 
 def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
-    """Parse the content of a leaderboard as a model; raise LeaderboardError with the location of a mistake."""
+    """Parse the content of a leaderboard; raise LeaderboardError if it is invalid or newer."""
     try:
         return model.model_validate_json(content)
     except ValidationError:  # the slower parser locates the mistake
@@ -323,23 +301,20 @@ def entry_of(record: Record | Row) -> RecordedRun:
 
 
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
-    """Return the oldest complete run with a prompt digest of each version, by version; it defines the prompt."""
+    """Return the oldest complete run of each version, by version; its prompt is the prompt of the version."""
     candidates = [entry for entry in entries if entry.complete and entry.prompt is not None]
-    return {entry.version: entry for entry in sorted(candidates, key=lambda entry: entry.order, reverse=True)}
+    return {entry.version: entry for entry in sorted(candidates, key=order, reverse=True)}
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs with `edited` set on those whose prompt differs from that of their version's first run."""
+    """Return the runs with `edited` set where the prompt differs from that of the version's first run."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
     return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in runs]
 
 
 def refusal_reason(entries: Iterable[RecordedRun], version: str, prompt: str | None) -> str | None:
-    """Return the reason to refuse a run with this version and prompt digest, or None if it can be recorded.
-
-    A run is refused if its version is recorded with another prompt: it would become a baseline of later versions.
-    """
+    """Return an error message if a version is already recorded with another prompt digest, else None."""
     first = first_runs(entries).get(version)
     if first is None or prompt is None or short_digest(prompt) == first.prompt:
         return None
@@ -347,10 +322,6 @@ def refusal_reason(entries: Iterable[RecordedRun], version: str, prompt: str | N
         f"{version} was recorded with another prompt by run {first.run_id}; raise the version, "
         "or measure this prompt as a draft with `evaluate --draft`"
     )
-
-
-_ROW = re.compile(rb"\n    \{\n")
-_TAIL = b"\n  ]\n}\n"
 
 
 class Leaderboard(FrozenModel):
@@ -362,35 +333,23 @@ class Leaderboard(FrozenModel):
 
 
 def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
-    """Read a leaderboard, or return an empty one if there is no file.
-
-    Raise LeaderboardError if it is invalid, newer, or of a component that is neither `skill` nor in `formerly`.
-    """
+    """Read a leaderboard; empty if there is no file. Raise LeaderboardError if it is of another component."""
     content = read_board(path)
-    if content is None:
-        return Leaderboard(skill=skill)
-    board = parse_board(content, path, Leaderboard)
-    _check_name(board.skill, path, skill, formerly)
-    return board
-
-
-def parse_leaderboard(value: Any, path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
-    """Parse the JSON value of a leaderboard; raise LeaderboardError if it is invalid or of another component."""
-    refuse_newer(value, path, "schema_version", BOARD_VERSION, LeaderboardError)
-    board = validated(Leaderboard, value, path, LeaderboardError)
-    _check_name(board.skill, path, skill, formerly)
+    board = Leaderboard(skill=skill) if content is None else parse_board(content, path, Leaderboard)
+    check_name(board.skill, path, skill, formerly)
     return board
 
 
 def check_leaderboard(component: Component) -> None:
-    """Raise LeaderboardError if a component's leaderboard is invalid, newer or of another component."""
+    """Raise LeaderboardError if a component's leaderboard is invalid or of another component."""
     path = component.leaderboard_path
     content = read_board(path)
     if content is not None:
-        _check_name(parse_board(content, path, LeaderboardKeys).skill, path, component.name, component.formerly)
+        check_name(parse_board(content, path, LeaderboardKeys).skill, path, component.name, component.formerly)
 
 
-def _check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> None:
+def check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> None:
+    """Raise LeaderboardError if the component of a leaderboard is neither `skill` nor in `formerly`."""
     if name not in (skill, *formerly):
         raise LeaderboardError(
             f"{path} is the leaderboard of '{name}', not of '{skill}': name the component '{name}', remove "
@@ -398,61 +357,43 @@ def _check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> N
         )
 
 
-def newest_recorded(content: bytes, where: str) -> dict[str, RecordedRun]:
-    """Return the newest complete run of the highest version, without a scenario, by model id.
-
-    `content` is the content of a leaderboard; if it is invalid, raise LeaderboardError with `where` as its path.
-    """
-    measured = [run for run in parse_entries(content, Path(where)) if run.complete and run.scenario is None]
+def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
+    """Return the newest complete run of the highest version, without a scenario, by model id."""
+    measured = [run for run in parse_entries(content, Path(path)) if run.complete and run.scenario is None]
     return {run.model_id: run for run in sorted(measured, key=lambda run: precedence(run.version))}
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
-    """Return the sort key of rows: time, then run id. A later attempt at a run sorts after an earlier one."""
+    """Return the sort key of runs: time, then run id; a later attempt at a run sorts after an earlier one."""
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 
 def append_rows(
     path: Path, skill: str, rows: Iterable[Row], records: Mapping[Path, Record] = MappingProxyType({})
 ) -> None:
-    """Write the records, then add the rows to the leaderboard.
-
-    Raise LeaderboardError or StorageError, and leave the leaderboard unchanged, if a row is refused or a file cannot be
-    written. After a crash between the two steps, a second call adds the rows.
-    """
+    """Write the records by path, then add the rows to the leaderboard; raise LeaderboardError if a row is refused."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
-        additions = with_rows(read_board(path), path, skill, rows)
-        for refusal in additions.refused.values():
+        content, refused = with_rows(read_board(path), path, skill, rows)
+        for refusal in refused.values():
             raise refusal
         for record_path, record in records.items():
             write_record(record_path, record)
-        if additions.blocks:
-            replace_blocks(path, additions.blocks)
-
-
-def add_records(path: Path, records: Mapping[Path, Record]) -> None:
-    """Write the records of a component, by path, and add their rows to the leaderboard; see `append_rows`."""
-    append_rows(path, next(iter(records.values())).skill, [record.row() for record in records.values()], records)
+        if content is not None:
+            replace_text(path, content)
 
 
 def read_board(path: Path) -> bytes | None:
-    """Return the content of a leaderboard, or None if there is no file; raise LeaderboardError if it cannot be read."""
+    """Return the content of a leaderboard, or None if there is no file."""
     return read_bytes(path, LeaderboardError, BOARD_SIZE) if path.exists() else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Additions:
-    """A leaderboard's text with new rows, in blocks (empty if no row is new); the errors of refused rows by run id."""
-
-    blocks: Sequence[bytes]
-    refused: Mapping[str, LeaderboardError]
-
-
-def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]) -> Additions:
+def with_rows(
+    content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
+) -> tuple[bytes | None, dict[str, LeaderboardError]]:
     """Add rows to the content of a leaderboard (None: no file yet), each run once; `path` is for errors.
 
-    A complete run is refused if its version was recorded with another prompt; among new rows with different prompts,
-    the oldest is added. Raise LeaderboardError if the content is invalid.
+    Return the new content (None if no row is new), and the errors of refused rows by run id: a complete run is refused
+    if its version was recorded with another prompt. Raise LeaderboardError if the content is invalid.
     """
     new = {row.run_id: row for row in rows}
     for row in new.values():
@@ -463,76 +404,40 @@ def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
         new.pop(recorded.run_id, None)
     first_runs_of_versions = list(first_runs(board.runs).values())
     refused: dict[str, LeaderboardError] = {}
-    for entry in sorted(map(entry_of, new.values()), key=lambda entry: entry.order):
+    for entry in sorted(map(entry_of, new.values()), key=order):
         reason = refusal_reason(first_runs_of_versions, entry.version, entry.prompt) if entry.complete else None
         if reason is None:
             first_runs_of_versions.append(entry)
         else:
             refused[entry.run_id] = LeaderboardError(f"run '{entry.run_id}' is not added to {path}: {reason}")
-    added = sorted((row for row in new.values() if row.run_id not in refused), key=order, reverse=True)
-    blocks = _insert_rows(content or b"", path, board, added, skill) if added else []
-    return Additions(blocks=blocks, refused=refused)
-
-
-def _insert_rows(text: bytes, path: Path, board: LeaderboardKeys, added: Sequence[Row], skill: str) -> list[bytes]:
-    """Return the blocks of a leaderboard's text with rows inserted, each before the first older row."""
-    if not board.runs:
-        return [format_leaderboard({"skill": skill}, (row.as_json() for row in added))]
-    starts = [match.start() + 1 for match in _ROW.finditer(text)]
-    has_own_format = len(starts) == len(board.runs) and text.endswith(_TAIL)
-    if not has_own_format or board.skill != skill:  # another program formatted it, or the component was renamed
-        value = parse_json(decoded(text, path, LeaderboardError), path, LeaderboardError)
-        text = format_leaderboard({**value, "skill": skill}, value["runs"])
-        starts = [match.start() + 1 for match in _ROW.finditer(text)]
-    keys, blocks, copied_to = [*map(order, board.runs)], [], 0
-    for row in added:
-        position = next((index for index, key in enumerate(keys) if key < order(row)), len(keys))
-        start = [*starts, len(text) - len(_TAIL)][position]
-        lines = _row_text(row.as_json()).encode("utf-8", "backslashreplace")
-        blocks += [text[copied_to:start], b"%b,\n" % lines if position < len(keys) else b",\n%b" % lines]
-        copied_to = start
-    return [*blocks, text[copied_to:]]
+    added = [(order(row), row.as_json()) for row in new.values() if row.run_id not in refused]
+    if not added:
+        return None, refused
+    value = {} if content is None else parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError)
+    existing = zip(map(order, board.runs), value.get("runs", []), strict=True)
+    newest_first = sorted([*existing, *added], key=itemgetter(0), reverse=True)
+    return format_leaderboard({**value, "skill": skill}, [row for _, row in newest_first]), refused
 
 
 def resolve_conflicts(path: Path, skill: str) -> bool:
-    """Write a leaderboard with conflict markers anew: the rows of both sides, and rows of records that no side has.
+    """Write a leaderboard with conflict markers anew, from the rows of both sides and from the records.
 
-    Return whether the file had conflict markers; without them it is unchanged. Raise LeaderboardError if a row or a
-    record is invalid.
+    Return whether the file had conflict markers. Raise LeaderboardError if a row or a record is invalid.
     """
     text = read_board(path) or b""
     if b"\n<<<<<<< " not in b"\n" + text:
         return False
     rows: dict[str, dict[str, Any]] = {}
-    for side in _sides(text):
+    for side in (b"ours", b"theirs"):
         with suppress(ValueError, KeyError, TypeError):  # the rows of an unreadable side are written from the records
-            rows |= {row["run_id"]: row for row in json.loads(side)["runs"]}
+            value = json.loads(_CONFLICT.sub(rb"\g<%b>" % side, text))
+            rows |= {row["run_id"]: row for row in value["runs"]}
     for record in map(read_record, sorted(path.parent.glob("evals/records/*.json"))):
         if record.has_row and record.run_id not in rows:
             rows[record.run_id] = record.row().as_json()
     oldest_first = sorted(rows.values(), key=lambda row: order(validated(Row, row, path, LeaderboardError)))
-    replace_blocks(path, [format_leaderboard({"skill": skill}, reversed(oldest_first))])
+    replace_text(path, format_leaderboard({"skill": skill}, reversed(oldest_first)))
     return True
-
-
-def _sides(text: bytes) -> tuple[bytes, bytes]:
-    """Return both sides of a text with git's conflict markers."""
-    ours: list[bytes] = []
-    theirs: list[bytes] = []
-    sides = [ours, theirs]
-    for line in text.splitlines(keepends=True):
-        if line.startswith(b"<<<<<<< "):
-            sides = [ours]
-        elif line.startswith(b"||||||| "):  # the common ancestor follows
-            sides = []
-        elif line.startswith(b"=======") and len(sides) < 2:
-            sides = [theirs]
-        elif line.startswith(b">>>>>>> "):
-            sides = [ours, theirs]
-        else:
-            for side in sides:
-                side.append(line)
-    return b"".join(ours), b"".join(theirs)
 
 
 def format_leaderboard(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:

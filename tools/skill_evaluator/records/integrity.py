@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import decoded, parse_json, read_bytes
+from skill_evaluator.files import decoded, parse_json, read_bytes, refuse_newer, validated
 from skill_evaluator.library.versions import (
     ComponentVersion,
     Problem,
@@ -22,14 +22,15 @@ from skill_evaluator.library.versions import (
 )
 from skill_evaluator.records.archive import (
     Acceptance,
+    Leaderboard,
+    check_name,
     entry_of,
     first_runs,
     mark_edited,
     order,
-    parse_leaderboard,
     read_acceptances,
 )
-from skill_evaluator.records.record import Record, Row, parse_record
+from skill_evaluator.records.record import BOARD_VERSION, Record, Row, parse_record
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, digest, nearest
@@ -40,9 +41,9 @@ _COMMITTED_FILE = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedRecords:
-    """A component's leaderboard and its records by run id, as bytes. `leaderboard` is None if there is no file.
+    """A component's leaderboard (None: no file) and its records by run id, as bytes.
 
-    `folder` is the component's folder in problems. Rows and records may have one of the names in `formerly`.
+    Rows and records may have one of the names in `formerly`.
     """
 
     skill: str
@@ -53,15 +54,15 @@ class CommittedRecords:
 
     @property
     def board_path(self) -> str:
-        """The path of the leaderboard, even if it does not exist."""
+        """The path of the leaderboard in problems."""
         return f"{self.folder}/leaderboard.json"
 
     def record_path(self, run_id: str) -> str:
-        """Return the path of a run's record, even if it does not exist."""
+        """Return the path of a run's record in problems."""
         return f"{self.folder}/evals/records/{run_id}.json"
 
     def board_problem(self, message: str, run_id: str | None = None) -> Problem:
-        """Build a problem of the leaderboard, on the line of a run's row if `run_id` has one, else on line 1."""
+        """Build a problem of the leaderboard, on the line of a run's row if it has one, else on line 1."""
         lines = {} if run_id is None else _lines_of_runs(self.leaderboard or b"")
         return Problem(file=self.board_path, line=lines.get(run_id or "", 1), message=message)
 
@@ -72,7 +73,7 @@ class CommittedRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryAtCommit:
-    """The components of a folder at a commit, by name: their versions, leaderboards and records."""
+    """The versions, and the leaderboards and records, of components at a commit, by name."""
 
     versions: Mapping[str, ComponentVersion]
     committed: Mapping[str, CommittedRecords]
@@ -100,31 +101,23 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
     return LibraryAtCommit(versions=versions, committed=files)
 
 
-def read_committed(components: Path, name: str, folder: str, formerly: Sequence[str] = ()) -> CommittedRecords:
-    """Read a component's leaderboard and records in the work tree; raise LeaderboardError if a file is unreadable."""
-    board = components / name / "leaderboard.json"
-    records = sorted((components / name / "evals" / "records").glob("*.json"))
-    return CommittedRecords(
-        skill=name,
-        folder=within(folder, name),
-        leaderboard=read_bytes(board, LeaderboardError) if board.exists() else None,
-        records={path.stem: read_bytes(path, LeaderboardError) for path in records},
-        formerly=formerly,
-    )
-
-
 def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
     """Check a component's leaderboard and records, and their changes since `past`.
 
     `folder` is the components folder in the problems. Raise LeaderboardError if a file cannot be read.
     """
-    after = read_version(components / name, within(folder, name))
+    component = components / name
+    after = read_version(component, within(folder, name))
     names = (name,) if after is None else (name, *after.formerly)
-    files = read_committed(components, name, folder, names[1:])
-    problems = [
-        *disagreements(files),
-        *_acceptance_problems(components / name / "evals" / "accepted.json", files),
-    ]
+    board = component / "leaderboard.json"
+    files = CommittedRecords(
+        skill=name,
+        folder=within(folder, name),
+        leaderboard=read_bytes(board, LeaderboardError) if board.exists() else None,
+        records={path.stem: read_bytes(path, LeaderboardError) for path in component.glob("evals/records/*.json")},
+        formerly=names[1:],
+    )
+    problems = [*disagreements(files), *_acceptance_problems(component / "evals" / "accepted.json", files)]
     if past is None:
         return problems
     for former in names:
@@ -166,7 +159,6 @@ def disagreements(files: CommittedRecords) -> Iterator[Problem]:
 
 
 def _disorder(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Problem]:
-    """Yield a problem for each duplicate row of a run, and for each row above a newer one."""
     for run_id, count in Counter(row.run_id for row in rows).items():
         if count > 1:
             yield files.board_problem(f"run '{run_id}' has more than one row", run_id)
@@ -177,7 +169,6 @@ def _disorder(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Problem]
 
 
 def _edited_prompts(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Problem]:
-    """Yield a problem for each complete run whose prompt differs from its version's first run."""
     entries = mark_edited([entry_of(row) for row in rows])
     first = first_runs(entries)
     for entry in entries:
@@ -190,7 +181,6 @@ def _edited_prompts(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Pr
 
 
 def _contradictions(files: CommittedRecords, row: Row, value: Any, record: Record) -> Iterator[Problem]:
-    """Yield a problem if a row and its record differ, or if the record was edited after the row was added."""
     if record.draft:
         message = f"row '{row.run_id}' belongs to a draft, and drafts have no row; remove it"
         yield files.board_problem(message, row.run_id)
@@ -205,7 +195,6 @@ def _contradictions(files: CommittedRecords, row: Row, value: Any, record: Recor
 
 
 def _acceptance_problems(path: Path, files: CommittedRecords) -> Iterator[Problem]:
-    """Yield a problem for an invalid file of accepted versions, and for versions or runs that are not recorded."""
     file = f"{files.folder}/evals/accepted.json"
     try:
         acceptances = read_acceptances(path)
@@ -223,7 +212,7 @@ def _acceptance_problems(path: Path, files: CommittedRecords) -> Iterator[Proble
 def _acceptance_faults(
     acceptance: Acceptance, location: str, runs: Mapping[str, tuple[str, str]], edited: Collection[str]
 ) -> Iterator[str]:
-    """Yield a message for each fault of an acceptance; `runs` has version and model by run id."""
+    """Yield error messages; `runs` has (version, model id) by run id."""
     version, versions = acceptance.version, {version for version, _ in runs.values()}
     if version not in versions:
         yield f"no complete run of version '{version}' {location} {nearest(version, versions)}"
@@ -241,19 +230,21 @@ def _acceptance_faults(
 
 def edits_of(before: CommittedRecords, after: CommittedRecords) -> Iterator[Problem]:
     """Yield a problem for each row or record of `before` that `after` lacks or has edited; drafts may be removed."""
-    old_rows, new_rows = _raw_rows(before), _raw_rows(after)
+    old_rows, new_rows = _rows_as_text(before), _rows_as_text(after)
     if old_rows is not None and new_rows is not None:
         for run_id, rows in old_rows.items():
             if run_id not in new_rows:
                 yield after.board_problem(f"row '{run_id}' was removed; rows are only added")
-            elif _canonical(new_rows[run_id]) != _canonical(rows):
+            elif new_rows[run_id] != rows:
                 yield after.board_problem(f"row '{run_id}' was edited; rows are only added", run_id)
     for run_id, raw in before.records.items():
+        if raw == after.records.get(run_id):
+            continue
+        record = _json_or_none(raw)
         if run_id not in after.records:
-            record = _json_or_none(raw)
             if not (isinstance(record, dict) and record.get("draft") is True):
                 yield after.record_problem("this record was removed; records are only added", run_id)
-        elif raw != after.records[run_id] and not _is_equal_json(raw, after.records[run_id]):
+        elif record is None or _as_text(record) != _as_text(_json_or_none(after.records[run_id])):
             yield after.record_problem("this record was edited; records are only added", run_id)
 
 
@@ -261,7 +252,11 @@ def _read_rows(files: CommittedRecords) -> list[Row]:
     if files.leaderboard is None:
         return []
     path = Path(files.board_path)
-    return parse_leaderboard(_parse(files.leaderboard, path), path, files.skill, files.formerly).runs
+    value = _parse(files.leaderboard, path)
+    refuse_newer(value, path, "schema_version", BOARD_VERSION, LeaderboardError)
+    board = validated(Leaderboard, value, path, LeaderboardError)
+    check_name(board.skill, path, files.skill, files.formerly)
+    return board.runs
 
 
 def _read_record(raw: bytes, files: CommittedRecords, run_id: str) -> tuple[Any, Record]:
@@ -283,21 +278,15 @@ def _lines_of_runs(leaderboard: bytes) -> dict[str, int]:
     return {run_id: number for number, line in reversed(numbered) for run_id in _RUN_ID.findall(line)}
 
 
-def _raw_rows(files: CommittedRecords) -> dict[str, list[Any]] | None:
+def _rows_as_text(files: CommittedRecords) -> dict[str, list[str]] | None:
     """Return a leaderboard's rows by run id, or None if it cannot be read."""
     value = {"runs": []} if files.leaderboard is None else _json_or_none(files.leaderboard)
     if not isinstance(value, dict) or not isinstance(value.get("runs"), list):
         return None
-    return by_key((str(row.get("run_id")) if isinstance(row, dict) else "", row) for row in value["runs"])
+    return by_key((str(row.get("run_id")) if isinstance(row, dict) else "", _as_text(row)) for row in value["runs"])
 
 
-def _is_equal_json(first: bytes, second: bytes) -> bool:
-    """Return whether two files contain the same JSON value in another layout."""
-    value = _json_or_none(first)
-    return value is not None and _canonical(value) == _canonical(_json_or_none(second))
-
-
-def _canonical(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)  # 1, 1.0 and true are equal in Python, and their texts differ
 
 

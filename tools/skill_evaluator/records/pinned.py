@@ -52,15 +52,12 @@ def pinned_folder(component: Path) -> Path:
 
 
 def write_pinned(path: Path, pinned: PinnedOutputs) -> None:
-    """Write pinned outputs to a file; raise StorageError if that fails."""
+    """Write pinned outputs to a file."""
     replace_text(path, json_text(pinned.model_dump(mode="json")))
 
 
 def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
-    """Return the pinned outputs of a component by model id; empty if there are none.
-
-    Raise JudgeError if a file is invalid, was edited, is of another component, or is a second file of a model.
-    """
+    """Return the pinned outputs of a component by model id; raise JudgeError if a file is invalid or was edited."""
     root = ConfinedFolder(component, JudgeError)
     pinned: dict[str, PinnedOutputs] = {}
     for path in sorted(pinned_folder(component).glob("*.json")):

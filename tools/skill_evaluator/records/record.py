@@ -1,8 +1,4 @@
-"""The result of one run: a `Record`, its leaderboard `Row`, the served models and the failures.
-
-Every verdict can be computed again from records, without the raw outputs; rows are for people and scripts. If a server
-sends no model name, the served model is unknown and treated as unchanged.
-"""
+"""The result of one run: a `Record`, its leaderboard `Row`, the served models and the failures."""
 
 import re
 from collections import Counter
@@ -15,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import FrozenModel, json_blocks, read_json, refuse_newer, replace_blocks, validated
+from skill_evaluator.files import FrozenModel, json_text, read_json, refuse_newer, replace_text, validated
 from skill_evaluator.identifiers import (
     CaseId,
     Commit,
@@ -54,7 +50,7 @@ from skill_evaluator.records.summaries import (
 from skill_evaluator.text import canonical_json, digest, listed
 
 Served = str | dict[str, PositiveInt] | None
-"""The served model of a run; several names with their output counts; None if the server sent no name."""
+"""The name of the model that served a run, or several names with their output counts. None if the server sent none."""
 Change = Literal["model", "date"]
 
 _LOCATION = (  # prefixes such as vendor/, models/, folders of a file; a region; a vendor
@@ -78,24 +74,24 @@ def parts_of(name: str) -> tuple[str, str]:
 
 
 def _identity(name: str) -> tuple[str, str]:
-    """Return the base name and the digits of the release, equal for `@20240620` and `-2024-06-20-v1:0`."""
+    """Return the base name and the digits of the release; `@20240620` equals `-2024-06-20-v1:0`."""
     base, release = parts_of(name)
     return base, re.sub(r"(?<=\d{4})(?:-v\d+)?:\d$|\D", "", release)
 
 
 def served_of(names: Iterable[str | None]) -> Served:
-    """Return the served model of a run, given the model names in its outputs; None if no output has a name."""
+    """Return the served model of a run from the model names in its outputs."""
     counts = Counter(name for name in names if name)
     return dict(counts.most_common()) if len(counts) > 1 else next(iter(counts), None)
 
 
 def served_text(served: Served) -> str | None:
-    """Format the served model, with output counts if there are several names. Return None if it is unknown."""
+    """Format the served model, or return None if it is unknown."""
     return ", ".join(f"{name} ({n})" for name, n in served.items()) if isinstance(served, dict) else served
 
 
 def names_of(served: Served) -> list[str]:
-    """Return the names of the served models; empty if they are unknown."""
+    """Return the names of the served models; empty if unknown."""
     return list(served) if isinstance(served, dict) else [served] if served else []
 
 
@@ -170,7 +166,7 @@ class ArrayLength(FrozenModel):
 
 
 class CheckRecord(FrozenModel):
-    """A check of a case: its weight, and the score of each planned output (None: not measured).
+    """A check of a case, and its score of each planned output (None: not measured).
 
     Checks with equal digests are the same check, even if ids, weights or tiers differ.
     """
@@ -190,9 +186,8 @@ def check_path(check_id: str) -> str:
 class CaseRecord(FrozenModel):
     """A case in a record: outcome and metrics per replicate, and right values and stability per field.
 
-    `exact` counts outputs equal to the ground truth. `arrays` has the lengths of each array. `digest` is of inputs,
-    turns and ground truth; `parts` has one digest for each, unless the document is the only input. Checks are also
-    fields, as `checks.<id>`; `checks` has them by id. `amounts` has the mean of each of `AMOUNTS` that is known.
+    `exact` counts outputs equal to the ground truth. `digest` is of inputs, turns and ground truth; `parts` has one
+    digest for each, unless the document is the only input. Checks are also fields, as `checks.<id>`.
     """
 
     case_id: CaseId
@@ -212,11 +207,11 @@ class CaseRecord(FrozenModel):
 
     @property
     def question(self) -> tuple[str, ...]:
-        """The case id and a text with name and digest of each input; equal in all records of a version."""
+        """The case id and the digests of its inputs; equal in all records of a version."""
         return (self.case_id, *(f"{name} {part}" for name, part in sorted(self._digests.items())))
 
     def has_same_inputs(self, older: "CaseRecord") -> bool:
-        """Return whether an older version's case has the same turns, and the same inputs among those that both use."""
+        """Return whether an older version's case has the same turns, and equal inputs where both have an input."""
         digests, older_digests = self._digests, older._digests
         shared = digests.keys() & older_digests.keys()
         has_same_turns = (TURNS in digests) == (TURNS in older_digests)
@@ -225,10 +220,9 @@ class CaseRecord(FrozenModel):
         )
 
     def passed(self, primary_metric: str) -> list[bool]:
-        """Return for each measured output whether it passes all checks and equals the ground truth.
+        """Return for each measured output whether it passes all checks (except advisory ones) and equals the truth.
 
-        Advisory checks are ignored. An output equals the ground truth if its primary metric is 1. The list is empty if
-        the case has neither checks nor values of the primary metric.
+        The list is empty if the case has neither checks nor values of the primary metric.
         """
         parts = [(check.scores, PASSED_FROM) for check in self.checks.values() if check.tier != "advisory"]
         if primary_metric != CHECKS_METRIC and (scores := strict_by_replicate(self, primary_metric)):
@@ -240,7 +234,7 @@ class CaseRecord(FrozenModel):
         return [all(answer) for answer in answers if False in answer or None not in answer]
 
     def pass_text(self, primary_metric: str) -> str | None:
-        """Describe how often the outputs pass: always, never or sometimes. Return None for fewer than two outputs."""
+        """Describe how often the outputs pass, or return None for fewer than two outputs."""
         passed = self.passed(primary_metric)
         if len(passed) <= 1:
             return None
@@ -253,17 +247,14 @@ class CaseRecord(FrozenModel):
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:
-    """Return the strict score of a replicate: 0 if it is refused, truncated or unparseable.
-
-    Return None if the provider or the network failed, or if the output was scored but not by this metric.
-    """
+    """Return the score of a replicate; 0 if it is refused, truncated or unparseable, None if it was not measured."""
     if outcome == SCORED:
         return score
     return (score or 0.0) if outcome in ANSWERED else None
 
 
 def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
-    """Return the strict score of each replicate by a metric; empty if no scored replicate of the case has it."""
+    """Return the `strict_score` of each replicate by a metric; empty if no scored replicate has this metric."""
     replicates = list(zip(case.outcomes, case.replicates.get(metric, []), strict=False))
     scored = [value for outcome, value in replicates if outcome == SCORED]
     if scored and scored.count(None) == len(scored):
@@ -272,7 +263,7 @@ def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
 
 
 class ModelSettings(FrozenModel):
-    """The settings of a model; `sent` has those sent to the provider, `unavailable` those it does not support."""
+    """The settings of a model: those sent to the provider, and those it does not support (`unavailable`)."""
 
     api_model: str
     profile: str
@@ -288,7 +279,7 @@ class ModelSettings(FrozenModel):
 
 
 def _extract(name: str) -> BeforeValidator:
-    """Return a validator that replaces a summary of a record by one of its numbers, and keeps a plain number."""
+    """Return a validator that replaces a summary by one of its numbers and keeps a plain number."""
     return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else getattr(value, name, value))
 
 
@@ -303,7 +294,7 @@ def short_digests(digests: Mapping[str, str]) -> dict[str, str]:
 
 
 class RowAccuracy(FrozenModel):
-    """An accuracy metric over a run. `n` counts the values in `mean`; `ci95` has the case as unit."""
+    """An accuracy metric over a run. `n` counts the values in `mean`; the unit of `ci95` is the case."""
 
     mean: float | None
     strict_mean: float | None
@@ -336,10 +327,9 @@ class _Run(FrozenModel):
 
 
 class Row(_Run):
-    """A leaderboard row: a summary of a run for people and scripts. `digest` is of its record.
+    """A leaderboard row: a summary of a record. `digest` is of the record, `digests` select a baseline.
 
-    `failures` and `scored` add up to `planned`. Reproducibility values are strict means. `digests` are the abbreviated
-    digests that select a baseline. Keys with default values are omitted in the file.
+    `failures` and `scored` add up to `planned`. Reproducibility values are strict means.
     """
 
     shard: ShardText | None = None
@@ -366,20 +356,18 @@ class Row(_Run):
     per_case: list[CaseRow]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the row as JSON for the file."""
+        """Return the row as JSON, without keys that have their default."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
 class Record(_Run):
     """The result of a run: the outcomes of its calls and, per case, the scores of every replicate.
 
-    `failures` and `scored` add up to `planned`. `usable` is the share of planned outputs that could be read; it is set
-    only if the share is below `MIN_USABLE`, so the run is not complete. `beside` is the id of the run whose calls were
-    interleaved with those of this run. A `draft` has no row, and is compared only if a person names it. `faults` lists
-    where and why calls were not scored, the most frequent reason first. `not_applicable` has the reasons for cases that
-    the model was not called for, by case; no count or score includes them. `left_out` lists parts of the component's
-    source that were not used. `server` describes the server of a `base_url`, or one that sends fingerprints. `judged`
-    describes the judge of checks that are sentences. Keys with a default were added later; older records lack them.
+    `failures` and `scored` add up to `planned`. `usable` is the share of planned outputs that could be read, if it is
+    below `MIN_USABLE`. `beside` is the id of the run whose calls were interleaved. A `draft` is compared only if a
+    person names it. `faults` lists where and why calls were not scored, the most frequent reason first. The cases in
+    `not_applicable` are in no count and no score. `left_out` lists unused parts of the component's source. `judged`
+    describes the judge of checks that are sentences.
     """
 
     seed: int | None
@@ -424,12 +412,12 @@ class Record(_Run):
 
     @property
     def is_final(self) -> bool:
-        """Whether no further calls are needed: the run is complete, or too few of its outputs can be read."""
+        """Whether no calls are missing: the run is complete, or too few of its outputs can be read."""
         return self.complete or self.usable is not None
 
     @property
     def has_row(self) -> bool:
-        """Whether the record has a leaderboard row. Drafts and interleaved baselines have none."""
+        """Whether the record has a leaderboard row: it is neither a draft nor an interleaved baseline."""
         return not self.draft and not is_baseline(self.run_id, self.beside)
 
     @property
@@ -439,7 +427,7 @@ class Record(_Run):
 
     @property
     def moment(self) -> datetime | None:
-        """The start of the run, UTC if the timestamp has no time zone; None if the timestamp is invalid."""
+        """The start of the run, or None if the timestamp is invalid."""
         try:
             moment = datetime.fromisoformat(self.timestamp)
         except ValueError:
@@ -458,7 +446,7 @@ class Record(_Run):
 
     @property
     def served_note(self) -> str | None:
-        """A sentence with advice if another model than the requested one served the run, else None."""
+        """Advice if another model than the requested one served the run, else None."""
         other_names = [name for name in names_of(self.served_model) if not is_requested(name, self.requested)]
         if self.provider in _WITHOUT_MODEL_NAMES or not (other_names or is_mixed(self.served_model)):
             return None
@@ -480,8 +468,8 @@ class Record(_Run):
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a record; raise StorageError if that fails."""
-    replace_blocks(path, json_blocks(record.model_dump(mode="json")))
+    """Write a record."""
+    replace_text(path, json_text(record.model_dump(mode="json")))
 
 
 def read_record(path: Path) -> Record:
@@ -540,7 +528,7 @@ def remedy(reason: str, model_id: str) -> str | None:
 
 
 def unusable_text(record: Record) -> str | None:
-    """Describe how few outputs can be read, the reasons, and advice; return None if enough outputs can be read."""
+    """Describe how few outputs can be read, with reasons and advice; return None if they are enough."""
     if record.usable is None:
         return None
     state = "could be read" if record.contract is None else "are JSON"
@@ -554,7 +542,7 @@ def unusable_text(record: Record) -> str | None:
 
 
 def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
-    """Yield a line for each reason why calls of a run were not scored, with advice; `quote` escapes text."""
+    """Yield a line with advice for each reason why calls were not scored; `quote` escapes text."""
     address = None if record.settings is None else record.settings.base_url
     for fault in record.faults:
         rest = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""

@@ -17,6 +17,7 @@ from skill_evaluator.records.archive import (
     Archive,
     RecordedRun,
     accept_version,
+    order,
     precedence,
     versions_accepted,
 )
@@ -56,9 +57,9 @@ def choose(
 ) -> Selection:
     """Choose the runs to compare; candidate and baseline are a version, a run id, a run, or None for the default.
 
-    The default candidate of each model is its newest complete run of the highest version of any model. The default
-    baseline is the result of `usual` for the candidate, by default its `next_lower_version`. A run under a scenario is
-    chosen only by its id, and has a baseline of the same scenario. Raise LeaderboardError if there is no candidate.
+    The default candidates are the newest complete runs of the highest version; the default baseline is the result of
+    `usual` for the candidate. A run under a scenario is chosen only by its id. Raise LeaderboardError if there is no
+    candidate.
     """
     candidates, left_out = _choose_candidates(entries, candidate)
     named_run = _find_run(entries, baseline)
@@ -107,10 +108,7 @@ def _choose_candidates(
 
 
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Return the complete runs without a scenario or edited prompt, by model id and then version.
-
-    The lowest version comes first, and of its runs the oldest.
-    """
+    """Return the complete runs without a scenario or edited prompt, by model id and version, lowest, oldest first."""
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.version_order):
         if entry.complete and not entry.edited and entry.scenario is None:
@@ -119,16 +117,13 @@ def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list
 
 
 def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """Return the newest run of each version in `runs_of_versions`, lowest version first, by model id."""
+    """Return the newest run of each version by model id, lowest version first."""
     runs = runs_of_versions(entries)
     return {model_id: [of_version[-1] for of_version in versions.values()] for model_id, versions in runs.items()}
 
 
 def next_lower_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest complete run of the next lower version, by preference a comparable one, or None.
-
-    Its model and scenario are those of the candidate.
-    """
+    """Return the newest complete run of the next lower version, by preference a comparable one, or None."""
     lower = lower_version_runs(entries, candidate)
     highest = lower[0].version if lower else None
     return _best_baseline([entry for entry in lower if entry.version == highest], candidate)
@@ -143,7 +138,8 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
     recorded = [
         run
         for run in runs_like(archive.entries, candidate)
-        if run.version == candidate.version and not run.draft and (candidate.draft or _has_other_prompt(run, candidate))
+        if run.version == candidate.version and not run.draft
+        if candidate.draft or (None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt)
     ]
     return (
         archive.interleaved_baseline(candidate)
@@ -154,10 +150,7 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
 
 
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the newest comparable run of an accepted lower version, the highest such version first.
-
-    Return None if there is none, if the candidate has a scenario, or if the policy does not use accepted versions.
-    """
+    """Return the newest comparable run of the highest accepted lower version, or None."""
     if policy.anchor == "previous" or candidate.scenario is not None:
         return None
     versions = versions_accepted(archive.accepted, candidate.model_id)
@@ -166,7 +159,7 @@ def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> R
 
 
 def lower_version_runs(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the complete runs of lower versions with the same model and scenario, highest version and newest first."""
+    """Return the complete runs of lower versions that are `runs_like` the candidate, highest and newest first."""
     if not semver.Version.is_valid(candidate.version):
         return []
     version = precedence(candidate.version)
@@ -175,7 +168,7 @@ def lower_version_runs(entries: Sequence[RecordedRun], candidate: RecordedRun) -
 
 
 def runs_of_models(entries: Sequence[RecordedRun], model_ids: Sequence[str], path: Path) -> list[RecordedRun]:
-    """Return the runs of these models, or all runs if none is named; raise LeaderboardError for an unknown model."""
+    """Return the runs of these models, or all if none is named; raise LeaderboardError for an unknown model."""
     models, model_ids = {entry.model_id for entry in entries}, [model_ids] if isinstance(model_ids, str) else model_ids
     for model_id in model_ids:
         if model_id not in models:
@@ -192,10 +185,6 @@ def _find_run(entries: Sequence[RecordedRun], name: str | RecordedRun | None) ->
 def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
     """Return the complete runs with a candidate's model and scenario and without an edited prompt, newest first."""
     return [run for run in entries if not run.edited and _matches(run, candidate)]
-
-
-def _has_other_prompt(run: RecordedRun, candidate: RecordedRun) -> bool:
-    return None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt
 
 
 def skipped_run_notes(
@@ -218,11 +207,10 @@ def _matches(entry: RecordedRun, candidate: RecordedRun) -> bool:
 
 def _best_baseline(runs: Iterable[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
     """Return the newest comparable run, else the newest run, else None."""
-    return max(runs, key=lambda run: (run.is_comparable(candidate), run.order), default=None)
+    return max(runs, key=lambda run: (run.is_comparable(candidate), order(run)), default=None)
 
 
 def _no_such_run(runs: Sequence[RecordedRun], name: str) -> LeaderboardError:
-    """Return the error for a version or run id that none of the runs has."""
     names = dict.fromkeys([*(run.version for run in runs), *(run.run_id for run in runs)])
     models = sorted({run.model_id for run in runs})
     of_model = f" of '{models[0]}'" if len(models) == 1 else ""
@@ -235,10 +223,7 @@ def versions_patched_to(entries: Iterable[RecordedRun], version: str) -> set[str
 
 
 def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
-    """Return the runs of a version (`records`) in the same series as `record`, without it, oldest first.
-
-    A run in which the model drifted begins a new series.
-    """
+    """Return the records in the same series as `record`, without it, oldest first; a drift begins a new series."""
     runs = sorted([record, *records], key=lambda run: (run.timestamp, run.run_id))
     moves = [run for run in runs if run.drift is not None and run.drift.moved]
     series = {run.run_id: sum(move in runs[: index + 1] for move in moves) for index, run in enumerate(runs)}
@@ -247,10 +232,7 @@ def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """An accepted version and its records; `new` is false if it was accepted before for the same reason.
-
-    `above` is a higher accepted version, which remains the baseline of later versions. `path` is the file to commit.
-    """
+    """An accepted version; `new` is false if it was accepted before, `above` is a higher accepted version."""
 
     acceptance: Acceptance
     new: bool
@@ -264,8 +246,8 @@ def accept(
 ) -> Accepted:
     """Accept a recorded version, by default the highest, as the baseline of later versions.
 
-    A regressed version may be accepted. If `by` is empty, it is git's author. Raise LeaderboardError if a model has no
-    complete run of the version, or if the reason or the author is empty.
+    If `by` is empty, it is git's author. Raise LeaderboardError if a model has no complete run of the version, or if
+    the reason or the author is empty.
     """
     name = component.name
     reason, by = " ".join(reason.split()), " ".join(by.split())
@@ -303,7 +285,7 @@ def accept(
 def _to_accept(
     entries: Sequence[RecordedRun], version: str | None, models: Sequence[str], skill: str
 ) -> tuple[str, dict[str, list[RecordedRun]]]:
-    """Return the version to accept and its complete runs by model id; raise LeaderboardError if a model has none."""
+    """Return the version to accept and its complete runs by model id."""
     runs = runs_of_versions(entries)
     complete = [run for versions in runs.values() for of_version in versions.values() for run in of_version]
     complete.sort(key=lambda run: run.version_order)

@@ -14,7 +14,7 @@ LATER: Any = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Summary(FrozenModel):
-    """One metric over a run. `n` counts the values in `mean`; `ci95` has the case as unit (None: one case)."""
+    """A metric over a run. `n` counts the values in `mean`; the unit of `ci95` is the case (None: one case)."""
 
     mean: float | None
     strict_mean: float | None
@@ -34,10 +34,7 @@ class Filled(FrozenModel):
 
 
 class Profile(FrozenModel):
-    """The number of cases by stability of a field: right or wrong in every output, or flaky.
-
-    `stable` is for cases without ground truth. `unscored` cases have fewer than two outputs, or no parsed output.
-    """
+    """The number of cases by stability of a field; `stable` counts cases without ground truth."""
 
     stable_right: NonNegativeInt = 0
     stable_wrong: NonNegativeInt = 0
@@ -49,8 +46,7 @@ class Profile(FrozenModel):
 class FieldSummary(FrozenModel):
     """A field over a run: accuracy is right ÷ n; `confusion` is {truth: {output: count}} of a category.
 
-    `macro_f1` is of that confusion; `alpha` is Krippendorff's, between replicates with cases as units. `token_f1` and
-    `rouge_l` are means over the values of a free-text field.
+    `alpha` is Krippendorff's, between replicates with cases as units. `token_f1` and `rouge_l` are of free text.
     """
 
     compare: str
@@ -71,9 +67,9 @@ class FieldSummary(FrozenModel):
 
 
 class ArraySummary(FrozenModel):
-    """An array over a run: the stability of its length between replicates, as mean over cases.
+    """The length of an array over a run: its stability between replicates, as mean over cases.
 
-    `varied` counts the cases in which parsed outputs differ in length; `widest` is the largest difference.
+    `varied` counts the cases whose outputs differ in length; `widest` is the largest difference.
     """
 
     stability: float
@@ -83,9 +79,7 @@ class ArraySummary(FrozenModel):
 
 
 def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[str, int]]:
-    """Return the counts of right, wrong, missing and extra values in each array, by path, with their sum `n`.
-
-    Values in a nested array count for the inner array.
+    """Return the counts of right, wrong, missing and extra values, and their sum `n`, of each innermost array by path.
 
     >>> leaf = {"compare": "exact", "accuracy": 0.5, "n": 2, "right": 1, "wrong": 0, "stability": 1.0}
     >>> one, other = (FieldSummary(**leaf, missing=m, extra=1 - m) for m in (0, 1))
@@ -101,7 +95,7 @@ def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[st
 
 
 class ContractFault(FrozenModel):
-    """A schema rule that outputs violated: its path and keyword, the number of outputs, and an example message."""
+    """A schema rule that outputs violated: its path and keyword, the number of outputs and an example."""
 
     path: str
     rule: str
@@ -112,8 +106,7 @@ class ContractFault(FrozenModel):
 class ContractSummary(FrozenModel):
     """The schema violations of a run's n parsed outputs, most frequent first.
 
-    The shares are of n. `missing_keys` and `extra_keys` count outputs by missing required top-level keys and by keys
-    the schema does not name.
+    `missing_keys` and `extra_keys` count outputs by required and by unknown top-level key.
     """
 
     n: NonNegativeInt
@@ -125,10 +118,9 @@ class ContractSummary(FrozenModel):
 
 
 class FailedCalls(FrozenModel):
-    """The calls of a run with the same fault; `cases` has the first of the `n_cases` cases.
+    """The calls of a run with the same fault. Kind `scored`: the output had several candidates.
 
-    Kind `scored`: the output had several candidates, of which one was scored. `message` explains one of the calls, such
-    as the server's text, or is empty.
+    `cases` has the first of the `n_cases` cases; `message` is that of one of the calls.
     """
 
     kind: str
@@ -140,10 +132,7 @@ class FailedCalls(FrozenModel):
 
 
 class RowTokens(FrozenModel):
-    """Tokens counted by the vendor; None if the vendor did not count those of some output.
-
-    `hit_rate` is the share of input tokens read from a cache.
-    """
+    """Tokens counted by the vendor, or None; `hit_rate` is the share of input tokens read from a cache."""
 
     input: NonNegativeInt | None
     output: NonNegativeInt | None
@@ -173,7 +162,7 @@ class Server(FrozenModel):
 
 
 class InFlight(FrozenModel):
-    """Concurrent calls of a run: the lowest limit (`least`), the highest limit (`most`) and the mean number."""
+    """Concurrent calls of a run: the lowest and the highest limit, and the mean number."""
 
     least: PositiveInt
     mean: NonNegativeFloat
@@ -188,7 +177,7 @@ class Latency(FrozenModel):
 
 
 class Quantiles(FrozenModel):
-    """The distribution of a value over calls: its 5, 25, 50, 75 and 95 % quantiles."""
+    """Quantiles of a value over calls."""
 
     p5: NonNegativeFloat
     p25: NonNegativeFloat
@@ -198,7 +187,7 @@ class Quantiles(FrozenModel):
 
     @classmethod
     def of(cls, values: Sequence[float | None], digits: int) -> "Quantiles | None":
-        """Return the rounded quantiles of `values`, or None if there are no values or one is None.
+        """Return the quantiles of `values`, or None if there are no values or one is None.
 
         >>> Quantiles.of([1.0, 2.0, 3.0], 3)
         Quantiles(p5=1.1, p25=1.5, p50=2.0, p75=2.5, p95=2.9)
@@ -222,7 +211,7 @@ class CaseAmount(FrozenModel):
 
 
 class CallSpreads(FrozenModel):
-    """The distributions over calls of latency in seconds (last attempt to output) and cost in USD; None: unknown."""
+    """The distributions of latency in seconds and cost in USD over calls; None: unknown."""
 
     latency_s: Quantiles | None
     cost_usd: Quantiles | None
@@ -240,10 +229,10 @@ class CorrectedShare(FrozenModel):
 
 
 class JudgedChecks(FrozenModel):
-    """The judge of `expect` checks: the digests of its settings and prompt, its calls and their cost.
+    """The judge of `expect` checks, with the digests of its settings and prompt.
 
-    `labels` counts human labels used to estimate its errors. If there are enough, `shares` has, by sentence, the share
-    of outputs for which it holds, corrected for these errors; `""` is for all sentences together.
+    `labels` counts the human labels that estimate its errors. If there are enough, `shares` has the corrected share of
+    outputs for which each sentence holds; `""` is for all sentences together.
     """
 
     model_id: ModelId
@@ -255,10 +244,7 @@ class JudgedChecks(FrozenModel):
 
 
 class Drift(FrozenModel):
-    """The comparison of a rerun with `since`, the newest earlier run of the same prompt.
-
-    `moved` lists the measures that changed significantly, which shows that the model is another one.
-    """
+    """The measures that changed significantly (`moved`) since the newest earlier run of the same prompt."""
 
     since: RunId
     moved: list[str]

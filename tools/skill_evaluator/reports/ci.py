@@ -1,32 +1,26 @@
 """The reports of CI: a plan, the results of its runs as job summary and pull-request comment, and `doctor`."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from skill_evaluator.ci.doctor import DoctorReport
-from skill_evaluator.ci.matrix import outputs_of
-from skill_evaluator.ci.outcome import Outcome, Status
-from skill_evaluator.ci.plan import Plan, PlannedRun
-from skill_evaluator.ci.platforms import PLATFORMS
+from skill_evaluator.ci.plan import Outcome, Plan, PlannedRun, Status
 from skill_evaluator.display import cost_words, count, interval, number
 from skill_evaluator.display.addresses import component_address
-from skill_evaluator.display.options import PlatformName
-from skill_evaluator.display.pages import Block, Fold, ForMedia, Heading, Lines, Page, Section, cut_table, print_page
+from skill_evaluator.display.pages import Block, Fold, ForMedia, Heading, Lines, Page, Section, cut_table
 from skill_evaluator.display.safe_text import abridged
-from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
-from skill_evaluator.errors import PlanError
+from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.comparison import Example, comparison_section, legend_section
-from skill_evaluator.reports.planning import forecast_sheet
+from skill_evaluator.reports.evaluation import forecast_sheet
 from skill_evaluator.reports.summary import MARKS, ComparisonSummary, Reader, amount_words, conclude, tolerance_words
 from skill_evaluator.stats import by_key, total_or_none
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
+from skill_evaluator.verdicts.sizing import FEW_CASES, can_show
 
 _PLAN_COLUMNS = ("component", "models", "jobs", "calls", "cost at most", "why")
 _RUN_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdict", "agreement", "calls", "cost", "")
@@ -47,23 +41,6 @@ _MEANINGS = {  # the worst first
     "no drift": f"{MARKS['unchanged']} no drift, another run of the recorded version shows none",
     _NO_VERDICT: f"{_NO_VERDICT} no lower version is recorded",
 }
-
-
-def print_plan(plan: Plan, form: Format) -> None:
-    """Print a plan to stdout."""
-    print_page(form, json=lambda: plan, page=lambda: plan_page(plan))
-
-
-def publish_plan(plan: Plan, platform: PlatformName | None, sha256: str) -> None:
-    """Pass a plan and the SHA-256 of its file to the next jobs in CI; show its page, and its faults as warnings.
-
-    Do nothing if no platform is given.
-    """
-    if platform is not None:
-        PLATFORMS[platform].set_outputs({**outputs_of(plan), "sha256": sha256})
-        PLATFORMS[platform].add_summary(plan_page(plan))
-        for fault in plan.faults:
-            PLATFORMS[platform].annotate("warning", fault.message, fault.file, fault.line)
 
 
 def plan_page(plan: Plan) -> Page:
@@ -125,21 +102,15 @@ def _plan_size(plan: Plan) -> str:
 
 
 def _calls_and_cost(runs: Sequence[PlannedRun]) -> tuple[str, str]:
-    """Return the number of calls and their maximum cost, both as text."""
     cost = total_or_none(run.cost_upper_usd for run in runs)
     text = "unknown cost" if cost is None else cost_words(cost, digits=2)
     return count(sum(run.all_calls for run in runs)), text
 
 
-def print_outcome(outcome: Outcome, form: Format, site: str | None = None) -> None:
-    """Print an outcome to stdout."""
-    print_page(form, json=lambda: outcome, page=lambda: outcome_page(outcome, site=site))
-
-
 def outcome_page(outcome: Outcome, published: bool = True, site: str | None = None) -> Page:
     """Report the outcome of CI runs: the verdicts, the comparisons, the worst first, and all runs.
 
-    Comparisons with the verdict unchanged are collapsed. `published` is False if records did not reach their branch.
+    `published` is False if some records did not reach their branch.
     """
     remark = "" if published else "Some records were not pushed to their branch; the log of the job has the reason."
     if outcome.draft:
@@ -180,43 +151,7 @@ def _component_conclusion(result: ComparisonResult, outcome: Outcome) -> Compari
     return conclusion
 
 
-def add_outcome_summary(outcome: Outcome, platform: PlatformName | None, site: str | None) -> None:
-    """Add the page of an outcome to the summary of the CI job. Do nothing if `platform` is None."""
-    if platform is not None:
-        PLATFORMS[platform].add_summary(outcome_page(outcome, site=site))
-
-
-def require_platform(platform: PlatformName | None) -> None:
-    """Raise PlanError if no CI platform is named, or ConfigError if comments cannot be written with its token."""
-    if platform is None:
-        raise PlanError("--commit and --open need --platform github")
-    PLATFORMS[platform].check_access()
-
-
-def announce(page: Page, platform: PlatformName, commits: Sequence[str], number: int | None) -> None:
-    """Add a page to the job summary, and post it as a comment on pull requests.
-
-    These are the pull request `number`, if it is not None, and those that were merged with the commits.
-    """
-    chosen = PLATFORMS[platform]
-    chosen.add_summary(page)
-    addresses = [chosen.comment_on(number, page)] if number is not None else []
-    addresses += filter(None, (chosen.comment(commit, page) for commit in commits))
-    for address in dict.fromkeys(addresses):
-        print(f"comment: {address}", file=sys.stderr)
-    if commits and not addresses:
-        print("comment: none, because no merged pull request has a commit of this push", file=sys.stderr)
-
-
-def open_pull_request(outcome: Outcome, platform: PlatformName, branch: str, to: str) -> None:
-    """Open the pull request from `branch` to `to` with the records of an outcome, if a run has one."""
-    if any(run.run_id for run in outcome.runs):
-        address = PLATFORMS[platform].pull_request(branch, to, "Record evaluations")
-        print(f"pull request of the records: {address or 'nothing to review'}", file=sys.stderr)
-
-
 def _drift_section(result: ComparisonResult) -> Section:
-    """Report for each model whether it drifted and which models were served; the comparison is collapsed."""
     lines = []
     for model in result.models:
         text = f"no drift: {model.model_id}; its runs are pooled"
@@ -235,7 +170,6 @@ def _drift_section(result: ComparisonResult) -> Section:
 
 
 def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
-    """Yield the runs by verdict, the worst first, and the number of calls."""
     if not outcome.runs:
         yield "No run was made." if outcome.faults else "Nothing was to be evaluated."
         return

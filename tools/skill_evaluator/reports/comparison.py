@@ -83,8 +83,8 @@ def comparison_section(
 ) -> Section:
     """Report a comparison: its conclusion, metrics, largest changes and reasons; all figures are collapsed.
 
-    `examples` maps the run id of a candidate to a sentence on its changed outputs and a table of some. If there is a
-    sentence, it replaces the table of fields and cases.
+    `examples` maps the run id of a candidate to a sentence on its changed outputs, which replaces the table of fields
+    and cases, and a table of some.
     """
     models, several = worst_first(result), len(result.models) > 1
     shown = {model.model_id: examples[run] for model in models if (run := model.candidate.run_id) in examples}
@@ -147,10 +147,7 @@ def _open_reasons(model: ModelVerdict) -> list[str]:
 
 
 def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX_ROWS_OF_SEVERAL) -> Iterator[Sheet]:
-    """Merge the first rows of the models' tables, given by model id; add a model column if there are several models.
-
-    Yield one table, or nothing if there are no rows.
-    """
+    """Merge the first rows of the models' tables (by model id), with a model column if there are several models."""
     several = len(sheets) > 1
     shown = {name: sheet.rows[: limit_of_several if several else limit] for name, sheet in sheets.items()}
     if rows := [[Cell(name, code=True), *row] for name, rows in shown.items() for row in rows]:
@@ -160,7 +157,6 @@ def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX
 
 
 def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
-    """Build the short table of metrics, critical ones first; with several models, one row with the verdict."""
     sheet = measure_sheet(model).only("metric", *_CHANGE)
     rows = sorted((row for row in sheet.rows if row[0].text), key=lambda row: not row[0].text.endswith(" *"))
     if several:
@@ -174,7 +170,6 @@ def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
 
 
 def _moved_sheet(model: ModelVerdict, skill: str) -> Sheet:
-    """Build the table of the fields and cases that moved, the significant ones first."""
     columns = ("before → after", "change", "verdict")
     fields = _field_sheet(model, _moved_fields(model), skill).only("field", *columns)
     rows = [[replace(row[0], text=f"field {row[0].text}"), *row[1:]] for row in fields.rows]
@@ -251,10 +246,7 @@ def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
 
 
 def all_sheets(model: ModelVerdict, skill: str, limit: int = _MAX_TABLE_ROWS) -> Iterator[Sheet | str]:
-    """Yield the tables of metrics, fields, cases and runs of a model.
-
-    Tables of fields and cases have at most `limit` rows; a sentence with the number of further rows follows.
-    """
+    """Yield the tables of metrics, fields, cases and runs of a model, with at most `limit` fields and cases."""
     fields = _moved_fields(model)
     if model.metrics:
         yield measure_sheet(model)

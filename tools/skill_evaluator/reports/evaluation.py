@@ -1,4 +1,4 @@
-"""The report of an evaluation: the comparison or the runs, the failures and the ranking; `report.md` of a run."""
+"""The reports of an evaluation and of its dry run, and the `report.md` of a run."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,23 +7,26 @@ from typing import Any
 
 from skill_evaluator.display import WHOLE, cost_words, count, interval, number, percent, seconds, stability_words
 from skill_evaluator.display.addresses import component_address
-from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section
+from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section, page_of, print_page
 from skill_evaluator.display.safe_text import name_text
-from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
+from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
+from skill_evaluator.evaluation.many import DryRun
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.files import replace_text
 from skill_evaluator.records.record import SCORED, Record, fault_lines
 from skill_evaluator.records.summaries import MIN_LABELS, FieldSummary
 from skill_evaluator.reports.comparison import comparison_section, legend_section
 from skill_evaluator.reports.explanation import changes_of
-from skill_evaluator.reports.ranking import ranking_blocks
+from skill_evaluator.reports.history import ranking_blocks
 from skill_evaluator.reports.summary import ComparisonSummary, Reader, conclude, conclude_first
 from skill_evaluator.runner.journal import REPORT
+from skill_evaluator.runner.prices import AMOUNTS, Forecast
 from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.history.component import RunSpread
 
 _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: not recorded and never a baseline; raise the version and run `evaluate` to record it"
@@ -67,10 +70,7 @@ def run_json(run: Finished) -> dict[str, Any]:
 def evaluation_page(
     done: EvaluationResult, changes: Sequence[ChangedAnswers] = (), folders: Sequence[str] = (), site: str | None = None
 ) -> Page:
-    """Report an evaluation with the outputs that changed; `folders` are the options that name the library.
-
-    The metrics of a run are collapsed if a comparison or the ranking shows them.
-    """
+    """Report an evaluation with the outputs that changed; `folders` are the options that name the library."""
     verdict, ranking, summary = done.verdict, done.ranking, evaluation_summary(done, folders)
     sections = []
     if verdict is not None and summary is not None:
@@ -110,7 +110,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
     ship = f"to ship: {version_words(first.skill_version)} with {first.model_id}" if is_recorded else ""
     if done.ranking is not None:
         ship = ""  # the ranking names it
-    return conclude_first(first, reader, is_recorded=is_recorded, ship=ship, incomplete=done.incomplete_below(first))
+    return conclude_first(first, reader, is_recorded=is_recorded, ship=ship)
 
 
 def _run_names(done: EvaluationResult) -> dict[str, str]:
@@ -146,7 +146,6 @@ def report_page(finished: Finished, verdict: ComparisonResult | None = None, sit
 
 
 def _run_section(finished: Finished) -> Section:
-    """Report a run: calls, cost, metrics, the weakest fields and remarks; its figures and files are collapsed."""
     record = finished.record
     version = version_words(record.skill_version, record.timestamp)
     scenario = f" in scenario {record.scenario}" if record.scenario else ""
@@ -174,7 +173,6 @@ def _run_section(finished: Finished) -> Section:
 
 
 def _failure_lines(record: Record) -> list[str]:
-    """Return the failures with their remedies, after the number of scored calls if not all were scored."""
     if record.complete and not record.failures:
         return list(fault_lines(record, str))
     unfinished = "" if record.complete else f" · {incomplete(record)}"
@@ -254,7 +252,6 @@ def _weakest_sheet(record: Record) -> Sheet:
 
 
 def _run_remarks(record: Record) -> Iterator[str]:
-    """Yield remarks on a run: draft, pass status of cases, judged shares, served model, cases that do not apply."""
     if record.draft:
         yield _DRAFT
     yield from _pass_statuses(record)
@@ -269,7 +266,6 @@ def _run_remarks(record: Record) -> Iterator[str]:
 
 
 def _pass_statuses(record: Record) -> Iterator[str]:
-    """Yield the cases with checks that always fail, those that are flaky, and the number that always pass."""
     by_words: dict[str, list[str]] = {"fails always": [], "flaky": [], "passes always": []}
     for case in record.per_case if any(case.checks for case in record.per_case) else ():
         if text := case.pass_text(record.primary_metric):
@@ -281,7 +277,6 @@ def _pass_statuses(record: Record) -> Iterator[str]:
 
 
 def _schema_violations(record: Record) -> Iterator[str]:
-    """Yield the share of outputs that are valid by the schema, the violated rules, and missing and extra keys."""
     contract = record.contract
     if contract is None:
         return
@@ -304,3 +299,47 @@ def _schema_violations(record: Record) -> Iterator[str]:
 
 def _field_score(field: FieldSummary) -> float:
     return next(float(score) for score in (field.token_f1, field.accuracy) if score is not None)
+
+
+_COLUMNS = ("cost at most", "calls", "directly", "with caching", "in batches")
+
+
+def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
+    """Build the table of maximum costs in USD: a row per model, and a row for all if there are several."""
+    shown = forecasts if len(forecasts) > 2 else forecasts[:1]
+    rows = []
+    for entry in shown:
+        model = Cell("all") if entry.model_id is None else Cell(entry.model_id, code=True)
+        costs = [cost_words(usd, digits=2) for usd in (entry.direct_usd, entry.cached_usd, entry.batch_usd)]
+        if entry.batch_usd is None and entry.direct_usd is not None:
+            costs[-1] = "no batch API"
+        rows.append(cells_of([], model, count(entry.calls), *costs))
+    return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[1:]))
+
+
+def print_dry_run(dry: DryRun, form: Format) -> int:
+    """Print the cases, problems, calls and maximum cost of an evaluation to stdout. Return the exit code."""
+    component = dry.component
+    labelled = sum(case.labelled for case in dry.cases)
+    cases = f"{counted(len(dry.cases), 'case')}, {labelled} with ground truth"
+    state = counted(len(dry.problems), "problem") if dry.problems else "valid"
+    rows = [cells_of([], one.model_id, one.provider, one.key, *one.amounts) for one in dry.estimates]
+    value = {
+        "skill": component.name,
+        "dry_run": True,
+        "inferred": list(component.inferred),
+        "further": list(dry.further),
+        "problems": list(dry.problems),
+        "models": [asdict(estimate) for estimate in dry.estimates],
+        "forecast": [forecast.model_dump(mode="json") for forecast in dry.forecasts],
+    }
+    blocks: list[Block] = [
+        Lines([f"{component.name} {version_words(component.version)}: {cases}, {state}"]),
+        Lines([f"problem: {problem}" for problem in dry.problems], style="red"),
+        Lines([*component.inferred, *dry.further]),
+        Sheet(columns=("model", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
+        forecast_sheet(dry.forecasts),
+        "dry run: no call was made, nothing was written",
+    ]
+    print_page(form, json=lambda: value, page=lambda: page_of("the dry run", blocks))
+    return EXIT_USER_ERROR if dry.problems else EXIT_OK

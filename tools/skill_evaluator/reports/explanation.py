@@ -17,7 +17,7 @@ from skill_evaluator.parsing import OutputForm
 from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path, remedy
 from skill_evaluator.reports.summary import AGAIN, Reader
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.scoring.answer_views import AnswerChange, CaseView, ChangedAnswers, DistinctOutput, FieldValue
+from skill_evaluator.scoring.answer_views import AnswerChange, CaseView, ChangedAnswers, DistinctOutput
 from skill_evaluator.scoring.answers import CheckScore
 from skill_evaluator.text import counted, letters_of, listed
 
@@ -35,24 +35,26 @@ _MAX_VALUES = 8  # changed values of a case
 
 
 def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
-    """Report a case of a run, or one field in several cases; `folders` are the options that name the library.
-
-    Long texts and values are cut, and a long table of fields has only those that differ; all of it is collapsed.
-    """
+    """Report a case of a run, or one field in several cases; `folders` are the options that name the library."""
     return page_of(manifest.run_id, _explanation_blocks(views, manifest, Reader(folders=folders)))
 
 
 def _explanation_blocks(views: Sequence[CaseView], manifest: Manifest, reader: Reader) -> Iterator[Block]:
-    run = f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}"
+    component, version = manifest.skill, manifest.skill_version
+    run = f"{component} {version} · {manifest.model_id} · run {manifest.run_id}"
     yield Heading(Cell(run, code=True), level=2)
     if len(views) == 1:
         yield from _output_blocks(views[0], manifest)
     yield from _field_blocks(views)
-    if any(output.answer.outcome == SCORED for view in views for output in view.outputs):
-        wrong = [at for view in views for at, values in view.fields.items() if any(map(_differs, values))]
-        yield f"next: {_next_step(manifest, list(dict.fromkeys(wrong)), reader)}"
+    wrong = [at for view in views for at, values in view.fields.items() if any(_differs(leaf) for leaf, _ in values)]
+    if not any(output.answer.outcome == SCORED for view in views for output in view.outputs):
+        yield f"next: {AGAIN.format(reader.command('evaluate', component))}"
+    elif wrong:
+        fields = listed([name_text(path) or WHOLE for path in dict.fromkeys(wrong)], 2)
+        yield f"next: describe {fields} more precisely in the prompt, then run {reader.command('try', component)}"
     else:
-        yield f"next: {AGAIN.format(reader.command('evaluate', manifest.skill))}"
+        compare = reader.command("compare", component, "--candidate", version)
+        yield f"next: compare {version} with the version before: {compare}"
     if len(views) == 1:
         yield from _text_blocks(views[0].case.shown_as, views[0].case.document)
 
@@ -90,21 +92,16 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
 
 def _cut_tables(summary: str, whole: Sheet, short: Sheet | None = None) -> Iterator[Block]:
     """Yield the short table, by default with long cells cut; if it differs, add the whole table, collapsed."""
-    if short is None:
-        short = replace(whole, rows=[[replace(cell, text=abridged(cell.text)) for cell in row] for row in whole.rows])
-    if short == whole:
-        yield whole
-        return
-    more = len(whole.rows) - len(short.rows)
-    yield Fold(summary, [whole], brief=[short, f"… and {more} more" if more else ""])
+    cut_rows = [[replace(cell, text=abridged(cell.text)) for cell in row] for row in whole.rows]
+    brief = short or replace(whole, rows=cut_rows)
+    more = len(whole.rows) - len(brief.rows)
+    yield whole if brief == whole else Fold(summary, [whole], brief=[brief, f"… and {more} more" if more else ""])
 
 
 def _outcome_lines(output: DistinctOutput, manifest: Manifest) -> list[str]:
-    """Return the outcome and scores of the replicates with one output, and if they failed, what to do."""
     answer = output.answer
-    notes = [answer.outcome, *([answer.reason] if answer.reason else [])]
-    if answer.parsed is not None and answer.parsed.form in FOUND_AS:
-        notes.append(FOUND_AS[answer.parsed.form])
+    form = FOUND_AS.get(answer.parsed.form) if answer.parsed else None
+    notes = filter(None, (answer.outcome, answer.reason, form))
     scores = " · ".join(f"{name} {number(value)}" for name, value in output.metrics.items() if value is not None)
     failure = answer.replicate.failure if answer.replicate else None
     what = remedy(answer.reason, manifest.model_id) if answer.reason else None
@@ -116,18 +113,17 @@ def _outcome_lines(output: DistinctOutput, manifest: Manifest) -> list[str]:
     ]
 
 
-def _differs(value: FieldValue) -> bool:
-    return value.leaf.outcome not in ("right", "unscored")
+def _differs(leaf: ComparedLeaf) -> bool:
+    return leaf.outcome not in ("right", "unscored")
 
 
 def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
-    """Yield the table of fields and checks, one row per value; a long table has only the values that differ."""
     short, whole = (list(_field_rows(views, cut=cut)) for cut in (True, False))
     if not whole:
         return
     counts = Counter[str]()
-    for value in (value for view in views for values in view.fields.values() for value in values):
-        counts[value.leaf.outcome] += len(value.replicates)
+    for leaf, replicates in (value for view in views for values in view.fields.values() for value in values):
+        counts[leaf.outcome] += len(replicates)
     yield Heading("fields: " + (", ".join(f"{counts[name]} {name}" for name in _STYLES if counts[name]) or "none"))
     if len(short) > _MAX_ROWS:
         short = [row for row in short if not row[0]][:_MAX_ROWS]
@@ -141,20 +137,16 @@ def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
 
 
 def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield a row for each value, each check and, with several cases, each output that was not scored.
-
-    A row is False if it is wrong or failed, and its cells.
-    """
+    """Yield (whether it is right, cells) of each value and check and, with several cases, of each unscored output."""
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
         for index, values in view.fields.items():
-            for value in values:
-                leaf = value.leaf
+            for leaf, indexes in values:
                 truth, output = value_pair(leaf.truth, leaf.output, *([] if cut else [None]))
                 verdict = Cell(leaf.outcome, _STYLES[leaf.outcome])
                 how = Cell(how_compared(leaf), "dim", code=True)
                 cells = [verdict, _path_cell(index), _value_cell(truth), _value_cell(output)]
-                yield not _differs(value), [*case, *cells, Cell(ranges(value.replicates)), how]
+                yield not _differs(leaf), [*case, *cells, Cell(ranges(indexes)), how]
         for distinct in view.outputs:
             replicates = Cell(ranges(distinct.replicates))
             if case and distinct.answer.outcome != SCORED:
@@ -166,7 +158,6 @@ def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool,
 
 
 def _check_cells(check: Check, score: CheckScore, replicates: Cell, *, cut: bool) -> list[Cell]:
-    """Return the cells of a check: its sentence is in the column of the truth, its reason in that of the output."""
     verdict = Cell("not run", "dim")
     if score.score is not None:
         verdict = Cell("passed", "green") if score.score >= PASSED_FROM else Cell("failed", "red")
@@ -174,14 +165,6 @@ def _check_cells(check: Check, score: CheckScore, replicates: Cell, *, cut: bool
     says, reason = (Cell(abridged(text) if cut else text, code=bool(text)) for text in texts)
     how = Cell(f"check, scored {number(score.score)}", "dim")
     return [verdict, _path_cell(check_path(check.id)), says, reason, replicates, how]
-
-
-def _next_step(manifest: Manifest, wrong: Sequence[str], reader: Reader) -> str:
-    if not wrong:
-        compare = reader.command("compare", manifest.skill, "--candidate", manifest.skill_version)
-        return f"compare {manifest.skill_version} with the version before: {compare}"
-    fields = listed([name_text(path) or WHOLE for path in wrong], 2)
-    return f"describe {fields} more precisely in the prompt, then run {reader.command('try', manifest.skill)}"
 
 
 def _option_sheet(view: CaseView) -> Sheet:
@@ -216,7 +199,7 @@ def ranges(indexes: Sequence[int]) -> str:
 
 
 def how_compared(leaf: ComparedLeaf) -> str:
-    """Describe how a value was compared: its comparator, the similarity of free texts, and whether it counts."""
+    """Describe how a value was compared: the comparator, the similarity of free texts, and whether it counts."""
     token_f1 = text_similarity(leaf)
     similarity = "" if token_f1 is None else f" (here {number(token_f1)})"
     return compared_as(leaf.rule) + similarity + ("" if leaf.rule.counts else ", not counted")

@@ -1,11 +1,22 @@
-"""The reports of a component's versions: its history by model, and the accepted baselines."""
+"""The reports of a component's versions and models: history, accepted baselines, ranking and sample sizes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.display import WHOLE, interval, number, plain, probability, signed
+from skill_evaluator.display import (
+    WHOLE,
+    amount,
+    cost_words,
+    count,
+    interval,
+    number,
+    plain,
+    probability,
+    seconds,
+    signed,
+)
 from skill_evaluator.display.addresses import component_address
-from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, page_of
+from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Page, Section, page_of
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance, precedence
 from skill_evaluator.records.selection import Accepted
@@ -14,13 +25,16 @@ from skill_evaluator.reports.summary import (
     STYLES,
     Reader,
     accept_step,
+    difference_words,
     measure_step,
     since_accepted_words,
     try_step,
 )
 from skill_evaluator.stats import by_key, mean_or_none, rounded
-from skill_evaluator.text import version_words
-from skill_evaluator.verdicts.history.series import History, Point, Step
+from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
+from skill_evaluator.verdicts.shipping import History, ModelRanking, Point, PromptEffect, RankedModel, Step
+from skill_evaluator.verdicts.sizing import PlannedDesign, Sizing, SizingPlan
 
 _MAX_FLAKY = 5
 _MOVED = {"regressed", "improved"}
@@ -60,10 +74,6 @@ def _history_blocks(history: History, reader: Reader) -> Iterator[Block]:
 
 
 def _findings(history: History) -> Iterator[Line]:
-    """Yield a line for each model and version that regressed or improved, and for changes since the accepted baseline.
-
-    The newest version is also named if it is inconclusive.
-    """
     for model in history.models:
         name = Cell(model.model_id, code=True)
         for point in model.points:
@@ -99,7 +109,6 @@ def _step_words(metric: str, point: Point, step: Step, *, is_open: bool) -> str:
 
 
 def _version_sheet(history: History) -> Sheet:
-    """Build the table of versions by model, the lowest version first; a cell is empty if there is no run."""
     by_model = [{point.version: point for point in model.points} for model in history.models]
     versions = sorted(dict.fromkeys(version for points in by_model for version in points), key=precedence)
     rows = []
@@ -159,3 +168,153 @@ def acceptances_page(skill: str, acceptances: Sequence[Acceptance]) -> Page:
         rows.append(cells_of([], entry.version, entry.date.isoformat(), by, models, reason))
     nothing = f"no version of {skill} was accepted; `skill-evaluator accept {skill} --reason TEXT` accepts the highest"
     return page_of(skill, [Sheet(columns=columns, rows=rows, whole=frozenset(columns[:2])) if rows else nothing])
+
+
+_DESIGNS: Mapping[PlannedDesign, str] = {
+    "beside": "the baseline is interleaved with half of the calls; calls and cost are of both versions",
+    "recorded": "the baseline was recorded on another day; calls and cost are of the candidate alone",
+}
+_PREMISE = "on these cases, if the outputs of a case are independent; several critical metrics or models need more"
+
+
+def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ()) -> Page:
+    """Report rankings, each with its next step; `folders` are the options that name the library."""
+    sections = []
+    for ranking in rankings:
+        following = f"next: {_next_step(ranking, Reader(folders=folders))}"
+        sections.append(Section(name=f"the models of {ranking.skill}", blocks=[*ranking_blocks(ranking), following]))
+    return Page(sections)
+
+
+def _next_step(ranking: ModelRanking, reader: Reader) -> str:
+    names, versions = [model.model_id for model in ranking.models], {model.skill_version for model in ranking.models}
+    names.sort(key=lambda name: name != ranking.advice.model_id)
+    if ranking.advice.version not in {None, *versions}:
+        return f"compare the two versions: {reader.command('compare', ranking.skill)}"
+    if not names:
+        return f"run the models again: {reader.command('evaluate', ranking.skill)}"
+    if len(names) < 2:
+        return f"list a second model in models.yaml and run it: {reader.command('evaluate', ranking.skill)}"
+    return f"compare the two models: {reader.command('compare', ranking.skill, '--models', *names[1::-1])}"
+
+
+def ranking_blocks(ranking: ModelRanking) -> list[Block]:
+    """Return the table of models, how sure their difference is, and the model to ship; all figures are collapsed."""
+    versions = listed(list(dict.fromkeys(version_words(model.skill_version) for model in ranking.models)), 2)
+    models, cases = counted(len(ranking.models), "model"), counted(ranking.n_cases, "case")
+    title = f" {versions}: {ranking.metric} of {models} on the same {cases}"
+    tested = f"Holm over {counted(ranking.family, 'pair')}, α {plain(ranking.alpha)}"
+    legend = ["USD per 1,000 outputs · ◆ no other model is as good and as cheap"]
+    if ranking.family:
+        legend.append(f"= not significantly different from the best ({tested}, tolerance {plain(ranking.tolerance)})")
+    left_out = [f"{model_id} is skipped: {reason}" for model_id, reason in ranking.left_out.items()]
+    return [
+        Lines([ranking.unmeasured] if ranking.unmeasured else [], style="yellow"),
+        Heading(Cell(ranking.skill, code=True), title, level=2),
+        _ranking_sheet(ranking),
+        Lines(left_out, style="yellow"),
+        Lines(legend if ranking.models else [], style="dim"),
+        Fold("All figures of the models", [_figures_sheet(ranking)] if ranking.models else []),
+        Lines(list(_lead(ranking))),
+        Line(ranking.advice.words, style="bold" if ranking.advice.model_id is None else "bold green"),
+    ]
+
+
+def _lead(ranking: ModelRanking) -> Iterator[str]:
+    names = [model.model_id for model in ranking.models[:2]]
+    for pair in ranking.pairs:
+        if [pair.higher, pair.lower] == names and pair.difference is not None:
+            change = f"{pair.lower} {signed(pair.difference)} against {pair.higher}"
+            field = f"; most in field {pair.fell_most}" if pair.fell_most else ""
+            yield f"how sure: {difference_words(change, pair.n_cases, pair.ci95, pair.q)}{field}"
+
+
+def _ranking_sheet(ranking: ModelRanking) -> Sheet:
+    rows = []
+    for model in ranking.models:
+        score = model.accuracy.get(ranking.metric)
+        marks = f"{' =' if model.like_best else '  '}{' ◆' if model.frontier else ''}"
+        rows.append(
+            cells_of(
+                [model.model_id],
+                "–" if score is None else number(score.strict_mean) + marks.rstrip(),
+                None if score is None else interval(score.ci95, score.n_cases),
+                amount(model.usd_per_1000_cases),
+                version_words(model.skill_version),
+                model.verdict and Cell(f"{MARKS[model.verdict]} {model.verdict}", STYLES.get(model.verdict, "")),
+            )
+        )
+    columns = ("model", "score", "95 % interval", "USD / 1,000", "version", "verdict")
+    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:4]), below=("95 % interval", "USD / 1,000"))
+
+
+def _figures_sheet(ranking: ModelRanking) -> Sheet:
+    metrics = dict.fromkeys(name for model in ranking.models for name in (*model.accuracy, *model.reproducibility))
+    rows = {name: [number(_score_of(model, name)) for model in ranking.models] for name in metrics}
+    rows |= {
+        "latency, median": [seconds(model.latency_p50_s) for model in ranking.models],
+        "latency, 95 % below": [seconds(model.latency_p95_s) for model in ranking.models],
+        "measured": [_age(model.age_days) for model in ranking.models],
+        "added by the prompt": [_prompt_effect(model.prompt_adds) for model in ranking.models],
+    }
+    names = [model.model_id for model in ranking.models]
+    shown = [[Cell(name), *map(Cell, cells)] for name, cells in rows.items() if set(cells) != {"–"}]
+    return Sheet(columns=("figure", *names), rows=shown, named=frozenset(names))
+
+
+def _score_of(model: RankedModel, metric: str) -> float | None:
+    score = model.accuracy.get(metric)
+    return model.reproducibility.get(metric) if score is None else score.strict_mean
+
+
+def _age(days: int | None) -> str:
+    if not days:
+        return "–" if days is None else "today"
+    return f"{counted(days, 'day')} ago{', stale' if days > STALE_DAYS else ''}"
+
+
+def _prompt_effect(effect: PromptEffect | None) -> str:
+    if effect is None or effect.difference is None or effect.ci95 is None:
+        return "–"
+    low, high = map(signed, effect.ci95)
+    return f"{signed(effect.difference)} ({low} to {high}, adjusted p-value {probability(effect.q)})"
+
+
+def sizing_blocks(plan: SizingPlan) -> Iterator[Block]:
+    """Yield for each model the drop that its cases detect, the sizes that detect the planned drop, and the design."""
+    power = f"{plain(plan.power * 100)} % power at α {plain(plan.alpha)}"
+    title = f": cases that detect a drop of {plain(plan.detect)} with {power}"
+    yield Heading(Cell(plan.skill, code=True), title, level=2)
+    for model in plan.models:
+        now = f"its {counted(model.cases, 'case')} × {model.replicates} detect a drop of about {plain(model.shows, 2)}"
+        shown = "; ".join(model.remarks) if model.shows is None else now
+        yield Heading(Cell(model.model_id, code=True), f": {shown}")
+        yield Lines(list(_sizing_facts(model, plan)))
+        yield _sizing_sheet(model, plan.detect)
+    yield Line(_DESIGNS[plan.design], style="dim")
+    yield Line(_PREMISE, style="dim")
+
+
+def _sizing_facts(model: Sizing, plan: SizingPlan) -> Iterator[str]:
+    cost = cost_words(model.cost_per_call_usd, digits=6)
+    size = f"{counted(model.cases, 'case')} × {model.replicates}"
+    yield f"{model.skill_version}, run {model.run_id}: {model.metric} {number(model.strict_mean)} on {size}"
+    if model.shows is None:
+        return
+    day = f", between days {number(model.between_runs)}" if model.between_runs else ""
+    yield f"standard deviation between replicates {number(model.between_replicates)}{day}; cost of a call {cost}"
+    if model.replicates_needed is None:
+        remedy = "" if plan.design == "beside" else ": interleave the baseline or add cases"
+        yield f"no number of replicates of these cases detects {plain(plan.detect)}{remedy}"
+    else:
+        yield f"{counted(model.replicates_needed, 'replicate')} of these cases would detect {plain(plan.detect)}"
+
+
+def _sizing_sheet(model: Sizing, detect: float) -> Sheet:
+    columns = ("replicates", f"{model.cases} cases detect", f"cases for {plain(detect)}", "calls", "cost")
+    rows = []
+    for choice in model.choices:
+        drop = Cell(f"{number(choice.shows)} ✓", "green") if choice.shows <= detect else f"{number(choice.shows)}  "
+        cost = None if choice.cost_usd is None else cost_words(choice.cost_usd)
+        rows.append(cells_of([], choice.replicates, drop, count(choice.cases), count(choice.calls), cost))
+    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns))

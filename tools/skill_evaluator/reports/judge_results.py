@@ -1,32 +1,24 @@
-"""The reports of judges: the decision, the worst outputs with the evidence, biases, panels, cascades and sizes."""
+"""The reports of judges: decisions, the worst outputs with the evidence, biases, calibrations and sizes."""
 
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from skill_evaluator.checking.rubrics import RubricLint
 from skill_evaluator.display import count, number, plain, probability
-from skill_evaluator.display.pages import Block, ForMedia, Heading, Line, Lines, page_of, print_page
+from skill_evaluator.display.pages import Block, Chart, Drawing, ForMedia, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import EXIT_OK
+from skill_evaluator.judges.calibration.results import ANY, BatchResult, JudgeCalibration, JudgeResult, LabelAgreement
+from skill_evaluator.judges.modes import regression
 from skill_evaluator.judges.modes.pairwise import PAIR, JudgePreferences, PairwiseResults
-from skill_evaluator.judges.modes.regression import Mismatch
-from skill_evaluator.judges.modes.regression_results import (
-    DECISIONS,
-    MIN_PAIRS,
-    JudgeRegressions,
-    PairResult,
-    RateAlert,
-    RegressionResults,
-)
 from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
-from skill_evaluator.judges.prompting.judging import JudgeRunSize
-from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.statistics import Estimate, mean_within
+from skill_evaluator.judges.prompting.judging import JudgeRunSize, NoUsableOutput
+from skill_evaluator.judges.statistics import Estimate, Trust, mean_within, rate
 from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import Judged, JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
@@ -34,56 +26,76 @@ from skill_evaluator.records.pinned import PinReport
 from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.runner.session import print_resume_command
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed
 
-TRUSTED = {True: "trusted", False: "not trusted", None: "undecided"}
-_TRUST_STYLES = {True: "green", False: "red", None: "yellow"}
-_NO_LABELS = Line(
-    "These figures need no human labels, so a judge with good figures can still be wrong. ",
-    Cell("judge calibrate", code=True),
-    " compares judges with human labels.",
-)
-_Judge = TypeVar("_Judge", bound=JudgeScores | JudgePreferences | JudgeRegressions)
+_Judge = TypeVar("_Judge", bound=JudgeScores | JudgePreferences | regression.JudgeRegressions)
+_TITLES = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
 _LENGTH_BIAS = ", a length bias unless length is a merit"
 _MAX_PAIRS = 10  # shown with their evidence
 _MAX_EVIDENCE = 160  # characters of each piece
+_TRUST = {True: "trusted", False: "not trusted", None: "undecided"}
+_TRUST_STYLES = {True: "green", False: "red", None: "yellow"}
+_ITEMS = {"pairwise": "pairs", "score": "scores", "regression": "regressions", "sentences": "sentences"}
+_RULE = (
+    "A judge is trusted if the 95 % confidence interval of κ with people is at {bar} or above, and not trusted if it "
+    "is below. The labelled items must be a random sample. If the two orders of a pair differ, its verdict is a tie."
+)
+_LEGEND = "κ: agreement beyond chance; TPR and TNR: the shares of positive and of negative labels that a judge gives."
+_BIASES = ("position", "length", "self_preference", "leniency", "noise")  # all other biases are probes
 
 
-def print_judged(judged: Judged | JudgeRunSize, form: Format) -> int:
-    """Print the results of a judge run, or the size of a dry run. Return the exit code.
+def print_judged(judged: Judged | JudgeRunSize | RubricLint | DraftedCases, form: Format) -> int:
+    """Print the results of a judge run, the size of a dry run, or a draft; return the exit code.
 
     Print the command to resume an incomplete run to stderr.
     """
-    if isinstance(judged, JudgeRunSize):
-        print_judge_run_size(judged, form)
+    if isinstance(judged, RubricLint):
+        print_rubric_lint(judged, form)
+    elif isinstance(judged, DraftedCases):
+        _print_drafted_cases(judged)
+    elif isinstance(judged, JudgeRunSize):
+        _print_size(judged, form)
+    if not isinstance(judged, Judged):
         return EXIT_OK
     results, remarks = judged.results, [f"results: {judged.folder}"]
-    if results is not None:
+    if isinstance(results, JudgeCalibration):
+        print_page(form, json=lambda: results, page=lambda: page_of("the calibration", calibration_blocks(results)))
+    elif results is not None:
         print_page(
             form,
             json=lambda: {"folder": str(judged.folder), **results.model_dump(mode="json")},
-            page=lambda: page_of("the judge run", judged_blocks(results, remarks)),
+            page=lambda: page_of("the judge run", _judged_blocks(results, remarks)),
         )
     for sentence in judged.stopped:
         print(sentence, file=sys.stderr)
-    if judged.again:
-        print_resume_command(judged.again)
+    print_resume_command(judged.again)
     return judged.code
 
 
-def print_rubric_draft(drafted: RubricLint | JudgeRunSize, form: Format) -> int:
-    """Print the remarks on a drafted rubric, or the size of a dry run. Return the exit code."""
-    if isinstance(drafted, JudgeRunSize):
-        return print_judged(drafted, form)
-    print_rubric_lint(drafted, form)
-    return EXIT_OK
+def _print_size(size: JudgeRunSize, form: Format) -> None:
+    judging, total = size.judging, sum_of(size.judges)
+    calls = counted(len(judging.questions), "call")
+    rows = [cells_of([judge.model_id], judge.provider, judge.key, *judge.amounts) for judge in size.judges]
+    rows.append(cells_of([], "all", "", "", *total.amounts))
+    blocks: list[Block] = [
+        Line(f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {calls} per judge"),
+        Sheet(columns=("judge", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
+        Lines([*size.notes, "dry run: no call was made, nothing was written"]),
+    ]
+    content = {
+        **judging.model_dump(mode="json", include={"mode", "rubric", "criteria", "prompts", "seed", "replicates"}),
+        "items": len(judging.items),
+        "questions": len(judging.questions),
+        "judges": [asdict(judge) for judge in size.judges],
+        "total": asdict(total),
+        "notes": list(size.notes),
+    }
+    print_page(form, json=lambda: content, page=lambda: page_of("the judge run", blocks))
 
 
-def print_drafted_cases(drafted: DraftedCases | JudgeRunSize) -> int:
-    """Print the drafted cases with their files, or the size of a dry run; return the exit code."""
-    if isinstance(drafted, JudgeRunSize):
-        return print_judged(drafted, "text")
+def _print_drafted_cases(drafted: DraftedCases) -> None:
     name = drafted.component.name
     print(f"{counted(len(drafted.cases), 'unreviewed case')} of {name}, in {drafted.folder}:")
     for case_id, files in sorted(drafted.cases.items()):
@@ -91,7 +103,6 @@ def print_drafted_cases(drafted: DraftedCases | JudgeRunSize) -> int:
     for reason, drafts in drafted.left_out.items():
         print(f"left out: {counted(drafts, 'draft')}: {reason}")
     print(f"Next: skill-evaluator review cases {name}")
-    return EXIT_OK
 
 
 def print_pinned(report: PinReport, form: Format) -> None:
@@ -102,83 +113,92 @@ def print_pinned(report: PinReport, form: Format) -> None:
     print_page(form, json=lambda: report, page=lambda: page_of("the pinned outputs", [text]))
 
 
-def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the decision, the worst outputs with the judge's evidence, biases and `remarks`.
+def bias_report(results: JudgedResults | JudgeCalibration) -> str:
+    """Return the text of bias_analysis_report.md of a judge run."""
+    blocks = calibration_blocks(results) if isinstance(results, JudgeCalibration) else _bias_blocks(results)
+    return page_of("biases", blocks).markdown()
 
-    The site shows no evidence, because evidence quotes outputs.
-    """
-    titles = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
+
+def judge_run_blocks(results: JudgedResults | JudgeCalibration) -> list[Block]:
+    """Return the page of a judge run on the site, without evidence, because evidence quotes outputs."""
+    if isinstance(results, JudgeCalibration):
+        return list(calibration_blocks(results))
+    return [*_judged_blocks(results), *_bias_blocks(results)]
+
+
+def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
+    """Yield the decision, the worst outputs with the judge's evidence, biases and `remarks`."""
+    title = _TITLES[results.judging.mode]
     source = f": {results.judging.source}" if results.judging.source else ""
-    yield ForMedia(("markdown",), [Heading(titles[results.judging.mode], source, level=2)])
-    yield ForMedia(("site",), [Heading(titles[results.judging.mode])])  # the source may be a path on this machine
-    if isinstance(results, RegressionResults):
-        yield ForMedia(("terminal", "markdown"), [_conclusion(results)])  # the site has it above the heading
+    yield ForMedia(("markdown",), [Heading(title, source, level=2)])
+    yield ForMedia(("site",), [Heading(title)])  # the source may be a path on this machine
+    if isinstance(results, regression.RegressionResults):
+        yield _in_texts(_conclusion(results))  # the site has it above the heading
     for judge in results.judges:
-        if judge.unusable is not None:
-            text = f"{judge.judge.model_id}: no usable output: {reasons(judge.unusable.unscored)}"
-            example = judge.unusable.example
-            quoted: list[str | Cell] = ["; for example: ", _evidence_cell(example)] if example else []
-            yield ForMedia(("site",), [Line(text, style="red")])
-            yield ForMedia(("terminal", "markdown"), [Line(text, *quoted, style="red")])
-    if isinstance(results, RegressionResults):
+        yield from _unusable_blocks(judge.judge.model_id, judge.unusable)
+    if isinstance(results, regression.RegressionResults):
         yield from _regression_blocks(results)
     else:
         yield from _score_blocks(results) if isinstance(results, ScoreResults) else _pair_blocks(results)
-    yield from cascade_blocks(results.cascade)
-    notes = list(_regression_notes(results)) if isinstance(results, RegressionResults) else []
+    if results.cascade is not None:
+        yield from _cascade_blocks(results.cascade)
+    notes = list(_regression_notes(results)) if isinstance(results, regression.RegressionResults) else []
     if results.left_out:
         named = ", ".join(f"{name} ({reason})" for name, reason in list(results.left_out.items())[:5])
         notes.append(f"not judged: {counted(len(results.left_out), 'case')}: {named}")
     yield Lines(notes)
     judges = _usable(results.judges)
     biases = [f"{judge.judge.model_id}: {sentence}" for judge in judges for sentence in _bias_parts(judge)[1]]
-    yield ForMedia(("terminal", "markdown"), [Lines([*biases, *remarks])])
-    if isinstance(results, RegressionResults):
+    yield _in_texts(Lines([*biases, *remarks]))
+    if isinstance(results, regression.RegressionResults):
         yield ForMedia(("terminal",), [_conclusion(results)])
 
 
-def bias_page(results: JudgedResults) -> str:
-    """Return the text of bias_analysis_report.md of a judge run."""
-    return page_of("biases", judged_doubts(results)).markdown()
-
-
-def judged_doubts(results: JudgedResults) -> Iterator[Block]:
-    """Yield, for each judge, the table and the sentences on its biases, which need no human labels."""
+def _bias_blocks(results: JudgedResults) -> Iterator[Block]:
     yield Heading("Biases of the judges", level=1)
-    yield _NO_LABELS
+    yield Line(
+        "These figures need no human labels, so a judge with good figures can still be wrong. ",
+        Cell("judge calibrate", code=True),
+        " compares judges with human labels.",
+    )
     for judge in _usable(results.judges):
         table, sentences = _bias_parts(judge)
         yield replace(table, caption=f"Without labels, {judge.judge.model_id}")
         yield Lines(sentences)
 
 
-def _usable(judges: Sequence[_Judge]) -> list[_Judge]:
-    return [judge for judge in judges if judge.unusable is None]
-
-
-def _bias_parts(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[Sheet, list[str]]:
-    """Return the table and the sentences about the biases of a judge."""
+def _bias_parts(judge: JudgeScores | JudgePreferences | regression.JudgeRegressions) -> tuple[Sheet, list[str]]:
     if isinstance(judge, JudgeScores):
         return _score_biases(judge)
     return _pair_biases(judge) if isinstance(judge, JudgePreferences) else _regression_biases(judge)
 
 
-def _judge_table(names: Sequence[str], numbers: Sequence[str], last: str, rows: list[list[Cell]]) -> Sheet:
-    return Sheet(columns=(*names, *numbers, last), rows=rows, numbers=frozenset(numbers))
+def _usable(judges: Sequence[_Judge]) -> list[_Judge]:
+    return [judge for judge in judges if judge.unusable is None]
+
+
+def _in_texts(block: Block) -> ForMedia:
+    return ForMedia(("terminal", "markdown"), [block])
+
+
+def _unusable_blocks(judge: str, unusable: NoUsableOutput | None) -> Iterator[Block]:
+    if unusable is not None:
+        text = (Cell(judge, code=True), f": no usable output: {reasons(unusable.unscored)}")
+        quoted: list[str | Cell] = ["; for example: ", _evidence_cell(unusable.example)] if unusable.example else []
+        yield ForMedia(("site",), [Line(*text, style="red")])
+        yield _in_texts(Line(*text, *quoted, style="red"))
 
 
 def _evidence_cell(text: str) -> Cell:
     return Cell(shortened(text, limit=_MAX_EVIDENCE) or "–", code=bool(text))
 
 
-# scores
-
-
 def _score_blocks(results: ScoreResults) -> Iterator[Block]:
     judges = _usable(results.judges)
     for judge in judges:
-        summary = f"{share(judge.summary)} from 0 to 1 over {counted(judge.summary.n, 'output')}"
-        yield Line(f"{judge.judge.model_id}: {summary}")
+        yield Line(
+            f"{judge.judge.model_id}: {share(judge.summary)} from 0 to 1 over {counted(judge.summary.n, 'output')}"
+        )
     rows = [
         row_of(
             [judge.judge.model_id, one.criterion],
@@ -190,15 +210,14 @@ def _score_blocks(results: ScoreResults) -> Iterator[Block]:
         for judge in judges
         for one in judge.criteria
     ]
-    numbers = ("outputs", "score", "confidence", "unsure")
-    yield replace(_judge_table(("judge", "criterion", "method"), numbers, "unscored", rows), caption="Scores")
-    yield from panel_blocks("mean", results.panel)
+    columns = ("judge", "criterion", "method", "outputs", "score", "confidence", "unsure", "unscored")
+    yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[3:7]), caption="Scores")
+    yield from _panel_blocks("mean", results.panel)
     if judges:
-        yield ForMedia(("terminal", "markdown"), [replace(_worst_scores(judges), caption="The lowest scores")])
+        yield _in_texts(_worst_scores(judges))
 
 
 def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
-    """Build the table of the lowest scores with the judge's evidence."""
     scored = []
     for judge in judges:
         highest = {criterion.criterion: criterion.highest for criterion in judge.criteria}
@@ -208,13 +227,13 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
             for one in item.judgements
             if one.score is not None and one.replicate == 0
         ]
-    rows = [
-        row_of([name, item, one.criterion], one.score, *map(_evidence_cell, texts))
-        for _, name, item, one in sorted(scored, key=lambda row: row[0])[:_MAX_PAIRS]
-        for texts in [(" … ".join(one.evidence), one.justification, one.suggestion)]
-    ]
+    rows = []
+    for _, name, item_id, score in sorted(scored, key=lambda row: row[0])[:_MAX_PAIRS]:
+        texts = (" … ".join(score.evidence), score.justification, score.suggestion)
+        rows.append(row_of([name, item_id, score.criterion], score.score, *map(_evidence_cell, texts)))
     columns = ("judge", "output", "criterion", "score", "evidence", "justification", "suggestion")
-    return Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:])
+    sheet = Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:])
+    return replace(sheet, caption="The lowest scores")
 
 
 def _score_biases(judge: JudgeScores) -> tuple[Sheet, list[str]]:
@@ -228,9 +247,6 @@ def _score_biases(judge: JudgeScores) -> tuple[Sheet, list[str]]:
             sentences.append(f"{entry.criterion}: {longer}")
     columns = ("criterion", "scores", "length (ρ)", "replicates agree", "confidence", "evidence in the output")
     return Sheet(columns=columns, rows=rows), sentences
-
-
-# pairwise comparisons
 
 
 def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
@@ -250,30 +266,27 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
         for one in judge.shown
     ]
     numbers = ("1 better", "2 better", "ties", "order flips", "unsure", "1 wins", "1 wins, similar length")
-    yield replace(_judge_table(("judge", "criterion"), numbers, "unscored", rows), caption="Comparisons")
+    sheet = Sheet(columns=("judge", "criterion", *numbers, "unscored"), rows=rows, numbers=frozenset(numbers))
+    yield replace(sheet, caption="Comparisons")
     for judge in judges:
         if judge.win_rates:
             rows = [row_of([name], wins) for name, wins in judge.win_rates.items()]
             yield Sheet(columns=("output", "win rate"), rows=rows, caption=f"Win rates by {judge.judge.model_id}")
-    yield from panel_blocks("majority, wins of output 1", results.panel)
-    uncertain = _uncertain_matches(judges)
-    if uncertain.rows:
-        yield ForMedia(("terminal", "markdown"), [replace(uncertain, caption="The least certain comparisons")])
+    yield from _panel_blocks("majority, wins of output 1", results.panel)
+    yield _in_texts(_uncertain_matches(judges))
 
 
 def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
-    """Build the table of the least certain comparisons with the justifications in both orders."""
     matches = [(judge.judge.model_id, match, match.judgements[-1]) for judge in judges for match in judge.matches]
     matches = [row for row in matches if row[2].winner is not None and (row[2].confidence or 0.0) < USUAL_THRESHOLD]
     matches.sort(key=lambda row: (row[2].agreed is True, row[2].confidence or 0.0))
     rows = []
     for name, match, overall in matches[:_MAX_PAIRS]:
         pair = match.item if match.names == PAIR else f"{match.item}: {' / '.join(match.names)}"
-        orders = [
-            _evidence_cell(f"{one.winner or one.unscored}: {one.justification}") for one in match.judgements[0].orders
-        ]
-        rows.append(row_of([name, pair], overall.winner, *orders))
-    return Sheet(columns=("judge", "pair", "winner", "order 1", "order 2"), rows=rows, below=("order 1", "order 2"))
+        texts = (f"{one.winner or one.unscored}: {one.justification}" for one in match.judgements[0].orders)
+        rows.append(row_of([name, pair], overall.winner, *map(_evidence_cell, texts)))
+    columns = ("judge", "pair", "winner", "order 1", "order 2")
+    return Sheet(columns=columns, rows=rows, below=columns[3:], caption="The least certain comparisons")
 
 
 def _pair_biases(judge: JudgePreferences) -> tuple[Sheet, list[str]]:
@@ -291,20 +304,13 @@ def _pair_biases(judge: JudgePreferences) -> tuple[Sheet, list[str]]:
     return Sheet(columns=columns, rows=rows), sentences
 
 
-def _position_bias(lean: Estimate) -> Iterator[str]:
-    if lean.excludes(0.0):
-        position = "first" if (lean.value or 0.0) > 0 else "second"
-        yield f"significant position bias to the {position} output: {share(lean)}"
+def _position_bias(lean: Estimate) -> list[str]:
+    position = "first" if (lean.value or 0.0) > 0 else "second"
+    return [f"significant position bias to the {position} output: {share(lean)}"] if lean.excludes(0.0) else []
 
 
-# regressions
-
-
-def decision_words(results: RegressionResults) -> str:
-    """Format the ship decision; if it is not `ship`, with the number of pairs that may not ship by judge.
-
-    Add a clause if a rate of regressions is too high or rose.
-    """
+def decision_words(results: regression.RegressionResults) -> str:
+    """Format the ship decision and, if it is not `ship`, the number of pairs that may not ship by judge."""
     counts = [(judge.judge.model_id, judge.pairs) for judge in _usable(results.judges)]
     held = [f"{name} {sum(pair.ship_decision != 'ship' for pair in pairs)} of {len(pairs)}" for name, pairs in counts]
     shown = f" (pairs that may not ship: {listed(held)})" if results.ship_decision != "ship" and held else ""
@@ -312,18 +318,13 @@ def decision_words(results: RegressionResults) -> str:
     return f"{results.ship_decision or 'no decision'}{shown}{raised}"
 
 
-def _conclusion(results: RegressionResults) -> Line:
-    style = "red" if results.alerting else _STYLES[results.ship_decision]
-    return Line(decision_words(results), style=style)
+def _conclusion(results: regression.RegressionResults) -> Line:
+    return Line(decision_words(results), style="red" if results.alerting else _STYLES[results.ship_decision])
 
 
-def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
-    """Yield the count of each decision, the pairs that may not ship, rates by dimension, their changes, and the panel.
-
-    The terminal and Markdown show the worst pairs with evidence, the site all of them.
-    """
+def _regression_blocks(results: regression.RegressionResults) -> Iterator[Block]:
     judges = _usable(results.judges)
-    numbers = ("pairs", *DECISIONS, "undecided", "unverified")
+    numbers = ("pairs", *regression.DECISIONS, "undecided", "unverified")
     rows = [
         row_of([one.judge.model_id], len(one.pairs), *one.decisions.values(), one.undecided, one.unverified)
         for one in judges
@@ -333,31 +334,29 @@ def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
     held.sort(key=lambda row: (row[1].ship_decision != "block", row[1].ship_decision is None))
     if held:
         caption = f"The worst of {counted(len(held), 'pair')} without the decision to ship"
-        yield ForMedia(("terminal", "markdown"), [replace(_worst_pairs(held[:_MAX_PAIRS]), caption=caption)])
+        yield _in_texts(replace(_worst_pairs(held[:_MAX_PAIRS]), caption=caption))
         rows = [row_of([judge, pair.id], _decision_cell(pair), "; ".join(pair.reasons)) for judge, pair in held]
         sheet = Sheet(columns=("judge", "pair", "decision", "reasons"), rows=rows)
         yield ForMedia(("site",), [replace(sheet, caption="Pairs without the decision to ship")])
     yield replace(_dimension_sheet(judges), caption="Dimensions")
     if results.changes:
-        rows = [
-            row_of(
-                [one.judge, one.dimension],
-                *(one.earlier, one.later, one.difference, probability(one.p), probability(one.q)),
-                Cell("rose", style="red") if one.rose else "",
+        columns = ("judge", "dimension", "earlier", "now", "difference", "p", "q", "")
+        rows = []
+        for change in results.changes:
+            figures = (change.earlier, change.later, change.difference, probability(change.p), probability(change.q))
+            rows.append(
+                row_of([change.judge, change.dimension], *figures, Cell("rose", style="red") if change.rose else "")
             )
-            for one in results.changes
-        ]
-        sheet = _judge_table(("judge", "dimension"), ("earlier", "now", "difference", "p", "q"), "", rows)
-        yield replace(sheet, caption=f"Rates of regressions against {results.against}")
-    yield from panel_blocks("majority", results.panel)
+        caption = f"Rates of regressions against {results.against}"
+        yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:7]), caption=caption)
+    yield from _panel_blocks("majority", results.panel)
 
 
-def _decision_cell(pair: PairResult) -> Cell:
+def _decision_cell(pair: regression.PairResult) -> Cell:
     return Cell(pair.ship_decision or "no decision", style=_STYLES[pair.ship_decision])
 
 
-def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
-    """Build a table with a row for each regression or order flip, and the evidence of the first output with it."""
+def _worst_pairs(held: Sequence[tuple[str, regression.PairResult]]) -> Sheet:
     rows = []
     for judge, pair in held:
         matches = [entry for entry in pair.dimensions if "candidate_worse" in (entry.verdict, *entry.by_order)]
@@ -375,14 +374,13 @@ def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
     return Sheet(columns=columns, rows=rows, below=("baseline", "candidate"))
 
 
-def _dimension_sheet(judges: Sequence[JudgeRegressions]) -> Sheet:
+def _dimension_sheet(judges: Sequence[regression.JudgeRegressions]) -> Sheet:
     counts = ("pairs", "better", "same", "uncertain", "worse", "low", "medium", "high", "unverified", "order flips")
     rows = [
         row_of(
             [judge.judge.model_id, one.dimension],
             "blocks" if one.blocking else "",
-            *(one.worse.n, one.better, one.same, one.uncertain),
-            one.worse,
+            *(one.worse.n, one.better, one.same, one.uncertain, one.worse),
             *one.impacts.values(),
             *(one.unverified, one.flips),
         )
@@ -392,10 +390,10 @@ def _dimension_sheet(judges: Sequence[JudgeRegressions]) -> Sheet:
     return Sheet(columns=("judge", "dimension", "", *counts), rows=rows, numbers=frozenset(counts))
 
 
-def _regression_notes(results: RegressionResults) -> Iterator[str]:
+def _regression_notes(results: regression.RegressionResults) -> Iterator[str]:
     pairs = results.judging.items
-    if pairs < MIN_PAIRS:
-        yield f"warning: {counted(pairs, 'pair')}: rates from fewer than {MIN_PAIRS} pairs are uncertain"
+    if pairs < regression.MIN_PAIRS:
+        yield f"warning: {counted(pairs, 'pair')}: rates from fewer than {regression.MIN_PAIRS} pairs are uncertain"
     if results.cascade is not None:
         yield "no alert is computed for a cascade, because its judges see different pairs"
     yield from map(_alert_sentence, sorted(results.alerts, key=lambda alert: not alert.above))
@@ -407,7 +405,7 @@ def _regression_notes(results: RegressionResults) -> Iterator[str]:
             yield f"{name}: {counted(identical, 'pair')} of identical outputs, without a call"
 
 
-def _alert_sentence(alert: RateAlert) -> str:
+def _alert_sentence(alert: regression.RateAlert) -> str:
     name = f"{alert.dimension} by {alert.judge}"
     if alert.corrected is None or alert.reported is None:
         return f"no alert can be computed for {name} (at most {plain(alert.allowed)} is allowed): {alert.problem}"
@@ -420,34 +418,211 @@ def _alert_sentence(alert: RateAlert) -> str:
     )
 
 
-def _regression_biases(judge: JudgeRegressions) -> tuple[Sheet, list[str]]:
-    bias = list(_position_bias(judge.lean)) or [f"no significant position bias: {share(judge.lean)}"]
+def _regression_biases(judge: regression.JudgeRegressions) -> tuple[Sheet, list[str]]:
+    bias = _position_bias(judge.lean) or [f"no significant position bias: {share(judge.lean)}"]
     sentences = [f"order flips in some dimension: {share(judge.flips)} of pairs", *bias]
     if judge.repeats.n:
         sentences.append(f"replicates agree in every dimension in {share(judge.repeats)}")
     if judge.mismatches:
-        mismatches = _counts_text(judge.mismatches)
-        sentences.append(
-            f"conclusions that contradict the findings, of {counted(judge.answers, 'output')}: {mismatches}"
-        )
+        outputs, mismatches = counted(judge.answers, "output"), _counts_text(judge.mismatches)
+        sentences.append(f"conclusions that contradict the findings, of {outputs}: {mismatches}")
     if judge.unrequested:
         sentences.append(f"ignored dimensions, because they were not requested: {_counts_text(judge.unrequested)}")
     return _dimension_sheet([judge]), [*sentences, f"severity: {_counts_text(judge.severity)}"]
 
 
-def _counts_text(counts: Mapping[str, int] | Mapping[Mismatch, int]) -> str:
+def _counts_text(counts: Mapping[Any, int]) -> str:
     return listed([f"{name} {count}" for name, count in counts.items()])
 
 
-# parts of several reports
+def _panel_blocks(method: str, panel: PanelResult | None) -> Iterator[Block]:
+    if panel is not None:
+        figures = ", ".join(f"{name} {share(one)}" for name, one in panel.figures.items())
+        summary = "" if panel.summary is None else f" {share(panel.summary)};"
+        yield Line(f"panel ({method}):{summary} {figures}; all judges agree on {share(panel.agreement)}")
+        rows = [row_of([one.judge], plain(one.weight), one.agrees) for one in panel.judges]
+        yield Sheet(columns=("judge", "weight", "agrees with the panel"), rows=rows, caption="Panel")
+
+
+def _cascade_blocks(cascade: CascadeResult) -> Iterator[Block]:
+    parts = [f"{stage.judge} decided {count(stage.decided)} of {count(stage.asked)}" for stage in cascade.stages]
+    yield Line(f"cascade: {', '.join(parts)}; sent to human review: {count(cascade.people)}")
+    verdicts = [one.verdict for one in cascade.decisions]
+    measured = [verdict for verdict in verdicts if isinstance(verdict, int | float)]
+    if measured:
+        yield Line(f"both judges together: {share(mean_within(measured))} over {counted(len(measured), 'verdict')}")
+    named = Counter(verdict for verdict in verdicts if isinstance(verdict, str))
+    if named:
+        yield Line(f"both judges together: {', '.join(f'{times} {name}' for name, times in named.items())}")
+
+
+def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
+    """Return the trusted, not trusted and undecided judges as text, and the verdict of its colour, None if mixed."""
+    judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
+    unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
+    parts = [
+        f"{words}: {listed(list(dict.fromkeys(judges[key])), 3)}" for key, words in _TRUST.items() if key in judges
+    ]
+    parts += [f"without a usable output: {listed(unusable, 3)}"] if unusable else []
+    moods = {True: "improved", False: "regressed", None: "inconclusive"}
+    return "; ".join(parts) or "no labels", moods[next(iter(judges))] if len(judges) == 1 and not unusable else None
+
+
+def _shown(judge: JudgeResult) -> Sequence[LabelAgreement]:
+    """Return the agreements for the tables of six figures; of the regression dimensions only the first."""
+    regressions = [row for row in judge.agreement if row.mode == "regression"][:1]
+    return [*(row for row in judge.agreement if row.mode != "regression"), *regressions]
+
+
+def calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
+    """Yield agreement with people, biases, corruption tests and batch rates of each judge."""
+    yield Heading("Agreement with people", level=1)
+    charted = [(judge.judge, row) for judge in calibration.judges for row in _shown(judge)]
+    rule = _RULE.format(bar=plain(calibration.bar))
+    if charted:
+        yield ForMedia(("site",), [_trust_chart(charted, calibration.bar, rule)])
+    for judge in calibration.judges:
+        yield from _unusable_blocks(judge.judge, judge.unusable)
+        for row in _shown(judge):
+            yield _six_lines(judge, row)
+            parts: list[str | Cell] = []
+            for stratum, part in row.strata.items():
+                trust = f" {_TRUST[part.trust.trusted]}, κ {share(part.trust.kappa)}"
+                parts += ["; " if parts else "by stratum: ", Cell(stratum, code=True), trust]
+            if parts:
+                yield Line(*parts)
+        yield Lines(list(_finding_lines(judge)))
+        if judge.batch is not None:
+            yield from _batch_blocks(judge, judge.batch)
+    if charted:
+        yield _in_texts(Line(rule))
+        yield Line(_LEGEND)
+
+
+def _six_lines(judge: JudgeResult, row: LabelAgreement) -> Sheet:
+    items = row.criterion if row.mode == "score" else _ITEMS[row.mode]
+    if row.mode == "pairwise" and row.criterion != "overall":
+        items = f"pairs by {row.criterion}"
+    notes = [f"{row.labels - row.n} without a verdict"] if row.labels > row.n else []
+    notes += [f"{counted(row.unusable, 'output')} could not be read"] if row.unusable else []
+    rho = "" if row.correlation is None else f" · ρ {share(row.correlation)}"
+    confidence = "–"
+    if row.confidence is not None:
+        confidence = f"{number(row.confidence.right)} where right, {number(row.confidence.wrong)} where wrong"
+    lines = {
+        "labels": f"{row.n} ({', '.join(notes)})" if notes else str(row.n),
+        "agreement": share(row.agreement),
+        "weighted κ · Spearman's ρ" if rho else "κ": f"{share(row.trust.kappa)}{rho}",
+        "TPR · TNR": f"{share(row.sensitivity)} · {share(row.specificity)}",
+        "order flips": _order_words(judge, row),
+        "confidence": confidence,
+    }
+    title = f"{judge.judge}, {items}"
+    rows = [cells_of([], name, words) for name, words in lines.items()]
+    return Sheet(columns=(title, _decision_text(row.trust)), rows=rows, named=frozenset({title}))
+
+
+def _decision_text(trust: Trust) -> str:
+    if trust.trusted is not None:
+        return _TRUST[trust.trusted]
+    if trust.kappa.ci95 is None:
+        return "undecided: all labels or all verdicts are the same"
+    if trust.more_labels is None:
+        return "undecided: too close to the bar for any number of labels"
+    return f"undecided: about {counted(trust.more_labels, 'more label')} would decide"
+
+
+def _order_words(judge: JudgeResult, row: LabelAgreement) -> str:
+    flips = "–" if row.position is None else f"{share(row.position.flips)}, first {number(row.position.first.value)}"
+    biases = [bias for bias in judge.biases if (bias.mode, bias.criterion) == (row.mode, row.criterion)]
+    present = [
+        f"{bias.bias.replace('_', '-')} {share(bias.shift)}" for bias in biases if bias.present and bias.bias in _BIASES
+    ]
+    return f"{flips}; biases: {', '.join(present) or 'none'}" if biases else flips
+
+
+def _finding_lines(judge: JudgeResult) -> Iterator[Line]:
+    name = Cell(judge.judge, code=True)
+    for sentence, errors in judge.sentences.items():
+        if sentence:
+            rates = f"TPR {errors.yes_right} of {errors.yes}, TNR {errors.no_right} of {errors.no}"
+            yield Line(Cell(sentence, code=True), f": {rates}")
+    significance = {True: "", False: ", not significant", None: ", not measurable"}
+    for bias in judge.biases:
+        if bias.bias not in _BIASES:
+            text = f"the added text moves the verdict by {share(bias.shift)} of the scale{significance[bias.present]}"
+            yield Line(name, f", {bias.bias}: {text}")
+    test = judge.detection
+    if test is not None:
+        alarms = {row.dimension: rate(_misses(row.specificity), row.specificity.n) for row in test.dimensions}
+        whole = next(row for row in test.dimensions if row.dimension == ANY)
+        kinds = ", ".join(f"{kind} {one.n - _misses(one)} of {one.n}" for kind, one in test.kinds.items())
+        others = ", ".join(f"{key} {one.n - _misses(one)} of {one.n}" for key, one in alarms.items() if key != ANY)
+        unscored = f"; {counted(test.unscored, 'pair')} without a usable output" if test.unscored else ""
+        yield Line(name, f", detected: {share(whole.sensitivity)} of corruptions ({kinds}){unscored}")
+        yield Line(name, f", false alarms: {share(alarms[ANY])} of controls ({others})")
+
+
+def _misses(figure: Estimate) -> int:
+    return round((1.0 - (figure.value or 0.0)) * figure.n)
+
+
+def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
+    errors = {row.criterion: row for row in judge.agreement if row.mode == "regression"}
+    cells = []
+    for entry in batch.dimensions:
+        row = errors.get(entry.dimension)
+        figures = (None, None, None) if row is None else (row.trust.kappa, row.sensitivity, row.specificity)
+        trust = "–" if row is None else _trust_cell(row.trust.trusted)
+        cells.append(row_of([entry.dimension], entry.reported, entry.corrected, *figures, trust))
+    columns = ("dimension", "reported", "corrected", "κ", "TPR", "TNR", "")
+    yield Sheet(
+        columns=columns,
+        rows=cells,
+        numbers=frozenset(columns[1:6]),
+        caption=f"{judge.judge}: rates of regressions in {counted(batch.pairs, 'pair')}",
+        note="Corrected: the rate corrected for misses and false alarms by TPR and TNR (Rogan and Gladen 1978).",
+    )
+    if batch.rated_kappa.n:
+        yield Sheet(
+            columns=("rated severity", *(f"judge: {level}" for level in batch.rated)),
+            rows=[row_of([], f"people: {level}", *counts.values()) for level, counts in batch.rated.items()],
+            caption=f"{judge.judge}: impact against rated severity, κ {share(batch.rated_kappa)}",
+        )
+    if batch.too_few:
+        yield Line(f"warning: {counted(batch.pairs, 'pair')}; rates from fewer than 100 pairs are uncertain")
+
+
+def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float, rule: str) -> Block:
+    points, cells = list[dict[str, Any]](), []
+    for judge, row in rows:
+        label, kappa = f"{_ITEMS[row.mode]}: {row.criterion}", row.trust.kappa
+        cells.append(row_of([judge], label, kappa, row.n, _trust_cell(row.trust.trusted)))
+        if kappa.value is not None:
+            low, high = kappa.ci95 or (None, None)
+            point = {"label": label, "series": judge, "value": kappa.value, "low": low, "high": high}
+            points.append({**point, "words": f"{label}, {judge}: {share(kappa)}"})
+    columns = ("judge", "on", "κ, 95 % interval", "n", "")
+    sheet = Sheet(columns=columns, rows=cells, numbers=frozenset(columns[2:4]))
+    if not points:
+        return replace(sheet, caption="Agreement with people", note=rule)
+    counts = Counter(_TRUST[row.trust.trusted] for _, row in rows)
+    decisions = ", ".join(f"{count} {text}" for text, count in counts.items())
+
+    def draw() -> Any:
+        from skill_evaluator.display.chart_style import interval_chart, title  # imports altair
+
+        marks = {bar: f"the bar, {plain(bar)}", 0.0: "chance"}
+        return interval_chart(points, "κ", marks).properties(title=title(decisions, rule))
+
+    return Chart("trust", [Drawing(file="", alt_text=decisions, draw=draw, figures=sheet)])
 
 
 def interval(figure: Estimate) -> str:
     """Format a confidence interval as `(0.310–0.780)`, or as a dash if there is none."""
     if figure.ci95 is None:
         return "–"
-    low, high = figure.ci95
-    return f"({number(low)}–{number(high)})"
+    return f"({number(figure.ci95[0])}–{number(figure.ci95[1])})"
 
 
 def share(figure: Estimate) -> str:
@@ -460,66 +635,10 @@ def row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) ->
     return cells_of(names, *(share(value) if isinstance(value, Estimate) else value for value in values))
 
 
-def reasons(counts: Mapping[UnscoredReason, int]) -> str:
+def reasons(counts: Mapping[Any, int]) -> str:
     """Format the number of unscored outputs by reason, or a dash if there are none."""
     return ", ".join(f"{times} {reason}" for reason, times in counts.items()) or "–"
 
 
-def trust_cell(trusted: bool | None) -> Cell:
-    """Return a cell with `trusted`, `not trusted`, or `undecided` for None."""
-    return Cell(TRUSTED[trusted], style=_TRUST_STYLES[trusted])
-
-
-def panel_blocks(method: str, panel: PanelResult | None) -> Iterator[Block]:
-    """Yield the figures of a panel and the table of its judges; nothing if there is no panel."""
-    if panel is None:
-        return
-    figures = ", ".join(f"{name} {share(one)}" for name, one in panel.figures.items())
-    summary = "" if panel.summary is None else f" {share(panel.summary)};"
-    yield Line(f"panel ({method}):{summary} {figures}; all judges agree on {share(panel.agreement)}")
-    rows = [row_of([one.judge], plain(one.weight), one.agrees) for one in panel.judges]
-    yield Sheet(columns=("judge", "weight", "agrees with the panel"), rows=rows, caption="Panel")
-
-
-def cascade_blocks(cascade: CascadeResult | None) -> Iterator[Block]:
-    """Yield the number of items that each judge and people decided, and a summary of the verdicts.
-
-    Yield nothing if there is no cascade.
-    """
-    if cascade is None:
-        return
-    parts = [f"{stage.judge} decided {count(stage.decided)} of {count(stage.asked)}" for stage in cascade.stages]
-    yield Line(f"cascade: {', '.join(parts)}; sent to human review: {count(cascade.people)}")
-    verdicts = [one.verdict for one in cascade.decisions]
-    measured = [verdict for verdict in verdicts if isinstance(verdict, int | float)]
-    named = Counter(verdict for verdict in verdicts if isinstance(verdict, str))
-    if measured:
-        yield Line(f"both judges together: {share(mean_within(measured))} over {counted(len(measured), 'verdict')}")
-    if named:
-        yield Line(f"both judges together: {', '.join(f'{times} {name}' for name, times in named.items())}")
-
-
-def print_judge_run_size(size: JudgeRunSize, form: Format) -> None:
-    """Print the calls and the maximum cost of a judge run to stdout."""
-    judging, judges, notes = size.judging, size.judges, size.notes
-    total = sum_of(judges)
-    calls = counted(len(judging.questions), "call")
-    rows = [cells_of([judge.model_id], judge.provider, judge.key, *judge.amounts) for judge in judges]
-    rows.append(cells_of([], "all", "", "", *total.amounts))
-    blocks: list[Block] = [
-        Line(f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {calls} per judge"),
-        Sheet(columns=("judge", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
-        Lines([*notes, "dry run: no call was made, nothing was written"]),
-    ]
-    print_page(
-        form,
-        json=lambda: {
-            **judging.model_dump(mode="json", include={"mode", "rubric", "criteria", "prompts", "seed", "replicates"}),
-            "items": len(judging.items),
-            "questions": len(judging.questions),
-            "judges": [asdict(judge) for judge in judges],
-            "total": asdict(total),
-            "notes": list(notes),
-        },
-        page=lambda: page_of("the judge run", blocks),
-    )
+def _trust_cell(trusted: bool | None) -> Cell:
+    return Cell(_TRUST[trusted], style=_TRUST_STYLES[trusted])

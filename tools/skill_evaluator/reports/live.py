@@ -15,7 +15,6 @@ _ECHO_CELLS = 5  # a terminal writes `^C^C` at the end of a line
 
 async def watch(parts: Sequence[Progress], stop: Stop) -> None:
     """Show the progress of each model on stderr until this task is cancelled, then its last state."""
-
     announcing = asyncio.create_task(_announce(stop))
     try:
         await (_redraw(parts) if sys.stderr.isatty() else _print_now_and_then(parts))
@@ -24,7 +23,7 @@ async def watch(parts: Sequence[Progress], stop: Stop) -> None:
 
 
 async def _announce(stop: Stop) -> None:
-    await stop.event.wait()
+    await stop.wait()
     print("stopping: waiting for the calls in flight (paid for already); once more to abandon them", file=sys.stderr)
 
 

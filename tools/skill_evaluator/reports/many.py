@@ -43,10 +43,7 @@ def many_json(done: _Results, planned: ManyPlanned) -> dict[str, Any]:
 
 
 def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> Page:
-    """Report the verdict on each run, and the conclusion of each component; `folders` are options of the library.
-
-    If a component is worse or undecided, only such components have a conclusion.
-    """
+    """Report the verdict on each run, and the conclusion of each component that is worse or undecided, else of all."""
     cells = []
     for row in _run_rows(done):
         scores = (version_words(row["version"] or "–"), number(row["score"]), signed(row["change"]))
@@ -132,7 +129,6 @@ def _switched_row(row: SwitchedComponent) -> list[Cell]:
 
 
 def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary:
-    """Conclude whether the library may move to the new model, with the losses of the worst component."""
     old, new, reader = result.request.old, result.request.new, Reader(folders=folders)
     worse = [row.component for row in result.rows if row.verdict == "regressed"]
     unsure = [row.component for row in result.rows if row.verdict not in ("regressed", "improved", "unchanged")]

@@ -18,7 +18,7 @@ from skill_evaluator.verdicts.decide.results import (
     new_cases_words,
 )
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.planning.sizing import can_show, profile_doubt
+from skill_evaluator.verdicts.sizing import can_show, profile_doubt
 
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
@@ -112,22 +112,26 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
     )
 
 
-def conclude_first(
-    record: Record, reader: Reader, *, is_recorded: bool, ship: str = "", incomplete: str = ""
-) -> ComparisonSummary:
+def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: str = "") -> ComparisonSummary:
     """Draw the conclusion from a run without a baseline: what it measured, and the drop that it could detect.
 
-    If it `is_recorded`, later versions are compared with it. `incomplete` names an incomplete run of a lower version.
+    If the run `is_recorded`, later versions are compared with it. A run that scored 0 can show no drop, and its next
+    step is to look at its outputs.
     """
     name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_text(record)
     title = f"{name} {record.skill_version}"
     if unusable:
         again = AGAIN.format(reader.command("evaluate", name))
         return ComparisonSummary(verdict=f"{title}: not measured on {cases}", lost=unusable, next=again)
-    below = f" ({incomplete})" if incomplete else ""
+    verdict = f"{title}: measured on {cases}; no lower version has a complete run to compare it with"
+    if record.accuracy[record.primary_metric].strict_mean == 0.0:
+        lost = f"{record.primary_metric} is 0 in every case, so no later version can be worse"
+        run = (reader.outputs or {}).get(record.run_id)
+        show = reader.command("explain", run) if run else reader.command("lint", name)
+        return ComparisonSummary(verdict=verdict, lost=lost, next=f"compare the outputs with the ground truth: {show}")
     record_step = f"record a baseline for later versions: {reader.command('evaluate', name)}"
     return ComparisonSummary(
-        verdict=f"{title}: measured on {cases}; there is no lower version to compare it with{below}",
+        verdict=verdict,
         sure="; ".join(filter(None, [can_show(record.n_cases), profile_doubt(record)])),
         ship=ship,
         next=try_step(name, reader) if is_recorded else record_step,

@@ -8,13 +8,13 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.files import LinesWriter, StrictModel, read_lines, validated
@@ -41,7 +41,7 @@ from skill_evaluator.runner.engine import (
     prompt_of,
 )
 from skill_evaluator.runner.limits import wait_before_retry
-from skill_evaluator.runner.prices import answer_cost, budget_cost, call_cost
+from skill_evaluator.runner.prices import budget_cost, call_cost
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted, digest
 
@@ -52,43 +52,32 @@ CustomId = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
 
 class BatchLine(StrictModel):
-    """One line of `batches.jsonl`: an event in the life of a batch.
-
-    A batch that is about to be created (`intended`) has a name and calls, a case and a replicate by custom id. A batch
-    that the vendor accepted (`submitted`) has the vendor's id. A batch that the vendor does not have (`absent`) has a
-    reason. A batch that ended (`collected`) has a state and counts of calls; `again` counts those to be sent again.
-    """
+    """One line of `batches.jsonl`: an event in the life of a batch."""
 
     batch: PositiveInt
     at: Timestamp
     event: BatchEvent
+    # `intended`, before the batch is created: `calls` has cases and replicates by custom id
     name: Label = ""
     calls: dict[CustomId, tuple[CaseId, NonNegativeInt]] = {}
-    id: Label | None = None
-    reason: Label = ""
+    id: Label | None = None  # `submitted`: the vendor's id
+    reason: Label = ""  # `absent`: the vendor does not have the batch
+    # `collected`: the vendor's state and counts of calls; `again` are to be sent again
     state: Label = ""
     answered: NonNegativeInt = 0
     failed: NonNegativeInt = 0
     again: NonNegativeInt = 0
 
-    @model_validator(mode="after")
-    def _require_values_of_event(self) -> Self:
-        if self.event == "intended" and not (self.name and self.calls):
-            raise ValueError("an intended batch has a name and calls")
-        if self.event == "submitted" and not self.id:
-            raise ValueError("a submitted batch has an id")
-        return self
-
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One batch according to its lines. `attempts` has the number of batches of each call, this one included."""
+    """One batch according to its lines in `batches.jsonl`."""
 
     number: int
     name: str
     intended_at: float  # seconds since the epoch
-    calls: Mapping[str, Call]
-    attempts: Mapping[Call, int]
+    calls: Mapping[str, Call]  # keys: custom ids
+    attempts: Mapping[Call, int]  # the number of batches of each call, this one included
     batch_id: str | None = None
     stage: BatchEvent = "intended"
 
@@ -99,7 +88,7 @@ class Batch:
 
     @property
     def age_s(self) -> float:
-        """The seconds since its intended line."""
+        """The seconds since the batch was intended."""
         return max(0.0, time.time() - self.intended_at)
 
 
@@ -128,10 +117,7 @@ class BatchJournal:
         return [batch for batch in self.batches if batch.is_open]
 
     def custom_id(self, run_id: str, position: int) -> str:
-        """Return the id of a call in the next batch, from its position in the run's schedule.
-
-        The id is short and unique: `3f9a01bc-12-1` is call 12 in the first batch of a run.
-        """
+        """Return the id of a call in the next batch: `3f9a01bc-12-1` is call 12 of a run's schedule in its batch 1."""
         return f"{digest(run_id).removeprefix('sha256:')[:12]}-{position}-{len(self.batches) + 1}"
 
     def intend(self, run_id: str, calls: Mapping[str, Call]) -> Batch:
@@ -144,11 +130,8 @@ class BatchJournal:
     def note(self, number: int, event: BatchEvent, **values: Any) -> None:
         """Record an event of a batch, with further values of its `BatchLine`."""
         line = BatchLine(batch=number, at=now(), event=event, **values)
-        writer = LinesWriter(self.folder / BATCHES)
-        try:
+        with closing(LinesWriter(self.folder / BATCHES)) as writer:
             writer.append(line.model_dump(mode="json", exclude_unset=True))
-        finally:
-            writer.close()
         self._apply(line)
 
     def _apply(self, line: BatchLine) -> None:
@@ -169,14 +152,7 @@ class BatchJournal:
             return
         batch = self.batches[line.batch - 1]
         batch.stage = line.event
-        if line.event == "submitted":
-            batch.batch_id = line.id
-
-
-def batch_ids_in(results_dir: Path) -> frozenset[str]:
-    """Return the vendor's ids of all batches of the runs in a folder."""
-    journals = (BatchJournal.read(path.parent) for path in results_dir.glob(f"*/{BATCHES}"))
-    return frozenset(batch.batch_id for journal in journals for batch in journal.batches if batch.batch_id)
+        batch.batch_id = line.id or batch.batch_id
 
 
 def _printable(text: str) -> str:
@@ -197,9 +173,7 @@ class BatchEngine:
         self._run = run
         self._model = model
         self._batches = open_batches(BATCH_APIS[model.provider], run.kind, model, key, shared.settings)
-        self._budget = shared.budget
-        self._stop = shared.stop
-        self._settings = shared.settings
+        self._budget, self._stop, self._settings = shared.budget, shared.stop, shared.settings
         self._redact = shared.redact
         self._progress = progress
         self._cached = cached_prompts(run.schedule, run.request_for, run.kind.cache_floor_of(model))
@@ -219,15 +193,15 @@ class BatchEngine:
         try:
             while True:
                 self._remarks = []
-                await self._find_uncertain()
+                await self._find_uncertain()  # before any of their calls is sent again
                 await self._collect_ended()
                 await self._submit_calls()
                 self._progress.waiting[self._run.run.manifest.run_id] = self._state()
                 if self.halted is not None or not self._unfinished():
                     break
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stop.event.wait(), self._settings.batch.poll_s)
-                if self._stop.requested:
+                    await asyncio.wait_for(self._stop.wait(), self._settings.batch.poll_s)
+                if self._stop.is_set():
                     self.halted = STOPPED
                     break
         finally:
@@ -241,16 +215,16 @@ class BatchEngine:
                 await self._batches.close()
 
     async def _find_uncertain(self) -> None:
-        """Look up batches at the vendor that may have been created, before any call is sent again."""
-        for batch in self._journal.open:
-            if batch.stage != "intended":
-                continue
-            batch_ids = batch_ids_in(self._run.run.folder.parent)
+        for batch in [batch for batch in self._journal.open if batch.batch_id is None]:
+            journals = map(BatchJournal.read, self._run.run.folder.parent.iterdir())
+            known_ids = {str(known.batch_id) for journal in journals for known in journal.batches}
             try:
-                batch_id = await self._batches.find(batch.name, batch.calls, batch.intended_at, batch_ids)
+                batch_id = await self._batches.find(batch.name, batch.calls, batch.intended_at, known_ids)
             except AmbiguousBatchError as problem:
-                unknown = f"{problem} may be batch {batch.number}, and this is known only after it has ended"
-                self._remarks.append(f"{unknown}; until then no call of batch {batch.number} is sent again")
+                self._remarks.append(
+                    f"{problem} may be batch {batch.number}, and this is known only after it has ended; "
+                    f"until then no call of batch {batch.number} is sent again"
+                )
                 continue
             except ProviderError as problem:
                 self._add_remark(problem)
@@ -258,8 +232,7 @@ class BatchEngine:
             if batch_id is not None:
                 self._journal.note(batch.number, "submitted", id=batch_id)
             elif batch.age_s > self._settings.timeout_s:  # before that, the vendor may still be creating it
-                self._release(batch)
-                self._journal.note(batch.number, "absent", reason="the vendor has no such batch")
+                self._note_absent(batch, "the vendor has no such batch")
             else:
                 self._remarks.append(f"batch {batch.number} may have been created; it will be looked up again")
 
@@ -298,17 +271,14 @@ class BatchEngine:
             return BatchStatus(batch_id=batch_id, state="gone", ended=True, done=0, unanswered=lost())
         if status.ended:
             return status
-        if batch.age_s < (batches.limits.hours + 1) * 3600:
+        if batch.age_s < (batches.api.limits.hours + 1) * 3600:
             return None
         with suppress(ProviderError):
             await batches.cancel(batch_id)
         return BatchStatus(batch_id=batch_id, state=f"overdue {status.state}", ended=True, done=0, unanswered=lost())
 
     async def _results(self, status: BatchStatus) -> tuple[BatchStatus, Results]:
-        """Read the results, again if they are incomplete; raise ProviderError.
-
-        If the vendor no longer has the results, return a status for lost calls and no results.
-        """
+        """Read the results, again if they are incomplete. If they are deleted, return a status for lost calls."""
         retry = self._settings.retry
         if not status.body or status.unanswered.reason == "batch_failed":
             return status, {}
@@ -327,7 +297,6 @@ class BatchEngine:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _save_outcomes(self, batch: Batch, status: BatchStatus, results: Results) -> None:
-        """Save the outcome of each call of a batch that has no outcome in the journal."""
         answered = failed = resent = 0
         for line, (custom_id, call) in enumerate(batch.calls.items(), 1):
             attempt = batch.attempts[call]
@@ -348,32 +317,29 @@ class BatchEngine:
                     continue
                 failed += 1
                 replicate = Replicate(call=call, error=outcome.failure(self._redact), attempts=attempt)
-                await self._finish_call(replicate, call_cost(self._model, self._run.price, replicate))
             else:
                 answered += 1
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
-                budget_usd = budget_cost(self._model, self._run.price, outcome)
-                self._budget.settle(worst_case, worst_case if budget_usd is None else budget_usd)
-                cost_usd = answer_cost(self._model, self._run.price, outcome)
+                billed = budget_cost(self._model, self._run.price, outcome)
+                self._budget.settle(worst_case, worst_case if billed is None else billed)
                 outcome = output_of(outcome, self._request_for(call), self._model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
-                await self._finish_call(replicate, cost_usd)
+            await self._finish_call(replicate)
         state = _printable(status.state)
         self._journal.note(batch.number, "collected", state=state, answered=answered, failed=failed, again=resent)
 
-    async def _finish_call(self, replicate: Replicate, cost_usd: float | None) -> None:
+    async def _finish_call(self, replicate: Replicate) -> None:
         self._todo.discard(replicate.call)
-        self._progress.note(replicate, cost_usd)
+        self._progress.note(replicate, call_cost(self._model, self._run.price, replicate))
         busy = self._run.save_outcome(replicate)
         if busy is not None:
             await asyncio.wait([asyncio.wrap_future(busy)])
 
     async def _submit_calls(self) -> None:
-        """Create batches of the calls that are in no batch, within the budget and the vendor's limits."""
         unsent = self._todo - self._pending_calls()
         queue = deque(call for call in self._run.schedule if call in unsent)
-        while queue and not (self.halted or self._refusal or self._stop.requested):
+        while queue and not (self.halted or self._refusal or self._stop.is_set()):
             requests, calls = await self._next_requests(queue)
             if not calls:
                 return
@@ -386,8 +352,7 @@ class BatchEngine:
                 if problem.perhaps_billed or (problem.status or 0) >= 500 or problem.status in (408, 409):
                     self._refusal = failure if self._uncreated >= self._settings.retry.attempts else None
                     return  # it may have been created; the next poll looks it up
-                self._release(batch)
-                self._journal.note(batch.number, "absent", reason=_printable(failure.message))
+                self._note_absent(batch, failure.message)
                 self._refusal = None if problem.retryable else failure
                 return
             self._uncreated = 0
@@ -398,17 +363,17 @@ class BatchEngine:
         batches, requests, calls = self._batches, dict[str, Request](), dict[str, Call]()
         size, pending = 0, self._pending_calls()
         queued = sum(self._worst_case(call).tokens for call in pending) if self._model.limits.queued_tokens else 0
-        while queue and len(calls) < min(batches.limits.requests, _MAX_REQUESTS):
+        while queue and len(calls) < min(batches.api.limits.requests, _MAX_REQUESTS):
             request = self._request_for(queue[0])
             worst_case = self._worst_case(queue[0], request)
             custom_id = self._journal.custom_id(self._run.run.manifest.run_id, self._positions[queue[0]])
             request_size = await self._size(custom_id, request)
             if isinstance(request_size, Failure):
-                await self._finish_call(Replicate(call=queue.popleft(), error=request_size, latency_s=None), 0.0)
+                await self._finish_call(Replicate(call=queue.popleft(), error=request_size, latency_s=None))
                 continue
             size += request_size
             queued += worst_case.tokens
-            is_full = size > batches.limits.request_bytes * _SHARE_OF_BYTES
+            is_full = size > batches.api.limits.request_bytes * _SHARE_OF_BYTES
             if (calls and is_full) or ((calls or pending) and queued > (self._model.limits.queued_tokens or queued)):
                 break
             if not await self._reserve(request, worst_case, can_wait=not (calls or pending)):
@@ -417,31 +382,29 @@ class BatchEngine:
         return requests, calls
 
     async def _size(self, custom_id: str, request: Request) -> int | Failure:
-        """Return the bytes of a request in a batch, or the failure of a request that cannot be sent."""
         try:
             size = self._batches.size(custom_id, request)
             if request.files:
                 await asyncio.to_thread(refuse_changed, request)
         except ProviderError as problem:
             return problem.failure(self._redact)
-        max_bytes = int(self._batches.limits.request_bytes * _SHARE_OF_BYTES)
+        max_bytes = int(self._batches.api.limits.request_bytes * _SHARE_OF_BYTES)
         if size > max_bytes and request.files:
             message = f"the request has {size:,} bytes, more than a batch allows ({max_bytes:,}); run without --batch"
             return Failure(kind="not_run", reason="request_too_large", message=message)
         return size
 
     async def _reserve(self, request: Request, worst_case: WorstCase, *, can_wait: bool) -> bool:
-        """Reserve the maximum cost of a call. If no batch is pending, a refusal ends submitting."""
-        is_reserved = self._budget.reserve_now(worst_case.usd)
-        if not is_reserved and can_wait:
-            is_reserved = await self._budget.reserve(worst_case.usd)
-            if not is_reserved:
-                self._refusal = worst_case.refusal(request, self._budget.left_usd)
-        if is_reserved and not self._budget.take_call():
+        if can_wait and not await self._budget.reserve(worst_case.usd):
+            self._refusal = worst_case.refusal(request, self._budget.left_usd)
+            return False
+        if not can_wait and not self._budget.reserve_now(worst_case.usd):
+            return False
+        if not self._budget.take_call():
             self._budget.settle(worst_case.usd, 0.0)
             self._refusal = NO_CALL_LEFT
             return False
-        return is_reserved
+        return True
 
     def _request_for(self, call: Call) -> Request:
         return replace(self._run.request_for(call), cache=prompt_of(call) in self._cached)
@@ -453,9 +416,10 @@ class BatchEngine:
     def _pending_calls(self) -> set[Call]:
         return {call for batch in self._journal.open for call in batch.calls.values()}
 
-    def _release(self, batch: Batch) -> None:
+    def _note_absent(self, batch: Batch, reason: str) -> None:
         for call in batch.calls.values():
             self._budget.settle(self._worst_case(call).usd, 0.0)
+        self._journal.note(batch.number, "absent", reason=_printable(reason))
 
     def _unfinished(self) -> bool:
         return bool(self._journal.open or (self._todo and not self._refusal))
@@ -466,12 +430,12 @@ class BatchEngine:
         return failure
 
     def _state(self) -> str:
-        """Describe what is pending at the vendor: `24 calls in 2 batches at the vendor, the oldest for 3 h 12`."""
-        parts = []
+        parts = [*self._remarks]
         if batches := self._journal.open:
             minutes = int(max(batch.age_s for batch in batches) // 60)
             calls = counted(len(self._pending_calls() & self._todo), "call")
             age = f"the oldest for {minutes // 60} h {minutes % 60:02d}"
-            parts.append(f"{calls} in {len(batches)} batch{'es' * (len(batches) > 1)} at the vendor, {age}")
-        unsent = f"{counted(len(self._todo), 'call')} to be sent" if self._unfinished() else ""
-        return "; ".join([*parts, *self._remarks]) or unsent
+            parts.insert(0, f"{calls} in {len(batches)} batch{'es' * (len(batches) > 1)} at the vendor, {age}")
+        elif not parts and self._unfinished():
+            parts = [f"{counted(len(self._todo), 'call')} to be sent"]
+        return "; ".join(parts)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.errors import RunError
-from skill_evaluator.files import try_lock
+from skill_evaluator.files import LinesWriter, try_lock
 from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers.base import (
     Completion,
@@ -26,7 +26,15 @@ from skill_evaluator.providers.base import (
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.providers.structured import output_of
 from skill_evaluator.records.summaries import Server
-from skill_evaluator.runner.journal import MANIFEST, Journal, Run, check_same_inputs, create_run, outcomes
+from skill_evaluator.runner.journal import (
+    ANSWERS,
+    MANIFEST,
+    Run,
+    append_outcome,
+    check_same_inputs,
+    create_run,
+    outcomes,
+)
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost, price_of
 from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, max_input_tokens, schedule_calls
@@ -35,12 +43,11 @@ from skill_evaluator.stats import by_key
 if TYPE_CHECKING:
     from filelock import FileLock
 
-Prompt = tuple[int, str]
-"""Arm and case: all replicates are sent the same text."""
+Prompt = tuple[int, str]  # arm and case id, whose replicates are all sent the same text
 
 
 def prompt_of(call: Call) -> Prompt:
-    """Return the index of the call's run and the case id, which determine the messages that are sent."""
+    """Return the arm and the case id of a call, which determine the messages that are sent."""
     return call.arm, call.case_id
 
 
@@ -66,7 +73,7 @@ def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[li
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """The calls and tokens so far; `answered_before` counts the outputs of earlier attempts at the run."""
+    """The calls and tokens of a model so far; `answered_before` counts the outputs of earlier attempts at the runs."""
 
     model_id: str
     planned: int
@@ -111,16 +118,17 @@ _MAX_CONNECTIONS = 3  # failed attempts before any success, until the server cou
 _MAX_FIRST_REJECTIONS = 5  # bad requests before any success; then the settings are wrong, not the cases
 
 
-class Stop:
-    """A request to start no further calls (Ctrl-C); calls in flight are awaited."""
+async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run coroutines concurrently. The first error cancels the others and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for task in tasks:
+                group.create_task(task)
+    except* Exception as problems:
+        raise problems.exceptions[0] from None
 
-    def __init__(self) -> None:
-        self.event = asyncio.Event()
 
-    @property
-    def requested(self) -> bool:
-        """Whether a stop was requested."""
-        return self.event.is_set()
+Stop = asyncio.Event  # set to start no further calls (Ctrl-C); calls in flight are awaited
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,15 +143,12 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallHandlers:
-    """The function that builds the request of a call, and the function that receives its outcome.
-
-    `on_outcome` receives every outcome once, those of earlier attempts at a run included. `recorded` has the ids of
-    runs whose model has a record with the same settings.
-    """
+    """The functions that build the request of a call and receive its outcome."""
 
     request_for: Callable[[Run, Call], Request]
+    # receives every outcome once, those of earlier attempts at a run included
     on_outcome: Callable[[Run, Replicate], Future[Any] | None] = lambda _run, _replicate: None
-    recorded: Container[str] = ()
+    recorded: Container[str] = ()  # ids of the runs whose model has a record with the same settings
 
 
 class RunningRun:
@@ -161,7 +166,7 @@ class RunningRun:
         self.failed: dict[Call, int] = {}
         self._errors: dict[Call, Replicate] = {}
         self._lock: FileLock | None = None
-        self._journal: Journal | None = None
+        self._journal: LinesWriter | None = None
 
     def resume(self, budget: Budget) -> None:
         """Read the outcomes of earlier attempts, if any. Raise RunError if another process executes the run."""
@@ -200,13 +205,13 @@ class RunningRun:
             create_run(self.run.folder, self.run.manifest.model_copy(update={"server": server}))
         if self._lock is None:
             self._lock_run()
-        self._journal = Journal(self.run.folder)
+        self._journal = LinesWriter(self.run.folder / ANSWERS)
 
     def save_outcome(self, replicate: Replicate) -> Future[Any] | None:
         """Append an outcome to the journal, then pass it to `on_outcome` and return its result."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
-        self._journal.append(replicate)
+        append_outcome(self._journal, replicate)
         self._errors.pop(replicate.call, None)
         self.unmade -= 1
         if replicate.completion is not None:
@@ -232,37 +237,16 @@ class RunningRun:
             raise RunError(f"{self.run.folder} is being executed by another process")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelJob:
-    """The calls of one model and what is needed to make them.
-
-    `cache_floor` has the tokens of the shortest prompt that the vendor caches (None: no cache). `answered_before`
-    is true if the model has a record. `concurrency` is the maximum of calls in flight, `first_in_flight` a lower
-    initial one.
-    """
-
-    model: Model
-    provider: Provider
-    calls: Sequence[Call]
-    request_for: Callable[[Call], Request]
-    concurrency: int
-    price: Price | None
-    shared: Invocation
-    cache_floor: int | None = None
-    answered_before: bool = False
-    first_in_flight: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """The maximum of one attempt in tokens and in USD, which the budget reserves. `usd` is 0 without a price."""
+    """The maximum of one attempt in tokens and in USD, which the budget reserves. `usd` is 0 if there is no price."""
 
     tokens: int
     usd: float
 
     @classmethod
     def of(cls, request: Request, price: Price | None, *, batch: bool = False) -> "WorstCase":
-        """Return the maximum of a request."""
+        """Return the maximum of one attempt at a request."""
         input_tokens = max_input_tokens(request)
         usd = max_call_cost(price, input_tokens, request.max_output_tokens, batch=batch)
         return cls(input_tokens + request.max_output_tokens, usd or 0.0)
@@ -277,41 +261,43 @@ class WorstCase:
         return Failure(kind="over_budget", reason="max_cost", message=message)
 
 
+@dataclass(kw_only=True)
 class Engine:
     """The workers of one model. After `run`, `halted` is the reason why calls were not made, or None."""
 
-    def __init__(self, job: ModelJob, progress: Progress, on_outcome: OnOutcome) -> None:
-        self._job = job
-        self._budget = job.shared.budget
-        self._stop = job.shared.stop
-        self._settings = job.shared.settings
-        self._redact = job.shared.redact
-        self._progress = progress
-        self._on_outcome = on_outcome
-        first, fixed = job.first_in_flight, job.model.server is not None
-        self.gate = Gate(job.concurrency, self._pause, first=first, fixed=fixed)
-        self._pace = Pace(job.model.limits, self._pause)
-        self._cached = cached_prompts(job.calls, job.request_for, job.cache_floor)
+    model: Model
+    provider: Provider
+    calls: Sequence[Call]
+    request_for: Callable[[Call], Request]
+    on_outcome: OnOutcome
+    price: Price | None
+    progress: Progress
+    shared: Invocation
+    in_flight: tuple[int, int]  # initial and maximum number of concurrent calls
+    cache_floor: int | None = None  # tokens of the shortest prompt that the vendor caches; None: no cache
+    is_known: bool = False  # whether the model has answered before, so that its id is right
+
+    def __post_init__(self) -> None:
+        self._budget, self._stop, self._settings = self.shared.budget, self.shared.stop, self.shared.settings
+        first, maximum = self.in_flight
+        self.gate = Gate(maximum, self._pause, first=first, fixed=self.model.server is not None)
+        self._pace = Pace(self.model.limits, self._pause)
+        self._cached = cached_prompts(self.calls, self.request_for, self.cache_floor)
         self._worst_cases: dict[Prompt, WorstCase] = {}
         self._rejected = 0
         self._succeeded = False
-        self._answered_before = job.answered_before or progress.answered_before > 0
         self._hopeless = asyncio.Event()
         self.halted: Failure | None = None
 
     async def run(self) -> None:
         """Make every call, or stop early and set `halted` to the reason."""
-        sequences = call_sequences(self._job.calls, self._cached)
-        shared = iter(sequences)
+        sequences = call_sequences(self.calls, self._cached)
+        queue = iter(sequences)
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._job.concurrency, len(sequences))):
-                    group.create_task(self._work(shared))
-        except* Exception as problems:
-            raise problems.exceptions[0] from None
+            await in_parallel(self._work(queue) for _ in range(min(self.in_flight[1], len(sequences))))
         finally:
             with suppress(Exception):  # all outputs are written; unreleased resources end with the process
-                await self._job.provider.close()
+                await self.provider.close()
 
     async def _work(self, sequences: Iterator[Sequence[Call]]) -> None:
         for call in chain.from_iterable(sequences):
@@ -321,52 +307,52 @@ class Engine:
                 return
             replicate = await self._make_call(call)
             if replicate is not None:
-                self._progress.note(replicate, call_cost(self._job.model, self._job.price, replicate))
-                scoring = self._on_outcome(replicate)
+                self.progress.note(replicate, call_cost(self.model, self.price, replicate))
+                scoring = self.on_outcome(replicate)
                 if scoring is not None:
                     await asyncio.wait([asyncio.wrap_future(scoring)])
 
     def _must_end(self) -> bool:
-        if self._stop.requested and self.halted is None:
-            self.halted = STOPPED
-        return self._stop.requested or self._hopeless.is_set()
+        if self._stop.is_set():
+            self.halted = self.halted or STOPPED
+        return self._stop.is_set() or self._hopeless.is_set()
 
     async def _make_call(self, call: Call) -> Replicate | None:
         """Make one call with its retries. Return None if the model was halted before the call."""
-        request, prompt = self._job.request_for(call), prompt_of(call)
+        request, prompt = self.request_for(call), prompt_of(call)
         if prompt in self._cached:
             request = replace(request, cache=True)
         if prompt not in self._worst_cases:
-            self._worst_cases[prompt] = WorstCase.of(request, self._job.price)
+            self._worst_cases[prompt] = WorstCase.of(request, self.price)
         worst_case = self._worst_cases[prompt]
         retry = self._settings.retry
         for attempt in range(1, retry.attempts + 1):
             try:
                 answer = await self._attempt(request, worst_case)
             except ProviderError as problem:
-                if problem.reason == "unknown_model" and (self._succeeded or self._answered_before):
+                if problem.reason == "unknown_model" and (self._succeeded or self.is_known):
                     problem.reason = "model_retired"
                 wait = wait_before_retry(retry, attempt, problem.retry_after_s)
                 if problem.throttled:
                     self.gate.throttled(wait)
                 is_unreachable = problem.reason == "unreachable" and not self._succeeded and attempt >= _MAX_CONNECTIONS
                 if problem.retryable and attempt < retry.attempts and not is_unreachable and not self._must_end():
-                    self._progress.retried += 1
+                    self.progress.retried += 1
                     await self._pause(wait)
                     continue
                 self._halt_if_hopeless(problem, is_unreachable=is_unreachable)
-                return Replicate(call=call, error=problem.failure(self._redact), attempts=attempt)
+                return Replicate(call=call, error=problem.failure(self.shared.redact), attempts=attempt)
             if answer is None:
                 return None
             completion, latency_s = answer
             self.gate.succeeded(latency_s)
             self._succeeded = True
-            completion = completion.redacted(self._redact)
+            completion = completion.redacted(self.shared.redact)
             return Replicate(call=call, completion=completion, latency_s=latency_s, attempts=attempt)
         raise AssertionError("unreachable: the last attempt returns")
 
     async def _attempt(self, request: Request, worst_case: WorstCase) -> tuple[Completion, float] | None:
-        """Make one attempt under all limits. Return the output and its latency in s, or None if it must not be made."""
+        """Make one attempt under all limits. Return the output and its latency in s, or None if the calls must end."""
         await self.gate.enter()
         try:
             if self._must_end():
@@ -381,9 +367,9 @@ class Engine:
                     return None
                 spent = worst_case.usd  # counts unless the cost becomes known
                 begun = time.perf_counter()
-                completion = await call_once(self._job.provider, request, self._settings)
-                completion = within_limits(output_of(completion, request, self._job.model), self._settings)
-                billed = budget_cost(self._job.model, self._job.price, completion)
+                completion = await call_once(self.provider, request, self._settings)
+                completion = within_limits(output_of(completion, request, self.model), self._settings)
+                billed = budget_cost(self.model, self.price, completion)
                 spent = worst_case.usd if billed is None else billed
                 taken_s = completion.latency_s
                 latency_s = time.perf_counter() - begun if taken_s is None else taken_s
@@ -397,8 +383,8 @@ class Engine:
             self.gate.leave()
 
     async def _pause(self, seconds: float) -> bool:
-        """Sleep until the time is over, a stop is requested or the model halts; return whether it woke early."""
-        ends = [asyncio.ensure_future(event.wait()) for event in (self._stop.event, self._hopeless)]
+        """Sleep. Return whether a stop or a halt of the model ended the sleep early."""
+        ends = [asyncio.ensure_future(event.wait()) for event in (self._stop, self._hopeless)]
         try:
             woken, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -407,8 +393,7 @@ class Engine:
         return bool(woken)
 
     def _halt_if_hopeless(self, problem: ProviderError, *, is_unreachable: bool) -> None:
-        """Halt if the server is unreachable, the key is wrong, or all first calls are rejected."""
         self._rejected += problem.rejected
         if problem.fatal or is_unreachable or (self._rejected >= _MAX_FIRST_REJECTIONS and not self._succeeded):
-            self.halted = self.halted or problem.failure(self._redact)
+            self.halted = self.halted or problem.failure(self.shared.redact)
             self._hopeless.set()

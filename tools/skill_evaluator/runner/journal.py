@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,12 +68,7 @@ Transport = Literal["direct", "batch"]  # single calls, or batches (see batches.
 
 
 class RunPlan(FrozenModel):
-    """The planned calls of a model, or of a shard of its cases: each case is called `replicates` times.
-
-    `cases` has the digest of each case by id, `digests` the digests of prompt, schema, scenario and model settings, and
-    `not_applicable` the reasons why the other cases of the component are not called, by case id. `inputs` are the
-    inputs that the prompt uses.
-    """
+    """The planned calls of a model, or of a shard of its cases: each case is called `replicates` times."""
 
     skill: ComponentName
     skill_version: VersionText
@@ -83,33 +78,28 @@ class RunPlan(FrozenModel):
     replicates: ReplicateCount
     seed: int
     cases: dict[CaseId, Digest]
-    inputs: UsedInputs = (DOCUMENT,)
+    inputs: UsedInputs = (DOCUMENT,)  # those that the prompt uses
+    # the reasons why the other cases of the component are not called
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
-    digests: dict[str, Digest]
+    digests: dict[str, Digest]  # prompt, schema, scenario and model settings
 
 
 class Manifest(RunPlan):
-    """The plan of one run, as its folder has it.
-
-    `beside` is the id of the interleaved run. A run of a recorded version has a `role`, the interleaved `baseline` or a
-    rerun (`again`), and the commit of its prompt in `prompt_commit`. In a run of an `audit`, cases are
-    `<benchmark>/<scenario>/<case>`; in a judge run (`judging`), they are the judge's questions. A `draft` has no
-    leaderboard row and is never a baseline. `server` and `in_flight` are set during the run.
-    """
+    """The plan of one run, as its folder has it."""
 
     run_id: RunId
     created: Timestamp
     selection: tuple[str, ...] = ()
     scenario: Label | None = None
-    beside: RunId | None = None
-    role: Role | None = None
-    prompt_commit: Commit | None = None
-    audit: RunId | None = None
-    judging: RunId | None = None
+    beside: RunId | None = None  # the interleaved run
+    role: Role | None = None  # set if the version is recorded: the interleaved baseline, or a rerun
+    prompt_commit: Commit | None = None  # the commit of a recorded version
+    audit: RunId | None = None  # its cases are `<benchmark>/<scenario>/<case>`
+    judging: RunId | None = None  # the judge run; its cases are the judge's questions
     evaluator_version: Label
-    draft: bool = False
+    draft: bool = False  # has no leaderboard row and is never a baseline
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
-    server: Server | None = LATER
+    server: Server | None = LATER  # `server` and `in_flight` are set during the run
     in_flight: InFlight | None = LATER
 
     @property
@@ -135,19 +125,16 @@ class Manifest(RunPlan):
         return has_equal_keys and not any(run.draft or run.reruns_failing for run in (self, manifest))
 
     def has_same_plan(self, manifest: "Manifest") -> bool:
-        """Return whether both runs make the same calls with the same settings. Seeds may differ."""
+        """Return whether both runs make the same calls with the same settings; seeds may differ."""
         has_equal_keys = all(getattr(self, name) == getattr(manifest, name) for name in _PLAN_KEYS)
         return has_equal_keys and self.has_same_inputs(manifest) and (self.beside is None) == (manifest.beside is None)
 
     def is_part_of(self, manifest: "Manifest") -> bool:
         """Return whether another run has all calls of this run. Return False for batches and interleaved runs."""
         is_plain = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, manifest))
-        has_equal_version = (self.skill_version, self.shard) == (
-            manifest.skill_version,
-            manifest.shard,
-        ) and self.has_same_inputs(manifest)
+        has_equal_keys = (self.skill_version, self.shard) == (manifest.skill_version, manifest.shard)
         is_subset = self.replicates <= manifest.replicates and self.cases.items() <= manifest.cases.items()
-        return is_plain and has_equal_version and is_subset
+        return is_plain and has_equal_keys and is_subset and self.has_same_inputs(manifest)
 
     def includes(self, call: Call) -> bool:
         """Return whether a call belongs to the run."""
@@ -155,11 +142,9 @@ class Manifest(RunPlan):
 
     def differences(self, manifest: "Manifest") -> list[str]:
         """Return the names of the digests that differ, and `case 'ID'` for each case that differs."""
-        changed = [name for name in self.digests if self.digests[name] != manifest.digests.get(name)]
-        for case_id in sorted(self.cases.keys() | manifest.cases.keys()):
-            if self.cases.get(case_id) != manifest.cases.get(case_id):
-                changed.append(f"case '{case_id}'")
-        return changed
+        names = [name for name in self.digests if self.digests[name] != manifest.digests.get(name)]
+        case_ids = sorted({case_id for case_id, _ in self.cases.items() ^ manifest.cases.items()})
+        return [*names, *(f"case '{case_id}'" for case_id in case_ids)]
 
 
 def create_run(folder: Path, manifest: Manifest) -> None:
@@ -196,7 +181,7 @@ def read_component_manifest(folder: Path) -> Manifest:
 
 
 def find_run(run: str, components: Path) -> Path:
-    """Find a run folder by its path, or by its id in the results of any component. Raise RunError if there is none."""
+    """Find a run folder by path, or by run id in the results of any component. Raise RunError if there is none."""
     if Path(run).exists():
         return Path(run)  # reading it reports missing files
     folders = {path.parent.name: path.parent for path in components.glob(f"*/evals/results/*/{MANIFEST}")}
@@ -210,15 +195,10 @@ def find_run(run: str, components: Path) -> Path:
     raise RunError(f"there is no run folder '{run}', and no run with this id in {components} {nearest(run, newest)}")
 
 
-def answers_in(results_dir: Path) -> dict[str, str]:
-    """Return, for each run with outputs in a results folder, the argument of `explain` that names it: its id, by id."""
-    return {path.parent.name: path.parent.name for path in results_dir.glob(f"*/{ANSWERS}")}
-
-
 def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Manifest]]:
     """Find the folders and manifests of a component's runs by path, run id or invocation (a prefix of run ids).
 
-    The name `latest` is the newest invocation with an unfinished run. Raise RunError if no run matches.
+    `latest` names the newest invocation with an unfinished run. Raise RunError if no run matches.
     """
     if Path(name, MANIFEST).is_file():
         return [(Path(name), read_manifest(Path(name)))]
@@ -243,32 +223,19 @@ def is_unfinished(folder: Path) -> bool:
         return True
 
 
-class Journal:
-    """The file with the outcomes of one run, appended as they arrive."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / ANSWERS
-        self._lines = LinesWriter(self.path)
-
-    def append(self, replicate: Replicate) -> None:
-        """Write the outcome of one call; raise StorageError if that fails."""
-        call, completion = replicate.call, replicate.completion
-        line: dict[str, Any] = {"case_id": call.case_id, "replicate": call.replicate}
-        if completion is not None:
-            line |= {part.name: getattr(completion, part.name) for part in fields(completion)}
-            counts = ((part.name, getattr(completion.usage, part.name)) for part in fields(completion.usage))
-            line["usage"] = {name: count for name, count in counts if count is not None}
-            for name in ("fingerprint", "reasoning", "tool_call"):
-                if not line[name]:
-                    del line[name]
-        if replicate.error is not None:
-            line["error"] = asdict(replicate.error)
-        line["latency_s"] = replicate.latency_s and round(replicate.latency_s, 4)
-        self._lines.append({**line, "attempts": replicate.attempts})
-
-    def close(self) -> None:
-        """Sync the file to disk and close it; raise StorageError if that fails."""
-        self._lines.close()
+def append_outcome(journal: LinesWriter, replicate: Replicate) -> None:
+    """Write the outcome of one call as a line of a journal; raise StorageError if that fails."""
+    line: dict[str, Any] = {"case_id": replicate.call.case_id, "replicate": replicate.call.replicate}
+    if replicate.completion is not None:
+        line |= asdict(replicate.completion)
+        line["usage"] = {name: count for name, count in line["usage"].items() if count is not None}
+        for name in ("fingerprint", "reasoning", "tool_call"):
+            if not line[name]:
+                del line[name]
+    if replicate.error is not None:
+        line["error"] = asdict(replicate.error)
+    line["latency_s"] = replicate.latency_s and round(replicate.latency_s, 4)
+    journal.append({**line, "attempts": replicate.attempts})
 
 
 def read_answers(folder: Path, on_invalid: Callable[[str], None] | None = None) -> Iterator[Replicate]:
@@ -311,13 +278,10 @@ class _Outcomes(Mapping[Call, Replicate]):
     """The outcomes of a large journal, each read from the file on access to save memory."""
 
     def __init__(self, path: Path) -> None:
-        attempts = (
-            (replicate.call, (replicate.answered, offset)) for offset, replicate in _answers_with_offsets(path, None)
-        )
         self._path = path
-        self._offsets = {
-            call: offset for call, (_, offset) in first_outputs(attempts, lambda attempt: attempt[0]).items()
-        }
+        self._offsets = first_outputs(
+            (replicate.call, replicate.answered, offset) for offset, replicate in _answers_with_offsets(path, None)
+        )
 
     def __getitem__(self, call: Call) -> Replicate:
         return _replicate_of(line_at(self._path, self._offsets[call]))
@@ -337,18 +301,16 @@ def outcomes(folder: Path) -> Mapping[Call, Replicate]:
     path = folder / ANSWERS
     if path.is_file() and path.stat().st_size > _MAX_CACHED_BYTES:
         return _Outcomes(path)
-    return first_outputs(
-        ((replicate.call, replicate) for replicate in read_answers(folder)), lambda replicate: replicate.answered
-    )
+    return first_outputs((replicate.call, replicate.answered, replicate) for replicate in read_answers(folder))
 
 
 def has_other_outputs(
     record: Record, folder: Path, manifest: Manifest, answers: Mapping[Call, Replicate] | None = None
 ) -> bool:
-    """Return whether the outputs in a run folder differ from those of the run's record. Raise RunError if unreadable.
+    """Return whether the outputs in a run folder differ from those of the run's record.
 
-    `answers` are the outcomes in the folder, if they are read already. Return False for an old record without the
-    digest of its outputs.
+    `answers` are the outcomes in the folder, or None to read them. Return False for an old record without the digest of
+    its outputs.
     """
     expected = record.digests.get("answers")
     if expected is None:
@@ -359,26 +321,20 @@ def has_other_outputs(
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the path of a record whose outputs differ from those in the run folder, or None.
-
-    Raise LeaderboardError or RunError if a file cannot be read.
-    """
-    paths = (folder / RECORD, records / f"{manifest.run_id}.json")
-    return next(
-        (path for path in paths if path.exists() and has_other_outputs(read_record(path), folder, manifest)), None
-    )
+    """Return the path of a record whose outputs differ from those in the run folder, or None."""
+    for path in (folder / RECORD, records / f"{manifest.run_id}.json"):
+        if path.exists() and has_other_outputs(read_record(path), folder, manifest):
+            return path
+    return None
 
 
 def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:
-    """Merge the outcomes of a run's parts (shards or repeated jobs): one outcome per planned call."""
+    """Merge the outcomes of a run's parts (shards or repeated jobs) into one outcome per planned call."""
     return first_outputs(
-        (
-            (replicate.call, replicate)
-            for manifest, replicates in parts
-            for replicate in replicates
-            if manifest.includes(replicate.call)
-        ),
-        lambda replicate: replicate.answered,
+        (replicate.call, replicate.answered, replicate)
+        for manifest, replicates in parts
+        for replicate in replicates
+        if manifest.includes(replicate.call)
     )
 
 
@@ -393,7 +349,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSize:
-    """The size of new runs: the replicates per case, the cases (`shard`, `selection`) and the transport."""
+    """The options of new runs: the replicates per case, the cases (`shard`, `selection`) and the transport."""
 
     replicates: int
     seed: int
@@ -411,11 +367,7 @@ def new_runs(
     kinds: Kinds,
     size: RunSize,
 ) -> list[Run]:
-    """Plan a run for every model, without writing it.
-
-    A run has the cases that are applicable to its model, or the shard of these cases. Run ids begin with the
-    invocation.
-    """
+    """Plan a run for every model, without writing it. It has the cases that are applicable to the model."""
     now, shard = datetime.datetime.now(datetime.UTC), size.shard
     invocation = size.invocation or new_invocation(now)
     sizes = input_sizes(component, cases)
@@ -449,10 +401,7 @@ def new_runs(
 
 
 def new_invocation(now: datetime.datetime) -> str:
-    """Return an invocation id, the prefix of run ids: the time in seconds, then six hexadecimal digits.
-
-    The first three digits are the fraction of the second in 1/4096, so that runs sort by time; the rest are random.
-    """
+    """Return an invocation id, the prefix of run ids: the time to 1/4096 s, by which runs sort, and random digits."""
     return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
 
 

@@ -24,7 +24,7 @@ def limits_of(
 ) -> dict[str, Limits]:
     """Return the limits of models that are called concurrently, by model id: their own, under the provider's ceiling.
 
-    `planned` has the shares of a planned job by model id. A model without a planned share shares with `shards` jobs.
+    A planned job has the shares in `planned` by model id. A model without such a share shares with `shards` jobs.
     """
     of_provider = Counter(model.provider for model in models)
     limits = {}
@@ -90,7 +90,7 @@ class Gate:
         self._wake()
 
     def succeeded(self, latency_s: float = 0.0) -> None:
-        """Raise the limit slightly after a successful call, or double it per round while latency does not grow."""
+        """Count a successful call, which raises the limit slightly, or doubles it at the end of a round."""
         if self._grows:
             self._latencies_s.append(latency_s)
             if len(self._latencies_s) >= 2 * self.limit:  # the first half started under the lower limit
@@ -163,14 +163,15 @@ class Pace:
     """The rate limits of one model: requests and tokens per minute."""
 
     def __init__(self, limits: Limits, sleep: Sleep = asyncio.sleep) -> None:
-        self._requests = Bucket(limits.requests_per_minute, sleep) if limits.requests_per_minute else None
-        self._tokens = Bucket(limits.tokens_per_minute, sleep) if limits.tokens_per_minute else None
+        self._requests = limits.requests_per_minute and Bucket(limits.requests_per_minute, sleep)
+        self._tokens = limits.tokens_per_minute and Bucket(limits.tokens_per_minute, sleep)
 
     async def wait(self, tokens: int) -> None:
         """Wait until a request with this number of tokens may be sent."""
-        for bucket, units in ((self._requests, 1), (self._tokens, tokens)):
-            if bucket is not None:
-                await bucket.take(units)
+        if self._requests:
+            await self._requests.take(1)
+        if self._tokens:
+            await self._tokens.take(tokens)
 
 
 def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -> float:
@@ -187,8 +188,7 @@ def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -
 class Budget:
     """The budget of all calls together, in calls and USD. A limit of None is unlimited.
 
-    An attempt starts only if its maximum cost fits beside the spent and reserved amounts. An invalid cost (negative,
-    infinite, NaN) counts as the maximum cost. The cap is exceeded only if a server bills more than the maximum.
+    An attempt starts only if its maximum cost fits beside the spent and reserved amounts.
     """
 
     def __init__(self, max_cost_usd: float | None = None, max_calls: int | None = None) -> None:
@@ -199,11 +199,11 @@ class Budget:
         self.begin()
 
     def begin(self) -> None:
-        """Bind the budget to the running event loop; a budget may serve several loops in sequence."""
+        """Bind the budget to the running event loop. A budget may serve several loops in sequence."""
         self._settled = asyncio.Event()
 
     def count_earlier(self, cost_usd: float) -> None:
-        """Count the cost of a resumed run's earlier calls in USD, since the cap applies to the whole run."""
+        """Count the cost in USD of the earlier calls of a resumed run."""
         self._spent += cost_usd
 
     def take_call(self) -> bool:
@@ -219,10 +219,7 @@ class Budget:
         return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)
 
     async def reserve(self, upper_bound_usd: float) -> bool:
-        """Reserve the maximum cost of an attempt in USD. Return False if it does not fit.
-
-        If it does not fit yet, wait for calls in flight, which may cost less than their reservation.
-        """
+        """Reserve the maximum cost of an attempt, waiting for calls in flight. Return False if it is too high."""
         while not self.reserve_now(upper_bound_usd):
             if self._reserved == 0.0:
                 return False

@@ -61,19 +61,15 @@ class InputSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
-    """The calls, tokens and costs in USD of one model's run, by estimate. A cost is None if the price is unknown.
-
-    `cost_upper_usd` is the maximum, whatever the vendor caches. The other costs are the maximum without a cache, with a
-    cached prompt from the second replicate on, and in batches (None if the model has no batch API).
-    """
+    """The estimated calls, tokens and maximum costs in USD of one model's run. Costs are None if unknown."""
 
     calls: int
     input_tokens_estimate: int
     output_tokens_upper: int
-    cost_upper_usd: float | None
+    cost_upper_usd: float | None  # whatever the vendor caches
     cost_uncached_usd: float | None = None
-    cost_cached_usd: float | None = None
-    cost_batch_usd: float | None = None
+    cost_cached_usd: float | None = None  # the prompt is cached from the second replicate on
+    cost_batch_usd: float | None = None  # also None if the model has no batch API
 
     @property
     def amounts(self) -> tuple[str, ...]:
@@ -83,15 +79,15 @@ class CostEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEstimate(CostEstimate):
-    """The estimate of one model's calls; `key` says whether its key is set."""
+    """The estimate of one model's calls."""
 
     model_id: str
     provider: str
-    key: str
+    key: str  # see `key_note`
 
 
 def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputSize]:
-    """Return the size of each case's request by case id. It is equal for all replicates."""
+    """Return the size of the request of each case by case id."""
     sizes = {}
     for case in cases:
         request = build_request(component, case, replicate=0, seed=0, max_output_tokens=1)
@@ -107,12 +103,10 @@ def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputS
 def not_applicable(
     cases: Iterable[Case], sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind
 ) -> dict[str, str]:
-    """Return the reasons why a model is not called for cases, by case id.
-
-    A case excludes the model, has a file that the model does not accept, or certainly exceeds the model's context.
-    """
-    context = context_of(model, kind)
-    accepted = kind.accepted_by(model)
+    """Return the reasons why a model is not called for some cases, by case id; `sizes` is by case id, too."""
+    context, accepted = context_of(model, kind), model.accepts
+    if accepted is None:
+        accepted = tuple(kind.accepts(model)) if kind.accepts else ()
     reasons = {}
     for case in cases:
         minimum = sizes[case.id].minimum
@@ -128,7 +122,7 @@ def not_applicable(
 def estimate(
     sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int, *, batch: bool = False
 ) -> CostEstimate:
-    """Return the estimate of a model's run: `replicates` calls for each case, whose sizes are given by case id."""
+    """Estimate a model's run with `replicates` calls for each case; `sizes` is by case id."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
     sizes = {case_id: size.of_model(model, kind) for case_id, size in sizes.items()}
     cost = total_or_none(max_call_cost(price, size.maximum, limit, batch=batch) for size in sizes.values())
@@ -158,7 +152,7 @@ def _case_cost(
     *,
     batch: bool = False,
 ) -> float | None:
-    """Return the maximum cost of a case's replicates. With `cache_floor`, later ones read the cache if possible."""
+    """Return the maximum cost of a case's replicates. If `cache_floor` is set, later ones can read the cache."""
     usage = Usage(input_tokens=size.maximum, output_tokens=limit, batch=batch)
     reads_cache = cache_floor is not None and replicates > 1 and size.likely >= cache_floor
     first_cost = usage_cost(price, replace(usage, cache_write_tokens=size.maximum) if reads_cache else usage)
@@ -174,10 +168,7 @@ def sum_of(estimates: Sequence[CostEstimate]) -> CostEstimate:
 
 
 def price_of(model: Model, kind: ProviderKind) -> Price | None:
-    """Return a model's price in USD per million tokens, or None if it is unknown. By default a local model costs 0.
-
-    Cache prices that models.yaml lacks have the same ratio to its price of input as in the price library.
-    """
+    """Return a model's price in USD per million tokens, or None if it is unknown."""
     declared = model.price
     if kind.free:
         return declared or Price(input=0.0, output=0.0)
@@ -188,24 +179,21 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
     listed = _listed_price(model.provider, model.api_name)
     if declared is None or listed is None or not listed.input:
         return declared or listed
+    # cache prices that models.yaml lacks have the same ratio to its price of input as in the price library
     of_caches = listed.model_dump(exclude={"input", "output"})
     scaled = {name: usd * declared.input / listed.input for name, usd in of_caches.items()}
     return declared.model_copy(update={**scaled, **declared.model_dump(exclude_none=True)})
 
 
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
-    """Return the price of the model that was `served`, or None if it is unknown.
-
-    `price` is that of the requested model. The served model may be another one, or another release of it.
-    """
+    """Return the price of the model that was `served`, or None if unknown; `price` is that of the requested model."""
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
     is_requested = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
     if not served or is_free or model.provider == "program" or (is_requested and (model.price or not model.is_direct)):
         return price
-    return (_listed_price(model.provider, base + release) if model.is_direct else None) or (
-        price if is_requested else None
-    )
+    listed = _listed_price(model.provider, base + release) if model.is_direct else None
+    return listed or (price if is_requested else None)
 
 
 def answer_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
@@ -214,20 +202,15 @@ def answer_cost(model: Model, price: Price | None, completion: Completion) -> fl
 
 
 def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float | None:
-    """Return the cost of a call in USD, 0 if it failed.
-
-    Return None if the cost is unknown, as for a call that was lost in a batch, which may be billed.
-    """
+    """Return the cost of a call in USD, 0 if it failed, or None if it is unknown."""
     if replicate.completion is not None:
         return answer_cost(model, price, replicate.completion)
-    return usage_cost(price, Usage()) if replicate.error is not None and replicate.error.reason == LOST else 0.0
+    is_lost = replicate.error is not None and replicate.error.reason == LOST  # may be billed
+    return usage_cost(price, Usage()) if is_lost else 0.0
 
 
 def budget_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
-    """Return the cost of an output that counts for a budget, in USD, or None if it is unknown.
-
-    It is the higher one of the costs at the prices of the requested and the served model.
-    """
+    """Return the higher cost in USD of an output at the prices of the requested and served model. None: unknown."""
     costs = (usage_cost(price, completion.usage), answer_cost(model, price, completion))
     return max((cost for cost in costs if cost is not None), default=None)
 
@@ -236,22 +219,19 @@ def budget_cost(model: Model, price: Price | None, completion: Completion) -> fl
 def _listed_price(provider: str, api_name: str) -> Price | None:
     import genai_prices  # takes 0.1 s; only needed if models.yaml lacks a price
 
-    def usd(processing: str = "", **counts: int) -> float:
-        usage = genai_prices.Usage(**counts)
-        context = {"processing": processing} if processing else None
+    def usd(*counts: str, context: dict[str, str] | None = None) -> float:
+        usage = genai_prices.Usage(**dict.fromkeys(counts, _SAMPLE_TOKENS))
         price = genai_prices.calc_price(usage, api_name, provider_id=provider, price_context=context)
         return float(price.total_price * _PER_MILLION / _SAMPLE_TOKENS)
 
     try:
         return Price(
-            input=usd(input_tokens=_SAMPLE_TOKENS),
-            output=usd(output_tokens=_SAMPLE_TOKENS),
-            cache_read=usd(input_tokens=_SAMPLE_TOKENS, cache_read_tokens=_SAMPLE_TOKENS),
-            cache_write=usd(input_tokens=_SAMPLE_TOKENS, cache_write_tokens=_SAMPLE_TOKENS),
-            cache_write_1h=usd(
-                input_tokens=_SAMPLE_TOKENS, cache_write_tokens=_SAMPLE_TOKENS, cache_write_1h_tokens=_SAMPLE_TOKENS
-            ),
-            batch_cache_read=usd("batch", input_tokens=_SAMPLE_TOKENS, cache_read_tokens=_SAMPLE_TOKENS),
+            input=usd("input_tokens"),
+            output=usd("output_tokens"),
+            cache_read=usd("input_tokens", "cache_read_tokens"),
+            cache_write=usd("input_tokens", "cache_write_tokens"),
+            cache_write_1h=usd("input_tokens", "cache_write_tokens", "cache_write_1h_tokens"),
+            batch_cache_read=usd("input_tokens", "cache_read_tokens", context={"processing": "batch"}),
         )
     except LookupError:
         return None
@@ -278,10 +258,7 @@ def _listed_context(provider: str, api_name: str) -> int | None:
 
 
 def usage_cost(price: Price | None, usage: Usage) -> float | None:
-    """Return the cost of one call in USD. Return None if the price or a token count is unknown.
-
-    Cache reads without a price cost as much as other input; cache writes cost the highest factor of any vendor.
-    """
+    """Return the cost of one call in USD. Return None if the price or a token count is unknown."""
     if price is None:
         return None
     if _is_free(price):
@@ -310,9 +287,8 @@ def hit_rate(usages: Sequence[Usage]) -> float | None:
     >>> hit_rate([Usage(input_tokens=100, cache_read_tokens=80), Usage(input_tokens=100, cache_read_tokens=0)])
     0.4
     """
-    total, read = (
-        total_or_none(getattr(usage, part) for usage in usages) for part in ("input_tokens", "cache_read_tokens")
-    )
+    total = total_or_none(usage.input_tokens for usage in usages)
+    read = total_or_none(usage.cache_read_tokens for usage in usages)
     return None if read is None or not total else round(read / total, 4)
 
 
@@ -322,13 +298,10 @@ def _price_or(price: float | None, default: float) -> float:
 
 def max_call_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
     """Return the maximum cost of a call in USD, whatever is cached. Return None if there is no price."""
-    read, written = {"cache_read_tokens": input_tokens}, {"cache_write_tokens": input_tokens}
-    usages = [
-        Usage(input_tokens=input_tokens, output_tokens=output_tokens, batch=batch, **counts)
-        for counts in ({}, read, written)
-    ]
-    costs = [cost for usage in usages if (cost := usage_cost(price, usage)) is not None]
-    return max(costs, default=None)
+    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens, batch=batch)
+    read, written = replace(usage, cache_read_tokens=input_tokens), replace(usage, cache_write_tokens=input_tokens)
+    costs = (usage_cost(price, each) for each in (usage, read, written))
+    return max((cost for cost in costs if cost is not None), default=None)
 
 
 def refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
@@ -345,10 +318,9 @@ COST_OF_BATCHES = "the costs are for batches, half of the costs without --batch;
 
 
 class Forecast(FrozenModel):
-    """The maximum cost in USD of a model's calls, or of all models (`model_id` null), by transport.
+    """The maximum costs in USD of a model's calls, or of all models (`model_id` null), null if unknown.
 
-    A cost is null if the price is unknown; `batch_usd` is also null if the model has no batch API. The total counts the
-    calls of such a model as direct.
+    `batch_usd` is also null if the model has no batch API. The total counts the calls of such a model as direct.
     """
 
     model_id: ModelId | None
@@ -359,7 +331,7 @@ class Forecast(FrozenModel):
 
 
 def forecasts_of(estimates: Iterable[tuple[str, CostEstimate]]) -> list[Forecast]:
-    """Return the cost forecast of each model, from estimates with model ids, then the forecast of all models."""
+    """Return the cost forecast of each model from its estimates by model id, then the forecast of all models."""
     sums = {model_id: sum_of(model_estimates) for model_id, model_estimates in by_key(estimates).items()}
     batch_costs = [
         estimate.cost_uncached_usd if estimate.cost_batch_usd is None else estimate.cost_batch_usd

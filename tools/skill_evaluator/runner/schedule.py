@@ -1,7 +1,4 @@
-"""The calls of a run: their order, their shards, their requests and their outcomes.
-
-Calls go through all cases replicate by replicate, so that an interrupted run has about equally many outputs per case.
-"""
+"""The calls of a run: their order, their shards, their requests and their outcomes."""
 
 import hashlib
 import json
@@ -37,15 +34,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate:
-    """A call that was made: its completion, or the error that ended it.
-
-    `latency_s` is the time of the last attempt, None for a call in a batch.
-    """
+    """A call that was made: its completion, or the error that ended it."""
 
     call: Call
     completion: Completion | None = None
     error: Failure | None = None
-    latency_s: float | None = 0.0
+    latency_s: float | None = 0.0  # time of the last attempt; None in a batch
     attempts: int = 1
 
     @property
@@ -162,12 +156,8 @@ def _input_bytes(request: Request) -> int:
 
 def digest_of_answers(digests: Mapping[Call, str]) -> str:
     """Return the digest of a run's outcomes from the digest of each call; it does not depend on the order of calls."""
-    hasher = hashlib.sha256(b"" if digests else b"[")  # updated per call to save memory
-    for index, call in enumerate(sorted(sorted(digests, key=attrgetter("case_id")), key=attrgetter("replicate"))):
-        part = canonical_json([call.case_id, call.replicate, digests[call]])
-        hasher.update(f"{',' if index else '['}{part}".encode("utf-8", "surrogatepass"))
-    hasher.update(b"]")
-    return f"sha256:{hasher.hexdigest()}"
+    calls = sorted(digests, key=attrgetter("replicate", "case_id"))
+    return digest(canonical_json([[call.case_id, call.replicate, digests[call]] for call in calls]))
 
 
 def replicates_of_baseline(replicates: int) -> int:
@@ -182,7 +172,7 @@ def replicates_of_baseline(replicates: int) -> int:
 def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
     """Return the calls of several runs in turns: each replicate of a case in all runs, then the next case.
 
-    The run that begins alternates. The `arm` of a call is the index of its run. Replicates of a longer run come last.
+    The run that begins alternates. The `arm` of a call is the index of its run.
 
     >>> first = schedule_calls(["a", "b"], 1)
     >>> [(call.case_id, call.arm) for call in interleaved([first, first])]
@@ -215,17 +205,16 @@ def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Li
 def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> tuple[int, int]:
     """Return the initial and the maximum number of concurrent calls of a model.
 
-    `requested` is the number from an option or the settings, None for the default. For a server on a private network
-    the number grows while the server keeps up. A model with a `server` begins at the maximum, because the outputs of
-    such a server depend on the number.
+    `requested` is the number from an option or the settings, None for the default, which grows on a private network.
     """
     if kind.one_at_a_time:
         return 1, 1
-    is_private = requested is None and model.on_private_network and model.server != "llama.cpp"
-    maximum = min(
-        filter(None, (requested, model.limits.max_concurrency)), default=MAX_IN_FLIGHT if is_private else IN_FLIGHT
-    )
-    return maximum if model.server or not is_private else min(IN_FLIGHT, maximum), maximum
+    grows = requested is None and model.on_private_network and model.server != "llama.cpp"
+    default = MAX_IN_FLIGHT if grows else IN_FLIGHT
+    maximum = min(filter(None, (requested, model.limits.max_concurrency)), default=default)
+    if model.server or not grows:  # the outputs of such a `server` depend on the number
+        return maximum, maximum
+    return min(IN_FLIGHT, maximum), maximum
 
 
 def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:

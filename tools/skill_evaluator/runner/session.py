@@ -1,7 +1,7 @@
 """`Session` makes the calls of all models concurrently under one budget.
 
-Runs of one model alternate call by call. The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are
-billed; the second abandons them, and so does the first if all calls are made in this process.
+The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are billed; the second abandons them, and so does
+the first if all calls are made in this process.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Limits, Model
@@ -27,18 +27,17 @@ from skill_evaluator.runner.engine import (
     CallHandlers,
     Engine,
     Invocation,
-    ModelJob,
     Progress,
     RunningRun,
     Stop,
+    in_parallel,
 )
 from skill_evaluator.runner.journal import Run, create_run, read_manifest
-from skill_evaluator.runner.limits import Budget, Gate, limits_of
+from skill_evaluator.runner.limits import Budget, limits_of
 from skill_evaluator.runner.schedule import Shard, calls_in_flight, interleaved
 from skill_evaluator.stats import by_key
 
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
-T = TypeVar("T")
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
@@ -57,46 +56,38 @@ def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """The configuration and the budget that all calls of a command share.
-
-    `concurrency` is per model; None means the value in settings.yaml. `limits` has a planned job's shares of rate
-    limits by model id. `watch` shows the progress of the calls.
-    """
+    """The configuration and the budget that all calls of a command share."""
 
     configuration: Configuration
-    watch: Watch
+    watch: Watch  # shows the progress of the calls
     budget: Budget = field(default_factory=Budget)
-    concurrency: int | None = None
-    limits: Mapping[str, Limits] = field(default_factory=dict)
+    concurrency: int | None = None  # calls of each model; None: the value in settings.yaml
+    limits: Mapping[str, Limits] = field(default_factory=dict)  # a planned job's shares of rate limits, by model id
 
     def make_calls(self, runs: Sequence[Run], handlers: CallHandlers) -> Mapping[str, Failure | None]:
         """Make every call that has no output yet. Return the failure that stopped the calls of each run, by run id.
 
-        The failure is None if all calls were made. The budget includes the earlier cost of resumed runs. Raise
-        ConfigError if a provider cannot be opened (before any call), and StorageError if an output cannot be written.
+        The failure is None if all calls were made. Raise ConfigError before any call if a provider cannot be opened,
+        and StorageError if an output cannot be written.
         """
-        return _run_to_its_end(_make_calls(self, runs, handlers))
+        work = _make_calls(self, runs, handlers)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(work)
+        with ThreadPoolExecutor(1) as threads:  # this thread already runs an event loop, as in notebooks
+            return threads.submit(asyncio.run, work).result()
 
 
 async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
     """Show nothing; wait until a stop is requested or the caller cancels."""
-    await stop.event.wait()
+    await stop.wait()
 
 
 def print_resume_command(command: Sequence[str]) -> None:
     """Print the command that makes the missing calls to stderr, unless it is empty."""
     if command:
         print(f"to continue: {shlex.join(command)}", file=sys.stderr)
-
-
-def _run_to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine; use a separate thread if this thread already runs an event loop, as in notebooks."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, work).result()
 
 
 async def _make_calls(session: Session, runs: Sequence[Run], handlers: CallHandlers) -> Mapping[str, Failure | None]:
@@ -115,18 +106,18 @@ async def _make_calls(session: Session, runs: Sequence[Run], handlers: CallHandl
         for part in parts:
             part.release()  # a long-lived process may resume the runs
         raise
-    calls_task = asyncio.create_task(_run_all(models))
+    calls_task = asyncio.create_task(in_parallel(model.run() for model in models))
     watch_task = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))
 
     is_abandoned = False
 
     def on_signal() -> None:
         nonlocal is_abandoned
-        is_abandoned = shared.stop.requested or all(model.costs_nothing for model in models)
+        is_abandoned = shared.stop.is_set() or all(model.costs_nothing for model in models)
         if is_abandoned:
             calls_task.cancel()
         else:
-            shared.stop.event.set()
+            shared.stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError):  # no such handlers on Windows or off the main thread
@@ -145,7 +136,6 @@ async def _make_calls(session: Session, runs: Sequence[Run], handlers: CallHandl
 
 
 def _begin(parts: "Sequence[RunningRun]", session: Session, shared: Invocation) -> "list[_RunningModel]":
-    """Read the outcomes so far, open the provider of each model, and create the folders of new runs."""
     for part in parts:
         part.resume(session.budget)
     by_model = by_key((part.run.model.id, part) for part in parts)
@@ -157,61 +147,46 @@ def _begin(parts: "Sequence[RunningRun]", session: Session, shared: Invocation) 
     return models
 
 
-async def _run_all(models: "Sequence[_RunningModel]") -> None:
-    try:
-        async with asyncio.TaskGroup() as group:
-            for model in models:
-                group.create_task(model.run())
-    except* Exception as problems:
-        raise problems.exceptions[0] from None
-
-
 class _RunningModel:
     """The runs of one model in progress. They share the limits of the model."""
 
     def __init__(self, parts: Sequence[RunningRun], limits: Limits, session: Session, shared: Invocation) -> None:
         self._parts = parts
-        scheduled = interleaved([part.schedule for part in parts]) if parts[1:] else parts[0].schedule
+        scheduled = interleaved([part.schedule for part in parts])
         calls = [call for call in scheduled if call not in parts[call.arm].done]
         planned = sum(len(part.schedule) for part in parts)
-        first_part, model = parts[0], parts[0].run.model
-        kind = first_part.kind
+        run, kind, model = parts[0].run, parts[0].kind, parts[0].run.model
         key = find_key(model, kind, session.configuration.keys)
         self.progress = Progress(model_id=model.id, planned=planned, answered_before=planned - len(calls))
-        self._engines: list[Engine] | list[BatchEngine] = []
-        self._gate: Gate | None = None
-        self._job: ModelJob | None = None
-        self._is_batched = first_part.run.manifest.transport == "batch"
-        if self._is_batched:
-            self._engines = [BatchEngine(part, key, self.progress, shared) for part in parts]
-            return
-        if not calls:
-            return
-        requested = session.concurrency or shared.settings.concurrency
-        first_in_flight, max_in_flight = calls_in_flight(model, kind, requested)
-        max_in_flight = min(max_in_flight, limits.max_concurrency or max_in_flight)
-        self._job = job = ModelJob(
-            model=model.model_copy(update={"limits": limits}),
-            provider=opened(kind, model, key, shared.settings),
-            calls=calls,
-            request_for=lambda call: parts[call.arm].request_for(call),
-            concurrency=max_in_flight,
-            first_in_flight=min(first_in_flight, max_in_flight),
-            price=first_part.price,
-            shared=shared,
-            cache_floor=kind.cache_floor_of(model),
-            answered_before=first_part.run.manifest.run_id in first_part.handlers.recorded,
-        )
-        engine = Engine(job, self.progress, lambda replicate: parts[replicate.call.arm].save_outcome(replicate))
-        self._engines, self._gate = [engine], engine.gate
+        self._batches: list[BatchEngine] = []
+        self._engine: Engine | None = None  # None for batches, and if no call is left
+        if run.manifest.transport == "batch":
+            self._batches = [BatchEngine(part, key, self.progress, shared) for part in parts]
+        elif calls:
+            requested = session.concurrency or shared.settings.concurrency
+            first, maximum = calls_in_flight(model, kind, requested)
+            maximum = min(maximum, limits.max_concurrency or maximum)
+            self._engine = Engine(
+                model=model.model_copy(update={"limits": limits}),
+                provider=opened(kind, model, key, shared.settings),
+                calls=calls,
+                request_for=lambda call: parts[call.arm].request_for(call),
+                on_outcome=lambda replicate: parts[replicate.call.arm].save_outcome(replicate),
+                price=parts[0].price,
+                progress=self.progress,
+                shared=shared,
+                in_flight=(min(first, maximum), maximum),
+                cache_floor=kind.cache_floor_of(model),
+                is_known=run.manifest.run_id in parts[0].handlers.recorded or planned > len(calls),
+            )
 
     @property
     def halted(self) -> Mapping[str, Failure | None]:
         """The failure that stopped the calls of each run, by run id; None if all were made."""
         parts = {part.run.manifest.run_id: part for part in self._parts}
-        if self._is_batched:  # one engine per run
-            return dict(zip(parts, (engine.halted for engine in self._engines), strict=True))
-        failure = self._engines[0].halted if self._engines else None
+        if self._batches:  # one engine per run
+            return dict(zip(parts, (engine.halted for engine in self._batches), strict=True))
+        failure = self._engine and self._engine.halted
         return {
             run_id: (failure if len(part.done) < len(part.schedule) else None) or (STOPPED if part.unmade else None)
             for run_id, part in parts.items()
@@ -220,24 +195,26 @@ class _RunningModel:
     @property
     def costs_nothing(self) -> bool:
         """Whether calls in flight can be abandoned without cost, since they are made in this process."""
-        return not self._is_batched and (self._job is None or getattr(self._job.provider, "in_process", False))
+        return not self._batches and (self._engine is None or getattr(self._engine.provider, "in_process", False))
 
     def begin(self) -> None:
         """Write the runs to disk before the first call, since the process may be killed at any time."""
-        server = Server(concurrency=self._job.concurrency) if self._job else None
+        server = Server(concurrency=self._engine.in_flight[1]) if self._engine else None
         for part in self._parts:
             part.begin(server)
 
     async def run(self) -> None:
         """Make the remaining calls, then write the server's version and concurrency to the manifest."""
-        await asyncio.gather(*(engine.run() for engine in self._engines))
-        if self._job is None or not self.progress.answered:
+        engine = self._engine
+        await asyncio.gather(*(batches.run() for batches in self._batches))
+        if engine is not None:
+            await engine.run()
+        if engine is None or not self.progress.answered:
             return
-        version = self._job.shared.redact(await server_version(self._job.model) or "") or None
-        in_flight = self._gate and self._gate.used
-        renamed = getattr(self._job.provider, "renamed", {})
+        version = engine.shared.redact(await server_version(engine.model) or "") or None
+        renamed = getattr(engine.provider, "renamed", {})
         for part in self._parts:
             common = {name: count for name, count in part.fingerprints.most_common(8) if name}
-            server = Server(concurrency=self._job.concurrency, version=version, fingerprints=common, renamed=renamed)
-            folder = part.run.folder
-            create_run(folder, read_manifest(folder).model_copy(update={"server": server, "in_flight": in_flight}))
+            server = Server(concurrency=engine.in_flight[1], version=version, fingerprints=common, renamed=renamed)
+            update = {"server": server, "in_flight": engine.gate.used}
+            create_run(part.run.folder, read_manifest(part.run.folder).model_copy(update=update))

@@ -1,43 +1,33 @@
-"""Score one text: parse it, validate it with the schema, compare it with the ground truth, and run its checks.
-
-`CaseScore` and `Scorecard` hold the scores of a run.
-"""
+"""Score one text: parse it, validate it with the schema, compare it with the ground truth, and run its checks."""
 
 import math
 import os
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from skill_evaluator.checks.declared import Check, passes
-from skill_evaluator.checks.programs import call_function
+from skill_evaluator.checks.declared import call_function, passes
 from skill_evaluator.comparing.array_items import MemoizedValue, arrays_in, pairs_by_best
 from skill_evaluator.comparing.comparators import COMPARATORS
+from skill_evaluator.comparing.declarations import same_value
+from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.errors import ConfigError, FixtureError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import File
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.metrics.accuracy.checks import share_passed
+from skill_evaluator.metrics.accuracy import share_passed
 from skill_evaluator.metrics.agreement import ArrayLengths, array_lengths, field_stability_by_path
 from skill_evaluator.metrics.base import AgreementMetric, CaseOutputs, Comparison, apply_metrics
 from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, field_values, per_field
-from skill_evaluator.metrics.schema_errors import (
-    ContractError,
-    contract_errors,
-    extra_keys,
-    missing_keys,
-    only_extra_keys,
-    top_names,
-)
 from skill_evaluator.parsing import Expected, Parsed
 from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Usage
-from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, PASSED_FROM, SCORED, UNPARSEABLE
+from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, SCORED, UNPARSEABLE, CheckRecord
 from skill_evaluator.records.summaries import FailedCalls
 from skill_evaluator.scoring.parallel import Workers
 from skill_evaluator.text import canonical_json, count_leaves, digest
@@ -53,15 +43,12 @@ class CheckScore(NamedTuple):
 CheckScores = Mapping[str, CheckScore]  # key: check id
 
 
-def check_text(case: Case, text: str, expected: Expected) -> dict[str, CheckScore]:
-    """Return the results of a case's checks on a text by check id. Checks by a program or judge have no score yet."""
-    text, scores = split_reasoning(text)[1], {}
+def _check_text(case: Case, text: str, expected: Expected) -> dict[str, CheckScore]:
+    text = split_reasoning(text)[1]
     has_paths = any(check.pointer is not None for check in case.checks)
     parsed = parse_output(text, "json", (), expected) if has_paths else Parsed()
-    for check in case.checks:
-        is_passed = passes(check, text, parsed)
-        scores[check.id] = CheckScore(None if is_passed is None else float(is_passed))
-    return scores
+    passed = {check.id: passes(check, text, parsed) for check in case.checks}
+    return {check_id: CheckScore(None if result is None else float(result)) for check_id, result in passed.items()}
 
 
 def takes_programs(case: Case) -> bool:
@@ -69,7 +56,7 @@ def takes_programs(case: Case) -> bool:
     return any(check.kind == "python" for check in case.checks)
 
 
-def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until: float) -> dict[str, CheckScore]:
+def _run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until: float) -> dict[str, CheckScore]:
     """Run the python checks that have no score yet, and return all results by check id.
 
     `answer` is the parsed value. Checks that would start after the time `until` (monotonic clock) score 0.
@@ -90,51 +77,14 @@ def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until:
     return results
 
 
-def all_failed(case: Case) -> dict[str, CheckScore]:
-    """Return a score of 0 for each check, for an output that was refused, truncated or too large."""
-    return {check.id: CheckScore(0.0) for check in case.checks}
-
-
-def weighed(case: Case, scores: CheckScores) -> list[tuple[float, float | None]]:
-    """Return (weight, score) of each check that has a result."""
+def _weighted(case: Case, scores: CheckScores) -> list[tuple[float, float | None]]:
     return [(check.weight, scores[check.id].score) for check in case.checks if check.id in scores]
 
 
 def with_checks(metrics: Mapping[str, float | None], case: Case, scores: CheckScores) -> dict[str, float | None]:
-    """Return the metrics, in which `checks`, if present, is the share of passed checks."""
-    passed = {CHECKS_METRIC: share_passed(weighed(case, scores))} if CHECKS_METRIC in metrics else {}
+    """Return the metrics by name, in which `checks`, if present, is the weighted share of passed checks."""
+    passed = {CHECKS_METRIC: share_passed(_weighted(case, scores))} if CHECKS_METRIC in metrics else {}
     return {**metrics, **passed}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedCase:
-    """One check of a case, with its score per planned replicate. A score of None was not measured."""
-
-    check: Check
-    scores: tuple[float | None, ...]
-
-    @property
-    def passed(self) -> Counter[Hashable]:
-        """The numbers of outputs that passed (key True) and failed (key False)."""
-        return Counter(score >= PASSED_FROM for score in self.scores if score is not None)
-
-    @property
-    def total(self) -> FieldCounts:
-        """The check as a field: outputs that passed are right, outputs that failed are wrong."""
-        return FieldCounts(right=self.passed[True], wrong=self.passed[False])
-
-    @property
-    def stability(self) -> float | None:
-        """The share of outputs with the more frequent result. It is None for fewer than two outputs."""
-        n = self.passed.total()
-        return max(self.passed.values()) / n if n > 1 else None
-
-    @property
-    def standing(self) -> Stability:
-        """The stability of the check: always passed, never passed, flaky, or unscored for fewer than two outputs."""
-        if self.passed.total() < 2:
-            return "unscored"
-        return "flaky" if len(self.passed) > 1 else "stable_right" if self.passed[True] else "stable_wrong"
 
 
 TOO_COSTLY = "too_costly_to_score"
@@ -143,15 +93,77 @@ _SHORT = 2_000  # bounds characters × schemas tried per value
 _MAX_VALUE_CHARS = 100
 _MAX_LOCAL_EFFORT = 10**8  # pairs × characters²: ten outputs of 1.5 kB take about 10 ms
 _MIN_ARRAY_ITEMS = 10  # shorter arrays are usually aligned without scipy
+_EXTRA_KEYS = ("additionalProperties", "unevaluatedProperties")
+_BRANCH_KEYWORDS = ("anyOf", "oneOf")
+_COMBINING_KEYWORDS = ("allOf", *_BRANCH_KEYWORDS, "if", "then", "else")
+_MAX_MESSAGE = 200  # characters; a message quotes the invalid value
 _MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own memory
+
+
+class ContractError(NamedTuple):
+    """One schema error: its path (`[]` for array items; the key if missing or extra), its keyword and its message."""
+
+    path: str
+    rule: str
+    message: str
+
+
+def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractError, ...]:
+    """Convert the errors of a `jsonschema_rs` validator; an error on several extra keys becomes one for each key."""
+    broken = []
+    for error in errors:
+        rule, message, error_paths = error.kind.name, error.message, [error.instance_path]
+        if rule == "required":
+            error_paths = [[*error.instance_path, error.kind.property]]
+        elif rule in _EXTRA_KEYS:
+            error_paths = [[*error.instance_path, key] for key in error.kind.unexpected]
+        if len(message) > _MAX_MESSAGE:
+            message = f"{message[: _MAX_MESSAGE - 1]}…"
+        broken += [ContractError(plan.field("").descendant(steps).path, rule, message) for steps in error_paths]
+    return tuple(broken)
+
+
+def only_extra_keys(errors: Sequence[Any]) -> bool:
+    """Return whether all errors of an output are extra keys. For `anyOf` and `oneOf`, one such branch is enough."""
+    for error in errors:
+        if error.kind.name in _BRANCH_KEYWORDS:
+            if not any(branch and only_extra_keys(branch) for branch in getattr(error.kind, "context", ())):
+                return False
+        elif error.kind.name not in _EXTRA_KEYS:
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class TopNames:
+    """The top-level keys of a schema: the required ones, and all named ones; None if it allows keys by pattern."""
+
+    required: frozenset[str] = frozenset()
+    named: frozenset[str] | None = None
+
+
+def missing_and_extra_keys(output: Any, names: TopNames) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the required top-level keys that an output lacks (null is present), and its keys that are not named."""
+    if not isinstance(output, dict):
+        return frozenset(), frozenset()
+    return names.required - output.keys(), frozenset(output if names.named is not None else ()) - (names.named or set())
+
+
+def top_names(schema: Mapping[str, Any] | None) -> TopNames:
+    """Return the top-level keys of a schema, also through `$ref` and combining keywords such as `allOf` and `if`."""
+    nodes = [node for node in same_value(schema, schema or {}, _COMBINING_KEYWORDS) if isinstance(node, Mapping)]
+    certain = [node for node in same_value(schema, schema or {}, ("allOf",)) if isinstance(node, Mapping)]
+    property_names = frozenset(name for node in nodes for name in node.get("properties", ()))
+    required = frozenset(name for node in certain for name in node.get("required", ()))
+    is_open = any(
+        "patternProperties" in node or isinstance(node.get("additionalProperties"), Mapping) for node in nodes
+    )
+    return TopNames(required, property_names if property_names and not is_open else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContract:
-    """The validity of one output under the schema, its errors, and its missing and extra top-level keys.
-
-    `holds_but_for_extra_keys` ignores errors on keys that the schema does not allow.
-    """
+    """The validity of one output under the schema, its errors, and its missing and extra top-level keys."""
 
     holds: bool = True
     holds_but_for_extra_keys: bool = True
@@ -160,20 +172,16 @@ class OutputContract:
     extra_keys: frozenset[str] = frozenset()
 
 
-CONTRACT_KEPT = OutputContract()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
     """The scores of one distinct text of a case.
 
-    `canonical` is the canonical JSON of its parsed value, `problem` the reason if it was not scored. `several` is true
-    if the text has several candidates for the output.
+    `canonical` is the canonical JSON of its parsed value, `problem` the reason if it was not scored.
     """
 
     outcome: str
     metrics: Mapping[str, float | None]
-    contract: OutputContract = CONTRACT_KEPT
+    contract: OutputContract = OutputContract()
     fields: Mapping[str, FieldCounts] = field(default_factory=dict)
     canonical: str | None = None
     problem: str | None = None
@@ -183,9 +191,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """The agreement of a case's outputs: by metric, the stability of each field, and the lengths of each array.
+    """The agreement of a case's outputs by metric (None: too costly), and the stability and values of each field.
 
-    `metrics` is None if computing them is too costly. `values` counts the values of each field, long texts as digests.
+    `values` counts the values of each field, long texts as digests; `arrays` has the lengths of each array.
     """
 
     metrics: Mapping[str, float | None] | None
@@ -201,7 +209,8 @@ class CaseScore:
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None if it was not
     measured. `undefined` are the metrics that have no value for this case for any output. `exact` counts outputs equal
     to the ground truth (None: no ground truth). `contracts` has (schema result, count) of the distinct parsed texts.
-    `fields` are set for labelled cases only, except for checks. `parts` are digests of the inputs.
+    `fields` are set for labelled cases only, except for checks. `checks` are by check id, `parts` are digests of the
+    inputs by name.
     """
 
     case_id: str
@@ -218,11 +227,11 @@ class CaseScore:
     contracts: tuple[tuple[OutputContract, int], ...] = ()
     undefined: frozenset[str] = frozenset()
     parts: Mapping[str, str] = field(default_factory=dict)
-    checks: tuple[CheckedCase, ...] = ()
+    checks: Mapping[str, CheckRecord] = field(default_factory=dict)
 
     @property
     def answered(self) -> int:
-        """The number of replicates with an output of the model: scored, unparseable, refused or truncated."""
+        """The number of replicates that returned an output: scored, unparseable, refused or truncated."""
         return sum(outcome in ANSWERED for outcome in self.outcomes)
 
     @property
@@ -231,22 +240,27 @@ class CaseScore:
         return self.outcomes.count(SCORED)
 
 
+class CompletedCall(NamedTuple):
+    """The case, usage, latency and served model of a call that returned a completion."""
+
+    case_id: str
+    usage: Usage
+    latency_s: float | None
+    served: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorecard:
-    """The scores of all cases of a run, and the usage of its calls.
+    """The scores of all cases of a run, and the calls with a completion.
 
-    `reasons` counts failures by reason; `faults` locates them. `answers` is the digest of all outputs. `usages`,
-    `latencies_s`, `served` and `case_ids` have one entry per completion, in the same order.
+    `reasons` counts failures by reason; `faults` locates them. `answers` is the digest of all outputs.
     """
 
     cases: tuple[CaseScore, ...]
     replicates: int
     reasons: Mapping[str, int] = field(default_factory=dict)
     faults: tuple[FailedCalls, ...] = ()
-    case_ids: tuple[str, ...] = ()
-    usages: tuple[Usage, ...] = ()
-    latencies_s: tuple[float | None, ...] = ()
-    served: tuple[str | None, ...] = ()
+    completed: tuple[CompletedCall, ...] = ()
     retries: int = 0
     answers: str = ""
 
@@ -267,8 +281,16 @@ class Scorecard:
         return dict(sorted(counts.items()))
 
 
-def agreement_of(answers: CaseOutputs, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
-    """Return the agreement of a case's outputs. If `metrics` is None, omit what requires comparing pairs of outputs."""
+ResultT = TypeVar("ResultT")
+
+
+def wait_for(result: ResultT | Future[ResultT]) -> ResultT:
+    """Return a result, or that of a future when it is done."""
+    return result.result() if isinstance(result, Future) else result
+
+
+def _agreement_of(answers: CaseOutputs, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
+    """Return the agreement of a case's outputs. `metrics` is None if comparing pairs of outputs is too costly."""
     values = {
         path: Counter({_shortened(value): count for value, count in counts.items()})
         for path, counts in field_values(answers).items()
@@ -294,39 +316,34 @@ def unparseable(
     problem: str | None = None,
     checks: CheckScores | None = None,
 ) -> Scored:
-    """Return the scores of an output that is not compared, with its outcome and the `problem` as reason.
-
-    If `checks` is None, the output fails all checks.
-    """
-    scores = all_failed(case) if checks is None else checks
+    """Return the scores of an output that is not compared, with the `problem` as reason. `checks` None: all failed."""
+    scores = {check.id: CheckScore(0.0) for check in case.checks} if checks is None else checks
     metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
     return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
 
 
 class AnswerScorer:
-    """Scores texts as outputs of a component's cases, in this process and, if started, in workers."""
+    """Scores texts as outputs of a component's cases, in this process and, if started, in workers.
+
+    Work that would start after `until` (monotonic clock) is too costly.
+    """
 
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
-        """Prepare the scorer. Work that would start after `until` (monotonic clock) is too costly."""
         self.component = component
         self._until = until
         self._programs: ThreadPoolExecutor | None = None
         self._workers: Workers | None = None
         self._short: frozenset[str] = frozenset()  # cases with a short ground truth
-        self._begun: dict[str, Future[frozenset[str]]] = {}
         self.cases = {case.id: case for case in cases}
         self._truths: dict[str, MemoizedValue] = {}
         self._names = top_names(component.schema)
-        self._undefined: dict[str, frozenset[str]] = {}
+        self._undefined: dict[str, frozenset[str] | Future[frozenset[str]]] = {}
         compared = {rule.compare or "exact" for rule in component.plan.leaves.values()}
         is_shipped = component.metrics.keys() <= METRICS.keys() and compared <= COMPARATORS.keys()
         self._may_last = not is_shipped  # a plugin's metric or comparator may never end
 
     def start_workers(self, calls: int) -> None:
-        """Start processes for long texts among at most `calls` outputs, and for long ground truths.
-
-        Short texts and multiple-choice letters are scored in this process, which is faster than sending them.
-        """
+        """Start processes for long ground truths and for long texts among at most `calls` outputs."""
         component, cases = self.component, self.cases.values()
         self._short = frozenset(case.id for case in cases if self._is_short(canonical_json(case.truth)))
         needs_none = not calls and len(self._short) == len(cases)
@@ -341,11 +358,12 @@ class AnswerScorer:
         self._workers = Workers(self._run_task, component.limits, min(cores, max(calls, len(cases), 1)))
         for case in cases:
             if case.labelled and case.id not in self._short:
-                self._begun[case.id] = self._workers.submit(("undefined", case.id), partial(self._refuse_truth, case))
+                task = ("undefined", case.id)
+                self._undefined[case.id] = self._workers.submit(task, partial(self._refuse_truth, case))
 
     def _run_task(self, task: str, *arguments: Any) -> object:
         if task == "agreement":
-            return agreement_of(CaseOutputs(self.component.plan, *arguments), REPRODUCIBILITY)
+            return _agreement_of(CaseOutputs(self.component.plan, *arguments), REPRODUCIBILITY)
         try:
             return self.score(*arguments) if task == "score" else self._undefined_metrics(*arguments)
         except ConfigError as problem:  # raised by a plugin's metric or comparator
@@ -372,9 +390,8 @@ class AnswerScorer:
             return scoring
 
         def scored() -> Scored:
-            scored_text = scoring.result() if isinstance(scoring, Future) else scoring
-            answer = parse_case_output(self.component, case, text).value
-            checks = run_programs(case, text, answer, scored_text.checks, self._until)
+            scored_text, answer = wait_for(scoring), parse_case_output(self.component, case, text).value
+            checks = _run_programs(case, text, answer, scored_text.checks, self._until)
             return replace(scored_text, checks=checks, metrics=with_checks(scored_text.metrics, case, checks))
 
         self._programs = self._programs or ThreadPoolExecutor(os.cpu_count())
@@ -387,8 +404,7 @@ class AnswerScorer:
         if self._workers is not None:
             self._workers.close()
 
-    def _is_short(self, text: str) -> bool:
-        """Return whether a text can be validated in less than 0.1 s in the worst case."""
+    def _is_short(self, text: str) -> bool:  # whether it is validated in less than 0.1 s in the worst case
         return not self._may_last and len(text) * self.component.contract.effort <= _SHORT
 
     def begin_agreement(self, outputs: CaseOutputs) -> Agreement | Future[Agreement]:
@@ -396,15 +412,15 @@ class AnswerScorer:
         effort = outputs.pairs * max(map(len, outputs.groups), default=0) ** 2
         is_quick = not self._may_last and (len(outputs.groups) < 2 or effort <= _MAX_LOCAL_EFFORT)
         if self._workers is None or is_quick:
-            return agreement_of(outputs, REPRODUCIBILITY)
+            return _agreement_of(outputs, REPRODUCIBILITY)
         task = ("agreement", outputs.groups, outputs.raw, outputs.n)
-        return self._workers.submit(task, partial(agreement_of, outputs, None), times=outputs.n, until=self._until)
+        return self._workers.submit(task, partial(_agreement_of, outputs, None), times=outputs.n, until=self._until)
 
     def score(self, case_id: str, text: str) -> Scored:
         """Return the scores of a text as the output of a case."""
         case, component = self.cases[case_id], self.component
         parsed = parse_case_output(component, case, text)
-        checks = check_text(case, text, component.contract.expected.or_type_of(case.truth))
+        checks = _check_text(case, text, component.contract.expected.or_type_of(case.truth))
         if parsed.form is None:
             return unparseable(component, case, problem=parsed.problem, checks=checks)
         max_leaves = component.limits.answer_leaves
@@ -412,7 +428,7 @@ class AnswerScorer:
             return unparseable(component, case, problem=TOO_COSTLY)
         contract = self._contract(parsed.value)
         comparison = self._comparison(case_id, parsed.value, contract.holds)
-        comparison.checks = weighed(case, checks)
+        comparison.checks = _weighted(case, checks)
         return Scored(
             outcome=SCORED,
             metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
@@ -424,16 +440,13 @@ class AnswerScorer:
         )
 
     def undefined(self, case_id: str) -> frozenset[str]:
-        """Return the metrics that are undefined for any output of a case.
+        """Return the metrics that are undefined for any output of a case, such as `jaccard` for a truth without array.
 
-        For example, `jaccard` is undefined if the ground truth has no array. Raise FixtureError if the ground truth is
-        too costly to score.
+        Raise FixtureError if the ground truth is too costly to score.
         """
-        if case_id in self._begun:
-            return self._begun[case_id].result()
         if case_id not in self._undefined:
             self._undefined[case_id] = self._undefined_metrics(case_id)
-        return self._undefined[case_id]
+        return wait_for(self._undefined[case_id])
 
     def _undefined_metrics(self, case_id: str) -> frozenset[str]:
         case = self.cases[case_id]
@@ -445,13 +458,11 @@ class AnswerScorer:
         return frozenset(metrics.keys() | unchecked)
 
     def _contract(self, output: Any) -> OutputContract:
-        missing, extra = missing_keys(output, self._names), extra_keys(output, self._names)
-        if self.component.contract.conforms(output):
-            return OutputContract(missing_keys=missing, extra_keys=extra) if missing or extra else CONTRACT_KEPT
-        max_errors = self.component.limits.schema_errors
-        violations = self.component.contract.violations(output, max_errors)
+        missing, extra = missing_and_extra_keys(output, self._names)
+        contract, max_errors = self.component.contract, self.component.limits.schema_errors
+        violations = [] if contract.conforms(output) else contract.violations(output, max_errors)
         return OutputContract(
-            holds=False,
+            holds=not violations,
             holds_but_for_extra_keys=only_extra_keys(violations),
             # one error may name any number of extra keys
             errors=contract_errors(violations, self.component.plan)[:max_errors],

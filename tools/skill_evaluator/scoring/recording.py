@@ -19,7 +19,6 @@ from skill_evaluator.records.record import (
     SCORER_VERSION,
     ArrayLength,
     CaseRecord,
-    CheckRecord,
     FieldCount,
     ModelSettings,
     Record,
@@ -30,7 +29,7 @@ from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import answer_price, hit_rate, price_of, usage_cost
 from skill_evaluator.scoring import summaries
-from skill_evaluator.scoring.answers import CaseScore, Scorecard
+from skill_evaluator.scoring.answers import CaseScore, CompletedCall, Scorecard
 from skill_evaluator.stats import by_key, quantile, rounded, total_or_none
 
 
@@ -77,18 +76,21 @@ class Recorder:
         """Return the record of one run. `stopped` is the reason if it ended early; `judge` summarizes judged checks."""
         component, server = self.component, manifest.server
         price = price_of(model, self.kinds[model.provider])
-        latencies = [seconds for seconds in scorecard.latencies_s if seconds is not None]
-        answers = list(zip(scorecard.served, scorecard.usages, strict=True))
-        cost_of = {(name, usage): usage_cost(answer_price(model, price, name), usage) for name, usage in set(answers)}
-        costs = [cost_of[answer] for answer in answers]
+        completed = scorecard.completed
+        latencies = [call.latency_s for call in completed if call.latency_s is not None]
+        cost_of = {
+            (served, usage): usage_cost(answer_price(model, price, served), usage)
+            for served, usage in {(call.served, call.usage) for call in completed}
+        }
+        costs = [cost_of[call.served, call.usage] for call in completed]
         lost = [usage_cost(price, Usage())] * scorecard.reasons.get(LOST, 0)
-        amounts = amounts_by_case(scorecard, costs)
+        amounts = amounts_by_case(completed, costs)
         return Record.view(
             manifest,
             timestamp=manifest.created,
             prompt_commit=manifest.prompt_commit or self.origin.prompt_commit,
             dataset_commit=self.origin.dataset_commit,
-            served_model=served_of(scorecard.served),
+            served_model=served_of([call.served for call in completed]),
             **counts_of(scorecard, latencies, self.settings.required_coverage, stopped),
             primary_metric=component.primary_metric,
             accuracy=summaries.accuracy(scorecard, component.metrics),
@@ -104,7 +106,7 @@ class Recorder:
             retries=scorecard.retries,
             left_out=self.component.left_out,
             judged=judge,
-            tokens=_tokens(scorecard.usages),
+            tokens=_tokens([call.usage for call in completed]),
             cost_usd=rounded(total_or_none([*costs, *lost])),
             calls=CallSpreads(latency_s=Quantiles.of(latencies, 3), cost_usd=Quantiles.of(costs, 9)),
             settings=self._settings_of(model),
@@ -135,7 +137,7 @@ class Recorder:
 def counts_of(
     scorecard: Scorecard, latencies_s: Sequence[float], required_coverage: float, stopped: str | None = None
 ) -> dict[str, Any]:
-    """Return the keys of a record that count the outcomes of calls, as arguments of `Record`."""
+    """Return the arguments of `Record` that count the outcomes of calls, by name; `stopped` is why the run ended."""
     coverage, failures = scorecard.answered / scorecard.planned, scorecard.failures
     scored = scorecard.planned - sum(failures.values())
     usable, has_all_calls = scored / scorecard.planned, stopped is None and coverage >= required_coverage
@@ -157,18 +159,19 @@ def counts_of(
     }
 
 
-def amounts_by_case(scorecard: Scorecard, costs: Sequence[float | None]) -> dict[str, dict[str, CaseAmount]]:
+def amounts_by_case(
+    completed: Sequence[CompletedCall], costs: Sequence[float | None]
+) -> dict[str, dict[str, CaseAmount]]:
     """Return the mean tokens, cost and latency of each case's outputs, by case id and amount.
 
-    `costs` are in USD, one per completion. Unknown amounts are omitted.
+    `costs` are in USD, one per call. Unknown amounts are omitted.
     """
-    tokens: Sequence[float | None] = [usage.output_tokens for usage in scorecard.usages]
+    tokens: list[float | None] = [call.usage.output_tokens for call in completed]
+    latencies_s = [call.latency_s for call in completed]
     by_case: dict[str, dict[str, CaseAmount]] = {}
-    for name, values in zip(AMOUNTS, (tokens, costs, scorecard.latencies_s), strict=True):
-        known_values = (
-            (case_id, value) for case_id, value in zip(scorecard.case_ids, values, strict=True) if value is not None
-        )
-        for case_id, amounts in by_key(known_values).items():
+    for name, values in zip(AMOUNTS, (tokens, costs, latencies_s), strict=True):
+        known = ((call.case_id, value) for call, value in zip(completed, values, strict=True) if value is not None)
+        for case_id, amounts in by_key(known).items():
             by_case.setdefault(case_id, {})[name] = CaseAmount(mean=round(fmean(amounts), 9), n=len(amounts))
     return by_case
 
@@ -176,7 +179,7 @@ def amounts_by_case(scorecard: Scorecard, costs: Sequence[float | None]) -> dict
 def case_record(
     case: CaseScore, digest: str, inputs: Sequence[str] = (), amounts: Mapping[str, CaseAmount] = {}
 ) -> CaseRecord:
-    """Return the record of one case. `digest` is that of the case, `inputs` are the inputs that the prompt uses."""
+    """Return the record of one case. `digest` is the case's, `inputs` are the names of inputs that the prompt uses."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
     rounded_values = {value: rounded(value) for values in case.metrics.values() for value in values}
     return CaseRecord(
@@ -196,16 +199,7 @@ def case_record(
         },
         exact=case.exact,
         amounts=dict(amounts),
-        checks={
-            check.check.id: CheckRecord(
-                digest=check.check.digest,
-                scores=[rounded(score) for score in check.scores],
-                weight=check.check.weight,
-                tier=check.check.tier,
-                judged=check.check.kind == "expect",
-            )
-            for check in case.checks
-        },
+        checks=dict(case.checks),
     )
 
 
@@ -224,6 +218,5 @@ def _tokens(usages: Sequence[Usage]) -> Tokens:
 
 
 def _total(usages: Sequence[Usage], name: str) -> int | None:
-    """Return the sum of a token count. Return None if it is missing for any output, or if there are no outputs."""
-    counted = [count for usage in usages if (count := getattr(usage, name)) is not None]
-    return sum(counted) if counted and len(counted) == len(usages) else None
+    counts = [getattr(usage, name) for usage in usages]
+    return sum(counts) if counts and None not in counts else None

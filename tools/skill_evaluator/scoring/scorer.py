@@ -1,25 +1,20 @@
-"""Reduce the replicates of a run to a scorecard.
-
-`Scorer` receives replicates one by one, from a running engine or a journal. Equal texts of a case are scored once and
-counted as often as they occur. Every planned call is counted.
-"""
+"""Reduce the replicates of a run to a scorecard; equal texts of a case are scored once, every call is counted."""
 
 import hashlib
 import math
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
+from skill_evaluator.checks.declared import Check
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.metrics.base import CaseOutputs
-from skill_evaluator.metrics.fields import field_profile, total_fields
-from skill_evaluator.providers.base import Usage
-from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, check_path
+from skill_evaluator.metrics.fields import FieldCounts, Stability, field_profile, total_fields
+from skill_evaluator.records.record import NOT_RUN, PASSED_FROM, SCORED, UNPARSEABLE, CheckRecord, check_path
 from skill_evaluator.records.summaries import FailedCalls
 from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers
 from skill_evaluator.scoring.answers import (
@@ -27,13 +22,15 @@ from skill_evaluator.scoring.answers import (
     Agreement,
     AnswerScorer,
     CaseScore,
-    CheckedCase,
     CheckScores,
+    CompletedCall,
     Scorecard,
     Scored,
     unparseable,
+    wait_for,
     with_checks,
 )
+from skill_evaluator.stats import rounded
 from skill_evaluator.text import canonical_json
 
 _READ = (SCORED, UNPARSEABLE)  # outcomes of outputs that checks examine
@@ -42,7 +39,6 @@ _MAX_CASES_AHEAD = 4
 _MAX_FAULT_CASES = 5
 _MAX_MESSAGE_CHARS = 300
 _MAX_PENDING = 256  # outputs; reached only if thousands of outputs arrive at once
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -55,7 +51,7 @@ class _CaseScores:
 
     def by_replicate(self) -> dict[int, Scored]:
         return {
-            index: self.unusable[index] if index in self.unusable else _wait_for(self.scores[digest])
+            index: self.unusable[index] if index in self.unusable else wait_for(self.scores[digest])
             for index, digest in self.texts.items()
         }
 
@@ -75,38 +71,29 @@ class Scorer:
         self._scores = scores or AnswerScorer(component, run_cases)
         self._cases = {case.id: _CaseScores(case) for case in run_cases}
         self._pending: deque[tuple[_CaseScores, Call, bytes]] = deque()
-        self._case_ids: list[str] = []
-        self._usages: list[Usage] = []
-        self._latencies: list[float | None] = []
-        self._served: list[str | None] = []
+        self._completed: list[CompletedCall] = []
         self._faults: dict[tuple[str, str], dict[Call, str]] = {}
         self._retries = 0
         self._answers: dict[Call, str] = {}
 
     def add(self, replicate: Replicate) -> Future[Scored] | None:
-        """Count a replicate and begin to score it.
-
-        Return a future to wait for before the next call if many texts are waiting for their scores, else None.
-        """
-        case = self._cases[replicate.call.case_id]
+        """Count a replicate and begin to score it. Return a future to wait for if many texts wait for their scores."""
+        case, completion, index = self._cases[replicate.call.case_id], replicate.completion, replicate.call.replicate
         self._retries += replicate.attempts - 1
         self._answers[replicate.call] = replicate.digest
         failure = replicate.failure
         if failure is not None:
             self._faults.setdefault((failure.kind, failure.reason), {})[replicate.call] = failure.message
-        if replicate.completion is None:
-            case.failed.update({} if failure is None else {replicate.call.replicate: failure.kind})
+        if completion is None:
+            case.failed.update({} if failure is None else {index: failure.kind})
             return None
-        self._case_ids.append(case.case.id)
-        self._usages.append(replicate.completion.usage)
-        self._latencies.append(replicate.latency_s)
-        self._served.append(replicate.completion.served_model)
-        text, index = replicate.completion.text, replicate.call.replicate
+        served = completion.served_model
+        self._completed.append(CompletedCall(case.case.id, completion.usage, replicate.latency_s, served))
         if failure is None:
-            case.texts[index] = self._begin(case, text)
+            case.texts[index] = self._begin(case, completion.text)
             self._pending.append((case, replicate.call, case.texts[index]))
         else:
-            case.texts[index] = _digest(text)
+            case.texts[index] = _digest(completion.text)
             case.unusable[index] = unparseable(self._component, case.case, failure.kind)
         while self._pending:
             first, _, text_digest = self._pending[0]
@@ -132,14 +119,18 @@ class Scorer:
         """Return the scores of a text as the output of a case, without counting it."""
         case = self._cases[case_id]
         digest = self._begin(case, text)
-        scored = case.scores[digest] = _wait_for(case.scores[digest])
+        scored = case.scores[digest] = wait_for(case.scores[digest])
         return scored
+
+    def by_replicate(self, case_id: str) -> dict[int, Scored]:
+        """Return the scores of a case's completions by replicate."""
+        return self._cases[case_id].by_replicate()
 
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
         """Add the scores of judged checks, by (case id, text). Refused and truncated outputs still fail them."""
         for (case_id, text), scores in judged.items():
             case, digest = self._cases[case_id], _digest(text)
-            scored = _wait_for(case.scores[digest]) if digest in case.scores else None
+            scored = wait_for(case.scores[digest]) if digest in case.scores else None
             if scored is not None and scored.outcome in _READ:
                 checks = {**scored.checks, **scores}
                 metrics = with_checks(scored.metrics, case.case, checks)
@@ -161,10 +152,7 @@ class Scorer:
             replicates=self._replicates,
             reasons=dict(sorted((+reasons).items())),
             faults=tuple(sorted(self._fault_list(), key=lambda fault: (-fault.count, fault.reason))),
-            case_ids=tuple(self._case_ids),
-            usages=tuple(self._usages),
-            latencies_s=tuple(self._latencies),
-            served=tuple(self._served),
+            completed=tuple(self._completed),
             retries=self._retries,
             answers=digest_of_answers(self._answers),
         )
@@ -174,14 +162,13 @@ class Scorer:
         for (kind, reason), calls in self._faults.items():
             first = min(calls, key=lambda call: (positions[call.case_id], call.replicate))
             cases = sorted({call.case_id for call in calls}, key=positions.__getitem__)
-            message = calls[first][:_MAX_MESSAGE_CHARS]
             yield FailedCalls(
                 kind=kind,
                 reason=reason,
                 count=len(calls),
                 n_cases=len(cases),
                 cases=cases[:_MAX_FAULT_CASES],
-                message=message,
+                message=calls[first][:_MAX_MESSAGE_CHARS],
             )
 
     def _begin(self, case: _CaseScores, text: str) -> bytes:
@@ -192,7 +179,7 @@ class Scorer:
 
     def _count_first(self) -> None:
         case, call, digest = self._pending[0]
-        scored = case.scores[digest] = _wait_for(case.scores[digest])
+        scored = case.scores[digest] = wait_for(case.scores[digest])
         self._pending.popleft()
         if scored.problem is not None:
             self._faults.setdefault((scored.outcome, scored.problem), {})[call] = ""
@@ -216,10 +203,10 @@ class Scorer:
     def _case_score(
         self, case: _CaseScores, answers: CaseOutputs, comparison: Agreement | Future[Agreement]
     ) -> tuple[CaseScore, bool]:
-        labelled, agreement, planned = case.case.labelled, _wait_for(comparison), range(self._replicates)
+        labelled, agreement, planned = case.case.labelled, wait_for(comparison), range(self._replicates)
         by_replicate = case.by_replicate()
         times = Counter(case.texts[index] for index, scored in by_replicate.items() if scored.outcome == SCORED)
-        parsed = [(_wait_for(case.scores[digest]), count) for digest, count in times.items()]
+        parsed = [(wait_for(case.scores[digest]), count) for digest, count in times.items()]
         reproducibility = agreement.metrics
         if reproducibility is None:  # too costly to compare: the worst values
             reproducibility = {
@@ -227,10 +214,8 @@ class Scorer:
             }
         fields = total_fields((scored.fields, count) for scored, count in parsed)
         outcomes = {**case.failed, **{index: scored.outcome for index, scored in by_replicate.items()}}
-        checked: dict[str, CheckedCase] = {}
-        for check in case.case.checks:
-            results = {index: scored.checks[check.id].score for index, scored in by_replicate.items()}
-            checked[check_path(check.id)] = CheckedCase(check=check, scores=tuple(map(results.get, planned)))
+        checks = {check.id: _check_record(check, by_replicate, self._replicates) for check in case.case.checks}
+        passed = {check_path(check_id): passed_counts(check.scores) for check_id, check in checks.items()}
         score = CaseScore(
             case_id=case.case.id,
             labelled=labelled,
@@ -239,27 +224,45 @@ class Scorer:
                 name: tuple(by_replicate[index].metrics[name] if index in by_replicate else None for index in planned)
                 for name in self._component.metrics
             },
-            fields=fields | {path: check.total for path, check in checked.items()},
+            fields=fields
+            | {path: FieldCounts(right=counts[True], wrong=counts[False]) for path, counts in passed.items()},
             reproducibility=reproducibility,
-            stability={
-                **agreement.stability,
-                **{path: check.stability for path, check in checked.items() if check.stability is not None},
-            },
+            stability={**agreement.stability}
+            | {path: max(counts.values()) / n for path, counts in passed.items() if (n := counts.total()) > 1},
             profile=field_profile(answers, agreement.values, fields if labelled else None)
-            | {path: check.standing for path, check in checked.items()},
-            values={**agreement.values, **{path: check.passed for path, check in checked.items()}},
+            | {path: check_stability(counts) for path, counts in passed.items()},
+            values={**agreement.values, **passed},
             arrays=agreement.arrays,
             exact=answers.groups[canonical_json(answers.plan.with_numbers(case.case.truth))] if labelled else None,
             contracts=tuple((scored.contract, count) for scored, count in parsed),
             undefined=self._scores.undefined(case.case.id),
             parts=case.case.parts,
-            checks=tuple(checked.values()),
+            checks=checks,
         )
         return score, agreement.metrics is not None
 
 
-def _wait_for(result: T | Future[T]) -> T:
-    return result.result() if isinstance(result, Future) else result
+def _check_record(check: Check, by_replicate: Mapping[int, Scored], replicates: int) -> CheckRecord:
+    scores = {index: rounded(scored.checks[check.id].score) for index, scored in by_replicate.items()}
+    return CheckRecord(
+        digest=check.digest,
+        scores=[scores.get(index) for index in range(replicates)],
+        weight=check.weight,
+        tier=check.tier,
+        judged=check.kind == "expect",
+    )
+
+
+def passed_counts(scores: Iterable[float | None]) -> Counter[Hashable]:
+    """Return the numbers of outputs that passed a check (key True) and that failed it (key False)."""
+    return Counter(score >= PASSED_FROM for score in scores if score is not None)
+
+
+def check_stability(passed: Counter[Hashable]) -> Stability:
+    """Return the stability of a check from its `passed_counts`. It is `unscored` for fewer than two outputs."""
+    if passed.total() < 2:
+        return "unscored"
+    return "flaky" if len(passed) > 1 else "stable_right" if passed[True] else "stable_wrong"
 
 
 def _digest(text: str) -> bytes:
@@ -272,8 +275,8 @@ def open_scores(
 ) -> Iterator[AnswerScorer]:
     """Open a scorer for at most `calls` outputs of these cases, with workers on all available cores.
 
-    Work that has not begun by `until` (monotonic clock) is too costly to score. Without calls, as in a dry run, only
-    the ground truths are scored. Processes are forked here, so this process must have no other thread and hold no lock.
+    Work that has not begun by `until` (monotonic clock) is too costly to score. Processes are forked here, so this
+    process must have no other thread and hold no lock.
     """
     with closing(AnswerScorer(component, cases, until)) as scorer:
         scorer.start_workers(calls)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import SkillEvaluatorError, StorageError
-from skill_evaluator.files import replace_blocks, replace_text, storing
+from skill_evaluator.files import replace_text, storing
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.text import digest
 
@@ -52,7 +52,7 @@ class SiteFolder:
         with storing(path):
             if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
                 return
-        replace_blocks(path, [content])
+        replace_text(path, content)
         self.written += 1
 
     def finish(self) -> None:

@@ -62,7 +62,7 @@ from skill_evaluator.site.versions import (
     write_verdicts,
 )
 from skill_evaluator.text import counted, nearest
-from skill_evaluator.verdicts.history.component import RecordedComponent
+from skill_evaluator.verdicts.component import RecordedComponent
 
 _HERE = Path(__file__).parent
 _ASSETS = ("site.css", "tables.js")

@@ -33,6 +33,7 @@ from skill_evaluator.reports.summary import (
 from skill_evaluator.site import cut_name
 from skill_evaluator.stats import by_key, rounded
 from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.component import ComponentStatus
 from skill_evaluator.verdicts.decide.results import (
     ComparisonResult,
     Comparisons,
@@ -41,10 +42,8 @@ from skill_evaluator.verdicts.decide.results import (
     per_1000,
 )
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.history.component import ComponentStatus
-from skill_evaluator.verdicts.history.series import History, Point
-from skill_evaluator.verdicts.planning.ranking import Score
-from skill_evaluator.verdicts.planning.sizing import can_show
+from skill_evaluator.verdicts.shipping import History, Point, Score
+from skill_evaluator.verdicts.sizing import can_show
 
 AGREEMENT = "pairwise_exact_match"
 ORDER = (*WORST_FIRST, "first")
@@ -365,7 +364,10 @@ def component_state(
     model = None if result is None else _deciding_model(result, status)
     if result is None or model is None:
         sure = can_show(min(record.n_cases for record in status.newest.values()))
-        where, following = Line("there is no lower version to compare it with"), Line(try_step(name, Reader()))
+        where, following = (
+            Line("no lower version has a complete run to compare it with"),
+            Line(try_step(name, Reader())),
+        )
         return replace(state, where=where, sure=sure, next=following, calm=not regressed)
     following = Line(measure_step(name, Reader())) if status.history.unmeasured else _next_line(result, model)
     calm = model.verdict in _SOUND and _largest_fall(model) > -_LARGE_DROP and not regressed

@@ -3,77 +3,52 @@
 Evidence, justifications and judged texts are only in the folder of the judge run.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display.pages import Block
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import read_json, validated
+from skill_evaluator.files import read_versioned
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, read_calibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
-from skill_evaluator.judges.modes.regression_results import RegressionResults
+from skill_evaluator.judges.modes.regression import RegressionResults
 from skill_evaluator.judges.modes.results import RESULTS_VERSION
 from skill_evaluator.judges.modes.scoring import ScoreResults
 from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode, JudgeRunHead, read_judge_run
 from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library.config import Settings
-from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
-from skill_evaluator.reports.judge_results import decision_words, judged_blocks, judged_doubts, share
+from skill_evaluator.reports.judge_results import calibration_words, decision_words, judge_run_blocks, share
 from skill_evaluator.site import SiteFolder, refuse_page_name
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.text import counted
 
 JudgeRunResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
-_KINDS: Mapping[JudgeMode, type[JudgeRunResults]] = {  # the other modes have no results
-    "score": ScoreResults,
-    "pairwise": PairwiseResults,
-    "regression": RegressionResults,
-    "calibrate": JudgeCalibration,
+_KINDS: Mapping[JudgeMode, tuple[type[JudgeRunResults], str]] = {  # the other modes have no results
+    "score": (ScoreResults, "scores"),
+    "pairwise": (PairwiseResults, "comparisons"),
+    "regression": (RegressionResults, "regressions"),
+    "calibrate": (JudgeCalibration, "calibration"),
 }
 _MAX_JUDGE_RUNS = 100  # the newest ones
-_MODES: Mapping[str, str] = {
-    "regression": "regressions",
-    "score": "scores",
-    "pairwise": "comparisons",
-    "calibrate": "calibration",
-}
 _MOODS = {"ship": "improved", "block": "regressed"}
-
-
-def _read_results(folder: Path) -> JudgeRunResults | None:
-    """Read the results of a judge run. Return None if it has no results. Raise JudgeError if they are invalid."""
-    mode, path = read_judge_run(folder).mode, folder / RESULTS
-    if mode not in _KINDS or not path.exists():
-        return None
-    value = read_json(path, JudgeError)
-    if not isinstance(value, dict):
-        raise JudgeError(f"{path} is not a JSON object with the results of a judge run")
-    version = value.get("results_version")
-    if isinstance(version, int) and version > RESULTS_VERSION:
-        raise JudgeError(f"{path} has results_version {version}, this evaluator knows {RESULTS_VERSION}; upgrade it")
-    results = validated(_KINDS[mode], value, path, JudgeError)
-    if results.judging is None:
-        raise JudgeError(f"{path} does not name its judge run")
-    return results
 
 
 def write_judges(pages: Pages, judgements: Path, config: Path, settings: Settings) -> None:
     """Write the list of the newest judge runs, a page for each, and a page for the calibration of the settings."""
-    site = pages.site
     # names begin with the time
     folders = sorted((path.parent for path in judgements.glob(f"*/{JUDGING}")), reverse=True)
     rows, problems, unfinished = [], [], []
     for folder in folders[:_MAX_JUDGE_RUNS]:
         try:
-            row = _write_judge_run(pages, folder)
-            if row is not None:
-                rows.append(row)
-            elif read_judge_run(folder).mode in _KINDS:
+            refuse_page_name(folder.name, JudgeError)
+            mode = read_judge_run(folder).mode
+            if mode in _KINDS and (folder / RESULTS).exists():
+                rows.append(_write_judge_run(pages, folder, mode))
+            elif mode in _KINDS:
                 unfinished.append(folder.name)
         except JudgeError as problem:
             problems.append({"name": folder.name, "reason": str(problem)})
-            site.note(f"judge run {folder.name}", problem)
+            pages.site.note(f"judge run {folder.name}", problem)
     pages.write(
         "judges.html",
         "judges.html",
@@ -82,7 +57,7 @@ def write_judges(pages: Pages, judgements: Path, config: Path, settings: Setting
         problems=problems,
         unfinished=unfinished,
         left_out=max(0, len(folders) - _MAX_JUDGE_RUNS),
-        queue=_queue_status(site, config),
+        queue=_queue_status(pages.site, config),
     )
 
 
@@ -97,24 +72,19 @@ def _write_calibration(pages: Pages, config: Path, settings: Settings) -> tuple[
         return None
     outcome, mood = calibration_words(calibration)
     head = {"id": settings.policy.judge.calibration, "of": "", "outcome": outcome, "mood": mood}
-    pages.write("calibration.html", "judge_run.html", row=head, page_blocks=calibration_page(calibration).blocks)
+    pages.write("calibration.html", "judge_run.html", row=head, page_blocks=judge_run_blocks(calibration))
     return outcome, mood
 
 
-def _write_judge_run(pages: Pages, folder: Path) -> dict[str, Any] | None:
-    """Write the page of a judge run. Return its row of the list, or None if it has no results."""
-    refuse_page_name(folder.name, JudgeError)
-    results = _read_results(folder)
-    if results is None or results.judging is None:
-        return None
+def _write_judge_run(pages: Pages, folder: Path, mode: JudgeMode) -> dict[str, Any]:
+    """Write the page of a judge run and return its row of the list. Raise JudgeError for invalid results."""
+    (kind, noun), path = _KINDS[mode], folder / RESULTS
+    results: JudgeRunResults = read_versioned(kind, path, "results_version", RESULTS_VERSION, JudgeError)
+    if results.judging is None:
+        raise JudgeError(f"{path} does not name its judge run")
     address = f"judges/{folder.name}.html"
-    row = {**_judge_run_row(results.judging, results), "id": folder.name, "address": address}
-    blocks: Iterable[Block] = (
-        calibration_page(results).blocks
-        if isinstance(results, JudgeCalibration)
-        else [*judged_blocks(results), *judged_doubts(results)]
-    )
-    pages.write(address, "judge_run.html", row=row, page_blocks=blocks)
+    row = {**_judge_run_row(results.judging, results), "of": noun, "id": folder.name, "address": address}
+    pages.write(address, "judge_run.html", row=row, page_blocks=judge_run_blocks(results))
     return row
 
 
@@ -127,7 +97,6 @@ def _judge_run_row(head: JudgeRunHead, results: JudgeRunResults) -> dict[str, An
     return {
         "created": head.created,
         "mode": head.mode,
-        "of": _MODES[head.mode],
         "component": head.skill,
         "judges": [judge.judge if isinstance(judge.judge, str) else judge.judge.model_id for judge in results.judges],
         "items": head.items,

@@ -17,10 +17,10 @@ from skill_evaluator.metrics.fields import label
 from skill_evaluator.records.record import CaseRecord, Record, check_path
 from skill_evaluator.records.summaries import FieldSummary
 from skill_evaluator.text import counted
+from skill_evaluator.verdicts.component import ComponentStatus
 from skill_evaluator.verdicts.decide.comparability import APART
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, joined_falls
-from skill_evaluator.verdicts.history.component import ComponentStatus
-from skill_evaluator.verdicts.history.series import Point, Step
+from skill_evaluator.verdicts.shipping import Point, Step
 
 OTHERS = "(not in the schema)"
 _FIELD, _CHECK = "a field that the schema does not name", "a check without a name"

@@ -28,10 +28,10 @@ from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
+from skill_evaluator.verdicts.component import ComponentStatus, RecordedComponent
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict
-from skill_evaluator.verdicts.history.component import ComponentStatus, RecordedComponent
-from skill_evaluator.verdicts.history.series import Point
+from skill_evaluator.verdicts.shipping import Point
 
 _CAPTIONS = {"metric": "Metrics", "field": "Fields"}
 _FOLDED = frozenset({"metric", "the run", "the runs"})

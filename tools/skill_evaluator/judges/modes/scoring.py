@@ -1,6 +1,6 @@
 """`judge score`: make a question for each item and method, read the scores, and compute their figures."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -13,10 +13,9 @@ from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.modes.results import JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
-from skill_evaluator.judges.prompting.judging import JudgeCalls
+from skill_evaluator.judges.prompting.judging import JudgeCalls, JudgeText, StoredScore
 from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, OutputItem, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
-from skill_evaluator.judges.prompting.results import JudgeText, StoredScore
 from skill_evaluator.judges.statistics import Estimate, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.stats import by_key, mean_or_none, rounded
@@ -25,19 +24,22 @@ PROMPTS: Mapping[MethodName, str] = {"direct_scoring": "direct", "reference_base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreQuestion:
-    """A question with its item, its method and the criteria of that method."""
+class ItemQuestions:
+    """An output to score, and the question on it by method."""
 
     item: OutputItem
-    method: MethodName
-    criteria: Sequence[Criterion]
-    question: JudgeQuestion
+    by_method: Mapping[MethodName, JudgeQuestion]
+
+    @property
+    def questions(self) -> Collection[JudgeQuestion]:
+        """The questions of all methods."""
+        return self.by_method.values()
 
 
 def score_questions(
     rubric: NamedRubric, items: Sequence[OutputItem], seed: int
-) -> tuple[list[ScoreQuestion], list[JudgePrompt]]:
-    """Return the questions and their prompts. Raise JudgeError if a required source or reference is missing."""
+) -> tuple[list[ItemQuestions], list[JudgePrompt]]:
+    """Return the items with their questions, and the prompts. Raise JudgeError if a source or reference is missing."""
     by_method = by_key((one.primary_method, one) for one in rubric.criteria)
     unsourced_id = next((item.id for item in items if not item.source and not item.reference), None)
     if unsourced_id is not None and "reference_based" in by_method:
@@ -45,7 +47,8 @@ def score_questions(
             f"'{by_method['reference_based'][0].id}' requires a source or a right answer: add \"source\" or "
             f"\"reference\" to item '{unsourced_id}'"
         )
-    questions, prompts = [], []
+    questions: dict[str, dict[MethodName, JudgeQuestion]] = {item.id: {} for item in items}
+    prompts = []
     for method, criteria in by_method.items():
         prompt, form = load_prompt(PROMPTS[method]), score_form(criteria)
         prompts.append(prompt)
@@ -55,9 +58,14 @@ def score_questions(
             if method == "reference_based" and item.source == item.input:
                 texts["input"] = ""  # the source already shows it
             case_id, mark = f"{item.id}/{PROMPTS[method]}", mark_of(seed, item.digest)
-            question = prompt.question(case_id, instructions, texts, form, mark)
-            questions.append(ScoreQuestion(item=item, method=method, criteria=criteria, question=question))
-    return questions, prompts
+            questions[item.id][method] = prompt.question(case_id, instructions, texts, form, mark)
+    return [ItemQuestions(item=item, by_method=questions[item.id]) for item in items], prompts
+
+
+def questions_of(units: Sequence[ItemQuestions]) -> list[JudgeQuestion]:
+    """Return the questions on all items, grouped by method, so that vendors can cache the instructions."""
+    by_method = by_key(question for unit in units for question in unit.by_method.items())
+    return [question for group in by_method.values() for question in group]
 
 
 def score_form(criteria: Sequence[Criterion]) -> forms.Form:
@@ -66,14 +74,8 @@ def score_form(criteria: Sequence[Criterion]) -> forms.Form:
     for criterion in criteria:
         schema = {"type": "integer", "enum": list(range(1, criterion.highest + 1))}
         score = (schema, f"a whole number from 1 to {criterion.highest}")
-        keys = {
-            "evidence": forms.TEXTS,
-            "justification": forms.TEXT,
-            "score": score,
-            "suggestion": forms.TEXT,
-            "confidence": forms.CONFIDENCE,
-        }
-        by_criterion[criterion.id] = forms.object_of(keys)
+        keys = {"evidence": forms.TEXTS, "justification": forms.TEXT, "score": score, "suggestion": forms.TEXT}
+        by_criterion[criterion.id] = forms.object_of({**keys, "confidence": forms.CONFIDENCE})
     return forms.object_of({"criteria": forms.object_of(by_criterion)})
 
 
@@ -97,11 +99,11 @@ class ItemScores(FrozenModel):
 
 
 class CriterionScores(FrozenModel):
-    """One criterion over all items, which are the units of the intervals.
+    """One criterion over all items, which are the units of the intervals; `score` is from 1 to `highest`.
 
-    `score` is on the scale 1 to `highest`. `counts`: judgements by score. `unsure`: judgements below the criterion's
-    confidence threshold. `quoted`: share of judgements with a quotation from the texts. `length`: Spearman's ρ of score
-    and output length. `repeats`: share of replicates that agree.
+    `counts`: judgements by score. `unsure`: judgements below the criterion's confidence threshold. `quoted`: share of
+    judgements with a quotation from the texts. `length`: Spearman's ρ of score and output length. `repeats`: share of
+    replicates that agree.
     """
 
     criterion: Label
@@ -150,29 +152,29 @@ def read_scores(
     return judgements
 
 
-def reduce_scores(questions: Sequence[ScoreQuestion], calls: JudgeCalls) -> JudgeScores:
+def reduce_scores(units: Sequence[ItemQuestions], criteria: Sequence[Criterion], calls: JudgeCalls) -> JudgeScores:
     """Return one judge's scores, and their figures by criterion."""
-    judgements: dict[str, list[ScoreJudgement]] = defaultdict(list)
-    for part in questions:
-        item = part.item
+    by_method = by_key((criterion.primary_method, criterion) for criterion in criteria)
+    criteria = [criterion for group in by_method.values() for criterion in group]
+    items = []
+    for unit in units:
+        item, judgements = unit.item, list[ScoreJudgement]()
         texts = [text for text in (item.output, item.reference, item.source, item.input) if text]
-        for replicate in range(calls.replicates):
-            answer = calls.output(part.question.case_id, replicate)
-            judgements[item.id] += read_scores(answer, part.criteria, texts, replicate)
-    methods = {one.id: (one, part.method) for part in questions for one in part.criteria}
-    criteria = [criterion for criterion, _ in methods.values()]
-    outputs = {part.item.id: part.item for part in questions}
-    items = [_item(item, judgements[item.id], criteria) for item in outputs.values()]
+        for method, question in unit.by_method.items():
+            for replicate in range(calls.replicates):
+                answer = calls.output(question.case_id, replicate)
+                judgements += read_scores(answer, by_method[method], texts, replicate)
+        items.append(_item(item, judgements, criteria))
     all_judgements = [one for item in items for one in item.judgements]
     unscored = Counter(one.unscored for one in all_judgements if one.unscored is not None)
     unusable = calls.unusable(unscored, len(all_judgements))
-    lengths = [len(item.output) for item in outputs.values()]
+    lengths = [len(unit.item.output) for unit in units]
     by_stratum = by_key((item.stratum, item.summary) for item in items if item.summary is not None)
     return JudgeScores(
         judge=calls.record,
         strata={name: mean_within(summaries) for name, summaries in by_stratum.items()},
         summary=mean_within([item.summary for item in items if item.summary is not None]),
-        criteria=[] if unusable else [_criterion(*one, items, lengths) for one in methods.values()],
+        criteria=[] if unusable else [_criterion(criterion, items, lengths) for criterion in criteria],
         unusable=unusable,
         items=items,
     )
@@ -201,9 +203,7 @@ def weighted_summary(scores: Mapping[str, float | None], criteria: Collection[Cr
     return rounded(min(1.0, sum(shares) / sum(criterion.weight for criterion in criteria)))
 
 
-def _criterion(
-    criterion: Criterion, method: MethodName, items: Sequence[ItemScores], lengths: Sequence[int]
-) -> CriterionScores:
+def _criterion(criterion: Criterion, items: Sequence[ItemScores], lengths: Sequence[int]) -> CriterionScores:
     by_item = [[one for one in item.judgements if one.criterion == criterion.id] for item in items]
     judgements = [one for group in by_item for one in group]
     scored = [group for each in by_item if (group := [one for one in each if one.score is not None])]
@@ -211,7 +211,7 @@ def _criterion(
     values = [score for item in items if (score := item.scores[criterion.id]) is not None]
     return CriterionScores(
         criterion=criterion.id,
-        method=method,
+        method=criterion.primary_method,
         highest=criterion.highest,
         weight=criterion.weight,
         score=mean_within(values, 1.0, float(criterion.highest)),

@@ -6,10 +6,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
-from skill_evaluator.files import replace_blocks
-from skill_evaluator.judges.calibration.agreement import label_results, measure, probe_biases, with_probe
+from skill_evaluator.judges.calibration.agreement import (
+    batch_result,
+    detection_of,
+    label_results,
+    measure,
+    probe_biases,
+    with_probe,
+)
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
-from skill_evaluator.judges.calibration.detection import batch_result, detection_of
 from skill_evaluator.judges.calibration.labels import (
     LabelledPair,
     Labels,
@@ -20,22 +25,14 @@ from skill_evaluator.judges.calibration.labels import (
     read_verdicts,
 )
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
-from skill_evaluator.judges.modes import pairwise, regression, regression_results, scoring
+from skill_evaluator.judges.modes import pairwise, regression, scoring
 from skill_evaluator.judges.modes import sentences as judged_sentences
 from skill_evaluator.judges.modes.sentences import SentencesItem, Vote, votes_on
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
+from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
-from skill_evaluator.judges.prompting.judging import (
-    RUNS,
-    JudgeCalls,
-    JudgeRunSize,
-    JudgeSession,
-    JudgeTask,
-    write_papers,
-)
 from skill_evaluator.judges.prompting.questions import JudgePrompt, OutputItem, load_prompt
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.prompting.results import StoredLine, StoredScore, no_usable_output, texts_of
 from skill_evaluator.judges.workflows.judging import BiasReport, Judged, resume_command
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
@@ -49,7 +46,7 @@ _CALLS_NOTE = "at most: a sentence that the judge denies is judged up to twice m
 _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sentence
 
 
-def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | JudgeRunSize:
+def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | judging.JudgeRunSize:
     """Measure judges against human labels, or return the size for a dry run. Raise JudgeError for invalid input."""
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
@@ -58,7 +55,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasR
     if request.judges:
         if stored:
             raise JudgeError("--verdicts and --batch read stored results and cannot be combined with --judge")
-        judge_session = JudgeSession.of(request, watch)
+        judge_session = judging.JudgeSession.of(request, watch)
         if labels.of(SentenceLabel):
             return _calibrate_sentences(request, judge_session, labels, draw_report)
         return _calibrate_by_rubric(request, judge_session, labels, draw_report)
@@ -71,7 +68,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasR
         verdicts = read_verdicts(request.verdicts, labels)
         results += label_results(labels, verdicts, request.bar, _scale_ends(_rubric(request)))
     if request.batch is not None:
-        batch = regression_results.read_regressions(request.batch)
+        batch = regression.read_regressions(request.batch)
         results += [batch_result(judge, labels, request.bar) for judge in batch.judges]
     calibration = JudgeCalibration(bar=request.bar, judges=results)
     return Judged(results=calibration, folder=request.out, code=calibration.exit_code)
@@ -91,35 +88,35 @@ def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 class CalibrationTask:
     """The questions on labelled pairs or outputs with their probes, by a rubric, and on corrupted outputs."""
 
-    task: JudgeTask
+    task: judging.JudgeTask
     labels: Labels
     rubric: NamedRubric | None
-    matches: Sequence[pairwise.PairMatch]
-    scores: Sequence[scoring.ScoreQuestion]
+    matches: Sequence[pairwise.PairMatch] = ()
+    scores: Sequence[scoring.ItemQuestions] = ()
     corrupted: Sequence[CorruptedPair]
     compared: Sequence[regression.JudgedPair]
 
 
 def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
-    matches, scores, prompts = list[pairwise.PairMatch](), list[scoring.ScoreQuestion](), list[JudgePrompt]()
     rubric, judged = _judged_labels(request, labels)
     parts = [judged, *(with_probe(name, judged) for name in dict.fromkeys(request.probes))]
     pairs = [pair.as_item(pairwise.PairItem) for part in parts for pair in part.of(LabelledPair)]
     outputs = [output.as_item(OutputItem) for part in parts for output in part.of(ScoredItem)]
+    matches, scores, prompts = list[pairwise.PairMatch](), list[scoring.ItemQuestions](), list[JudgePrompt]()
     if rubric is not None and pairs:
         matches, prompt = pairwise.make_matches(rubric, pairs, request.seed)
         prompts = [prompt]
     elif rubric is not None and outputs:
         scores, prompts = scoring.score_questions(rubric, outputs, request.seed)
     corrupted, dimensions = _corrupted_pairs(request, labels), dimensions_of() if request.corrupt else ()
-    compared = [regression.JudgedPair(item=pair, dimensions=dimensions) for pair in corrupted]
-    comparisons, prompt = regression.regression_questions(compared, ShipRules(), request.seed)
+    uncompared = [regression.JudgedPair(item=pair, dimensions=dimensions) for pair in corrupted]
+    compared, prompt = regression.with_questions(uncompared, ShipRules(), request.seed)
     paper: dict[str, Any] = {
         "rubric": None if rubric is None else rubric.paper,
         "dimensions": {one.name: one.question for one in dimensions},
     }
     size = f"{counted(len(judged.lines), 'labelled item')}, {len(corrupted)} corrupted outputs and controls"
-    task = JudgeTask(
+    task = judging.JudgeTask(
         mode="calibrate",
         rubric=digest(canonical_json(paper)),
         criteria=[*_scale_ends(rubric), *paper["dimensions"]],
@@ -127,11 +124,12 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
         items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
         questions=[
             *(question for match in matches for question in match.questions),
-            *(score.question for score in scores),
-            *comparisons,
+            *scoring.questions_of(scores),
+            *(question for pair in compared for question in pair.questions),
         ],
         notes=[f"{size}; every pair is judged in both orders"],
         paper=paper,
+        rubric_file="dimensions" if rubric is None else rubric.file,
     )
     return CalibrationTask(
         task=task, labels=judged, rubric=rubric, matches=matches, scores=scores, corrupted=corrupted, compared=compared
@@ -168,8 +166,8 @@ def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[Corrupte
 
 
 def _calibrate_by_rubric(
-    request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, draw_report: BiasReport
-) -> Judged | JudgeRunSize:
+    request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels, draw_report: BiasReport
+) -> Judged | judging.JudgeRunSize:
     if request.rubric is None and (request.probes or not request.corrupt):
         option, alternative = ("--probe", "") if request.probes else ("--judge", " or --corrupt N")
         raise JudgeError(f"{option} requires --rubric FILE{alternative}")
@@ -177,9 +175,8 @@ def _calibrate_by_rubric(
     if request.dry_run:
         return judge_session.size(task.task)
     judge_results = judge_session.ask(task.task)
-    head = judge_results.judging.head("dimensions" if task.rubric is None else task.rubric.file)
     families, scales = families_of(judge_session.configuration.models), _scale_ends(task.rubric)
-    results, lines = list[JudgeResult](), list[StoredLine]()
+    results, lines = list[JudgeResult](), list[judging.StoredLine]()
     for calls in judge_results.runs:
         verdicts, fields = _read_outputs(task, calls)
         measured = label_results(task.labels, verdicts, request.bar, scales, families)
@@ -189,59 +186,65 @@ def _calibrate_by_rubric(
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
     by_file = by_key(
-        (scoring.SCORES if isinstance(one, StoredScore) else pairwise.VERDICTS, one) for one in lines if one.id in ids
+        (scoring.SCORES if isinstance(one, judging.StoredScore) else pairwise.VERDICTS, one)
+        for one in lines
+        if one.id in ids
     )
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
-        replace_blocks(judge_results.folder / name, (f"{line.model_dump_json()}\n" for line in file_lines))
-    calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
-    write_papers(judge_results.folder, task.task, calibration, draw_report(calibration))
-    return Judged.of(request, judge_results, calibration)
+        judging.write_lines(judge_results.folder / name, file_lines)
+    calibration = JudgeCalibration(
+        bar=request.bar, judging=judge_results.judging.head(task.task.rubric_file), judges=results
+    )
+    judging.write_papers(judge_results.folder, task.task, calibration, draw_report(calibration))
+    return Judged.of(request, judge_results, judge_results, calibration)
 
 
-def _read_outputs(task: CalibrationTask, calls: JudgeCalls) -> tuple[list[StoredLine], dict[str, Any]]:
+def _read_outputs(task: CalibrationTask, calls: judging.JudgeCalls) -> tuple[list[judging.StoredLine], dict[str, Any]]:
     """Return a judge's verdicts on items, and these fields of its result: record, detection and unusable."""
-    verdicts, detection, unusable = list[StoredLine](), None, []
+    verdicts, detection, unusable = list[judging.StoredLine](), None, []
     if task.rubric is not None and task.matches:
         preferences = pairwise.reduce_matches(task.matches, task.rubric.criteria, calls)
         verdicts += pairwise.verdicts_of(preferences)
         unusable.append(preferences.unusable)
-    if task.scores:
-        scored = scoring.reduce_scores(task.scores, calls)
+    if task.rubric is not None and task.scores:
+        scored = scoring.reduce_scores(task.scores, task.rubric.criteria, calls)
         verdicts += scoring.scores_of(scored)
         unusable.append(scored.unusable)
     if task.compared:
-        regressions = regression_results.reduce_regressions(task.compared, calls, ShipRules(), declared_strong=True)
+        regressions = regression.reduce_regressions(task.compared, calls, ShipRules(), declared_strong=True)
         detection = None if regressions.unusable else detection_of(task.corrupted, regressions.pairs)
         unusable.append(regressions.unusable)
     return verdicts, {"record": calls.record, "detection": detection, "unusable": next(filter(None, unusable), None)}
 
 
 def _calibrate_sentences(
-    request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, draw_report: BiasReport
-) -> Judged | JudgeRunSize:
+    request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels, draw_report: BiasReport
+) -> Judged | judging.JudgeRunSize:
     if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
         raise JudgeError("labels of sentences require one --judge ID, without --rubric, --corrupt, --probe and -n")
     items = _sentence_items(labels)
     task = _sentence_task(items, request.seed)
     if request.dry_run:
         return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
-    judging, folder, (model,) = judge_session.begin(task)
+    judge_run, folder, (model,) = judge_session.begin(task)
     session = judge_session.session()
-    judge = judged_sentences.SentencesJudge(model=model, judged_run=judging.id, seed=judging.seed, folder=folder / RUNS)
+    judge = judged_sentences.SentencesJudge(
+        model=model, judged_run=judge_run.id, seed=judge_run.seed, folder=folder / judging.RUNS
+    )
     calls = judged_sentences.ask_sentences(list(items.values()), judge, session)
     votes = {
         (output_id, sentence): vote
         for output_id, item in items.items()
-        for sentence, vote in votes_on(item, calls.answered, judging.seed).verdicts.items()
+        for sentence, vote in votes_on(item, calls.answered, judge_run.seed).verdicts.items()
     }
-    result = sentence_result(model.id, labels, votes, texts_of(calls.answered.values()), request.bar)
+    result = sentence_result(model.id, labels, votes, judging.texts_of(calls.answered.values()), request.bar)
     result = result.model_copy(update={"record": calls.record(model, session)})
-    calibration = JudgeCalibration(bar=request.bar, judging=judging.head("sentences"), judges=[result])
-    write_papers(folder, task, calibration, draw_report(calibration))
+    calibration = JudgeCalibration(bar=request.bar, judging=judge_run.head("sentences"), judges=[result])
+    judging.write_papers(folder, task, calibration, draw_report(calibration))
     if calls.stopped is None:
         return Judged(results=calibration, folder=folder, code=calibration.exit_code)
     stopped = [f"{model.id} stopped: {calls.stopped}"]
-    command = resume_command(request, judging, folder, stopped)
+    command = resume_command(request, judge_run, folder, stopped)
     return Judged(results=calibration, folder=folder, code=EXIT_INCOMPLETE, stopped=stopped, again=command)
 
 
@@ -257,9 +260,9 @@ def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
     return items
 
 
-def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
+def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> judging.JudgeTask:
     sentences = list(dict.fromkeys(sentence for item in items.values() for sentence in item.sentences))
-    return JudgeTask(
+    return judging.JudgeTask(
         mode="calibrate",
         rubric=digest(canonical_json(sentences)),
         criteria=["sentences"],
@@ -283,7 +286,7 @@ def sentence_result(
         for _, vote in labelled
         if vote.holds is None
     )
-    unusable = no_usable_output(unscored, len(labelled), texts)
+    unusable = judging.no_usable_output(unscored, len(labelled), texts)
     units = [Unit(people=[label.human], requests=[[vote.holds]], verdict=vote.holds) for label, vote in labelled]
     return JudgeResult(
         judge=judge,

@@ -42,8 +42,6 @@ class JudgeRequest(ConfigOption, FormatOption):
     resume: bool = flag("Continue the newest judge run.")
     judge_run: str | None = option("Continue this judge run: its id or folder.", metavar="ID")
     dry_run: bool = flag("Check inputs and print the maximum cost; make no call.")
-    review: bool = flag("Queue doubtful items for human review.")
-    review_sample: int = rare("With --review: also queue N random items.", 5, metavar="N", min=0)
     out: Path = rare("The folder of judge runs.", JUDGEMENTS, metavar="DIR")
 
     @property
@@ -54,24 +52,20 @@ class JudgeRequest(ConfigOption, FormatOption):
 
 @options
 class BatchJudgeRequest(JudgeRequest):
-    """The options of the commands that judge outputs."""
-
     batch: Batch = False
+    review: bool = flag("Queue doubtful items for human review.")
+    review_sample: int = rare("With --review: also queue N random items.", 5, metavar="N", min=0)
     cascade: str | None = option("Judge with CHEAP; call STRONG only if CHEAP is uncertain.", metavar="CHEAP,STRONG")
 
 
 @options
 class RubricJudgeRequest(BatchJudgeRequest):
-    """The options of the commands that judge by a rubric."""
-
     rubric: Path = argument("The rubric, YAML or JSON.")
     criteria: tuple[str, ...] = option("Only this criterion; repeatable.", (), "--criterion", metavar="ID")
 
 
 @options
 class ScoreRequest(RubricJudgeRequest, ComponentsOption, FixturesOption):
-    """The options of `judge score`."""
-
     items: Path | None = option("JSON Lines: id, input, output, reference or source.", metavar="FILE")
     run: str | None = option("A run of a component (folder or id), instead of --items.", metavar="RUN")
     field: str = rare("With --run: field to judge; default: that of the rubric.", "", metavar="PATH")
@@ -79,15 +73,11 @@ class ScoreRequest(RubricJudgeRequest, ComponentsOption, FixturesOption):
 
 @options
 class PairwiseRequest(RubricJudgeRequest):
-    """The options of `judge pairwise`."""
-
     items: Path = option("JSON Lines: id, input, output_1, output_2.", ..., metavar="FILE")
 
 
 @options
 class RegressionRequest(BatchJudgeRequest, ComponentsOption, FixturesOption):
-    """The options of `judge regression`."""
-
     items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
     candidate: str | None = option("A run of a component (folder or id), instead of --items.", metavar="RUN")
     baseline: str | None = option("With --candidate: the run before; default: pinned outputs.", metavar="RUN")
@@ -104,8 +94,6 @@ JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
 
 @options
 class CalibrateRequest(JudgeRequest):
-    """The options of `judge calibrate`."""
-
     labels: Path | None = option("JSON Lines of labels: id with human, criteria or scores.", metavar="FILE")
     rubric: Path | None = option("With --judge: the rubric for the labelled items.", metavar="FILE")
     corrupt: int = option("With --judge: test whether it detects N corrupted outputs.", 0, metavar="N", min=0)
@@ -119,8 +107,6 @@ class CalibrateRequest(JudgeRequest):
 
 @options
 class DraftRequest(ConfigOption):
-    """The options of the commands that have a model draft a text."""
-
     seed: int = rare("Seed of the calls.", 0)
     max_cost: MaxCost = None
     dry_run: bool = flag("Print the maximum cost; make no call.")
@@ -133,8 +119,6 @@ class DraftRequest(ConfigOption):
 
 @options
 class RubricDraftRequest(DraftRequest, FormatOption):
-    """The options of `judge rubric`."""
-
     draft: str = option("Description of what should be judged.", ..., metavar="TEXT")
     judge: str = option("The model that drafts; an id of models.yaml.", ..., "-j", metavar="ID")
     out: Path = option("The new .yaml file; its name becomes the rubric's id.", ..., metavar="FILE")
@@ -142,8 +126,6 @@ class RubricDraftRequest(DraftRequest, FormatOption):
 
 @options
 class CasesDraftRequest(ComponentsOption, FixturesOption, DraftRequest):
-    """The options of `cases draft`."""
-
     skill: str = argument("The component.", metavar="COMPONENT")
     model: str = option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
     count: int = option("Number of cases to draft.", 10, "-n", min=1, max=200)

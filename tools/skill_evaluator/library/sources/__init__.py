@@ -1,7 +1,4 @@
-"""The formats of components that are read in place from the folders named by `sources` in settings.yaml.
-
-Their records are in `.evaluator/components/<name>/`, and nothing is written to the source folders.
-"""
+"""Components in other formats, which are read in place from the folders in `sources` of settings.yaml."""
 
 import posixpath
 import re
@@ -31,15 +28,8 @@ from skill_evaluator.library.sources.tree import (
 from skill_evaluator.repository import within
 from skill_evaluator.text import digest, nearest
 
-_AS_PROGRAM = "name the program that renders it: `program:` in the front matter of a component"
-NOT_READ: Mapping[str, str] = {
-    "*.prompt": f"Dotprompt, Handlebars with custom helpers; {_AS_PROGRAM}",
-    "*.prompty": f"Prompty, Jinja with loops and conditions; {_AS_PROGRAM}",
-    "*.poml": f"POML, a separate template language; {_AS_PROGRAM}",
-    "*.baml": f"BAML, a separate template language; {_AS_PROGRAM}",
-    "*.waza.yaml": "waza, which tests agents; name the agent: `program:` in the front matter of a component",
-}
-"""The description of each unsupported format, with advice, by file name pattern."""
+NOT_READ = ("*.prompt", "*.prompty", "*.poml", "*.baml", "*.waza.yaml")
+"""The files of formats that only their own programs can render or run."""
 HOME = ".evaluator"
 BOARD_SIZE = SizeLimit(max_bytes=500_000_000)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
@@ -57,7 +47,7 @@ def formats() -> Mapping[str, Source]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLocation:
-    """The location of a component: its format, root folder and key in it, and patterns of cases to skip."""
+    """The location of a component: its format, its root folder, its `key` in that folder, and cases to skip."""
 
     name: str
     source: Source
@@ -66,16 +56,15 @@ class SourceLocation:
     leave_out: tuple[str, ...] = ()
 
     def read(self, tree: FileTree) -> SourceComponent:
-        """Read the component from the files of its root; raise ComponentError if it is invalid."""
+        """Read the component from the files of its root, without the cases to skip."""
         written = self.source.read(tree, self.key)
         rows = tuple(row for row in written.rows if not _matches(f"{self.name}/{row[0]}", self.leave_out))
-        if not (skipped := len(written.rows) - len(rows)):
-            return written
+        skipped = len(written.rows) - len(rows)
         note = SkippedItem(what="cases", count=skipped, reason="leave_out in settings.yaml names it")
-        return replace(written, rows=rows, left_out=(*written.left_out, note))
+        return replace(written, rows=rows, left_out=(*written.left_out, note)) if skipped else written
 
     def here(self, limits: SafetyLimits) -> SourceComponent:
-        """Read the component from the work tree; raise ComponentError if it is invalid."""
+        """Read the component from the work tree."""
         return self.read(_folder_tree(self.root, str(Path.cwd()), limits))
 
 
@@ -106,13 +95,10 @@ def recorded_rows(leaderboard: bytes) -> Recorded:
     return []
 
 
-def numbered(
-    digests: Mapping[str, str], recorded: Iterable[tuple[str, Mapping[str, str]]], below: str | None = None
-) -> str:
-    """Return the recorded version of a prompt and schema, or the next MINOR version with the prompt's digest.
+def numbered(digests: Mapping[str, str], recorded: Recorded, below: str | None = None) -> str:
+    """Return the recorded version with the digests of a `prompt` and `schema`, or else the next MINOR version.
 
-    `digests` has those of `prompt` and `schema`. With `below`, an unrecorded prompt and schema
-    get the next PATCH after the highest recorded version that is lower than `below`.
+    With `below`, it is the next PATCH version after the highest recorded version below that.
 
     >>> numbered({"prompt": "sha256:0123abcd99"}, [("0.2.0+4567abcd", {"prompt": "4567abcd11"})])
     '0.3.0+0123abcd'
@@ -131,8 +117,8 @@ def numbered(
 
 
 def _is_same(digests: Mapping[str, str], recorded: Mapping[str, str]) -> bool:
-    """Return whether the abbreviated digests of a leaderboard row match those of a prompt and schema."""
-    shared = [name for name in ("prompt", "schema") if name in recorded]  # old rows may lack the schema
+    # the digests of a row are abbreviated, and old rows lack the schema
+    shared = [name for name in ("prompt", "schema") if name in recorded]
     pairs = ((digests[name].removeprefix("sha256:"), recorded[name].removeprefix("sha256:")) for name in shared)
     return "prompt" in recorded and all(full.startswith(short) for full, short in pairs)
 
@@ -141,15 +127,12 @@ _folder_tree = lru_cache(maxsize=4)(lambda root, _, limits: folder_tree(root, li
 
 
 def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
-    """Return the sources in settings.yaml if the components folder is `.evaluator/components`, else an empty tuple."""
+    """Return the sources in settings.yaml; empty if the components folder is not `.evaluator/components`."""
     return load_settings(components.parent).sources if components.parent.name == HOME else ()
 
 
 def components_of(components: Path, config: Path, default: Path) -> Path:
-    """Return the components folder, or the folder of the sources' records if it is the default and there are sources.
-
-    Every command calls this first; it clears the cached sources.
-    """
+    """Return the components folder; it is `.evaluator/components` by default if settings.yaml has sources."""
     _forget()
     return config / "components" if components == default and load_settings(config).sources else components
 
@@ -162,10 +145,7 @@ def component_names(components: Path) -> list[str]:
 
 
 def source_of(components: Path, name: str) -> SourceLocation | None:
-    """Return the location of a component in the sources, or None if the library has no sources.
-
-    Raise ComponentError for an unknown name.
-    """
+    """Return the location of a component in the sources; None if there are no sources."""
     origins = _origins(components, str(Path.cwd()))  # caches settings.yaml for all components
     if name not in (origins or ()) and components.parent.name == HOME:
         _forget()
@@ -178,10 +158,7 @@ def source_of(components: Path, name: str) -> SourceLocation | None:
 
 
 def prompt_file(components: Path, name: str, folder: str) -> str:
-    """Return the path of a component's prompt file, to name it in problems.
-
-    `folder` is the path of the components folder in the repository.
-    """
+    """Return the path of a component's prompt file; `folder` is the path of `components` in the repository."""
     with suppress(SkillEvaluatorError):
         if origin := source_of(components, name):
             return (origin.root / origin.key.partition("#")[0]).as_posix()
@@ -195,7 +172,6 @@ def _forget() -> None:
 
 @lru_cache(maxsize=4)
 def _origins(components: Path, cwd: str) -> dict[str, SourceLocation] | None:
-    """Return the locations of all components in the sources by name, or None if there are no sources."""
     home = components.parent
     settings = load_settings(home) if home.name == HOME else Settings()
     if not settings.sources:
@@ -206,10 +182,7 @@ def _origins(components: Path, cwd: str) -> dict[str, SourceLocation] | None:
 def named_origins(
     sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
 ) -> dict[str, SourceLocation]:
-    """Return the locations of the components in some sources by name.
-
-    `home` is the folder that the roots of sources are relative to, and `tree_of` returns the files of a root.
-    """
+    """Return the locations of the components in sources by name; roots of sources are relative to `home`."""
     locations: list[tuple[SourcePlace, Source, DeclaredSource]] = []
     first_source: dict[tuple[str, str], int] = {}  # the index of the source that has a file
     for index, declared in enumerate(sources):
@@ -223,19 +196,18 @@ def named_origins(
                 both = f"sources[{earlier}] and sources[{index}] in settings.yaml"
                 raise ConfigError(f"{both} contain {file[:200]!a}; remove one of them, or change their root folders")
             locations.append((location, source, declared))
-    # several sources share these parts, so their roots distinguish them
     shared = Counter(location.parts for location, _, _ in locations)
-    prefixes = [
-        (item.key, declaration.kind, *declaration.root.split("/")) if shared[item.parts] > 1 else ()
-        for item, _, declaration in locations
-    ]
-    names = _names([(*prefix, *location.parts) for prefix, (location, _, _) in zip(prefixes, locations, strict=True)])
+    paths = []
+    for location, _, declared in locations:
+        # the roots distinguish the sources that share these parts
+        roots = (location.key, declared.kind, *declared.root.split("/")) if shared[location.parts] > 1 else ()
+        paths.append((*roots, *location.parts))
     return {
         name: SourceLocation(
-            name=name, source=source, root=home / declaration.root, key=location.key, leave_out=declaration.leave_out
+            name=name, source=source, root=home / declared.root, key=location.key, leave_out=declared.leave_out
         )
-        for name, (location, source, declaration) in zip(names, locations, strict=True)
-        if not _matches(name, declaration.leave_out)
+        for name, (location, source, declared) in zip(_names(paths), locations, strict=True)
+        if not _matches(name, declared.leave_out)
     }
 
 

@@ -1,7 +1,4 @@
-"""Convert GitHub Models' `.prompt.yml` to components: messages, tests and evaluators of `gh models eval`.
-
-The specification is `pkg/prompt/prompt.go` and `cmd/eval/eval.go` in github/gh-models.
-"""
+"""Convert GitHub Models' `.prompt.yml` (pkg/prompt/prompt.go in github/gh-models) to components."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,14 +13,18 @@ from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import parse_json, validated
 from skill_evaluator.library.prompts import DOCUMENT, Prompt, PromptMessage
 from skill_evaluator.library.reading import json_value, parse_yaml, yaml_lines
-from skill_evaluator.library.sources.asserts import as_text, case_name, numbered, sent_as_written, stable_id
 from skill_evaluator.library.sources.tree import (
     FileTree,
     SkipCollector,
     Source,
     SourceComponent,
     SourcePlace,
+    as_text,
+    case_name,
     faultless,
+    sent_as_written,
+    stable_id,
+    unique_name,
 )
 from skill_evaluator.library.tables import Row
 from skill_evaluator.text import listed
@@ -59,7 +60,6 @@ class _TextRule(_OfGitHub):
 
     @property
     def texts(self) -> dict[str, str]:
-        """The non-empty texts by comparison kind."""
         return {kind: text for kind in _KINDS if (text := self.model_dump(by_alias=True)[kind])}
 
 
@@ -68,6 +68,16 @@ class _Evaluator(_OfGitHub):
     string: _TextRule | None = None
     llm: Any = None
     uses: str | None = None
+
+    @property
+    def fault(self) -> str:
+        """The reason why the evaluator, or a part of it, has no effect; empty if there is none."""
+        if self.string is None:
+            return f"a model grades it; {_SENTENCE}" if self.llm is not None or self.uses else _NO_TEXT
+        kind, *ignored = [*self.string.texts, *(self.string.model_extra or ())] or [""]
+        if kind not in _KINDS:
+            return _NO_TEXT
+        return f"only {kind} has an effect, not {listed(ignored)}" if ignored else ""
 
 
 class _PromptYml(_OfGitHub):
@@ -88,14 +98,11 @@ class _Rule(NamedTuple):
     text: str
 
     def check(self, values: Mapping[str, str], path: Path) -> dict[str, Any] | None:
-        """Return the check for outputs of a test with these values. Return None if every output passes.
-
-        Surrounding white space is ignored, and case too except for `equals`.
-        """
+        """Return the check for outputs of a test with these values, or None if every output passes."""
         size = sum(len(values.get(name, "")) for name in _VARIABLE.findall(self.text))
         if size > _MAX_TEXT:
             raise ComponentError(
-                f"the values for evaluator {self.id} in {path} have more than {_MAX_TEXT:,} characters; shorten them"
+                f"the values for evaluator {self.id} in {path} have more than {_MAX_TEXT:,} characters"
             )
         text = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), self.text).strip()
         if self.kind == "equals":
@@ -137,7 +144,7 @@ def _read(tree: FileTree, path: str) -> SourceComponent:
             unfilled.append(str(number))
             continue
         checks = [check for rule in of_tests if (check := rule.check(test, location))]
-        case_id = numbered(_case_id(test, inputs), ids)
+        case_id = unique_name(_case_id(test, inputs), ids)
         ids.add(case_id)
         rows.append((case_id, lines.get(("testData", str(number - 1)), 1), {"inputs": inputs, "checks": checks}))
     used = {*prompt.inputs, "id", "name", *(name for rule in rules for name in _VARIABLE.findall(rule.text))}
@@ -165,7 +172,6 @@ def _case_id(test: Mapping[str, str], inputs: Mapping[str, str]) -> str:
 
 
 def _prompt(file: _PromptYml, columns: Collection[str], path: Path) -> Prompt:
-    """Return the prompt, whose inputs are the `{{…}}` with a name or a column of the tests."""
     messages = tuple(message.message for message in file.messages)
     if not messages or messages[-1].role != "user":
         raise ComponentError(f"{path}: messages: the last message must be from the user")
@@ -196,7 +202,7 @@ def _rules(evaluators: Iterable[_Evaluator]) -> list[_Rule]:
     for evaluator in evaluators:
         if evaluator.string is not None and (texts := evaluator.string.texts):
             kind, text = next(iter(texts.items()))
-            name = numbered(re.sub(r"\W+", "-", evaluator.name or f"{kind} {text}").strip("-")[:60] or kind, rules)
+            name = unique_name(re.sub(r"\W+", "-", evaluator.name or f"{kind} {text}").strip("-")[:60] or kind, rules)
             rules[name] = _Rule(name, kind, text)
     return list(rules.values())
 
@@ -213,17 +219,8 @@ def _left_out(
     names["column", "no message and no evaluator with a text names it"] = list(columns)
     names["test", "it has no value for a variable of the messages, which would be sent unfilled"] = list(unfilled)
     for number, evaluator in enumerate(file.evaluators or (), 1):
-        reason = ""
-        if evaluator.string is not None:
-            counts, *ignored = [*evaluator.string.texts, *(evaluator.string.model_extra or ())] or [""]
-            if ignored or not counts:
-                reason = f"only {counts} has an effect, not {listed(ignored)}" if counts in _KINDS else _NO_TEXT
-        elif evaluator.llm is not None or evaluator.uses:
-            reason = f"a model grades it; {_SENTENCE}"
-        else:
-            reason = _NO_TEXT
-        if reason:
-            names["evaluator", reason].append(evaluator.name or str(number))
+        if evaluator.fault:
+            names["evaluator", evaluator.fault].append(evaluator.name or str(number))
     return names
 
 

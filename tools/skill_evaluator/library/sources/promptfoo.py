@@ -1,8 +1,6 @@
-"""Convert promptfoo's configurations: a prompt becomes a component, a test a case, an assert a check.
+"""Convert promptfoo's configurations: a prompt becomes a component, a test a case, an assert a check."""
 
-Prompts, tests and asserts made by programs are skipped and reported. Only `{{name}}` is filled in templates.
-"""
-
+import csv
 import itertools
 import json
 import math
@@ -16,38 +14,29 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from skill_evaluator.checks.declared import check_of
 from skill_evaluator.errors import ComponentError, FixtureError
 from skill_evaluator.files import SURROGATE, parse_json, validated
 from skill_evaluator.library.prompts import DOCUMENT, Prompt, PromptMessage
 from skill_evaluator.library.reading import as_list, json_value, parse_yaml, yaml_lines
-from skill_evaluator.library.sources.asserts import (
-    MAX_TEXT,
-    PROGRAM,
-    VARIABLE,
-    as_test,
-    as_text,
-    checks_of,
-    filled,
-    numbered,
-    odd_template,
-    stable_id,
-)
 from skill_evaluator.library.sources.tree import (
     FileTree,
     SkipCollector,
     Source,
     SourceComponent,
     SourcePlace,
+    as_text,
     faultless,
+    stable_id,
+    unique_name,
 )
-from skill_evaluator.library.tables import Row, read_cells
+from skill_evaluator.library.tables import read_cells
 from skill_evaluator.text import listed
 
 _MAX_TESTS, _MAX_TEXT = 20_000, 200_000_000
 _TEXTS, _STRUCTURES = (".txt", ".md", ".j2"), (".json", ".yaml", ".yml")
 _SERVICE = re.compile(r"(?!file:)[\w-]+://")
 _NO_TEXT = re.compile(r"(?i).*\.(pdf|png|jpe?g|webp|gif|mp3|wav|mp4)")
-_SECRET = re.compile(r"(?i).*(api[-_]?key|secret|token|password|authorization|credentials?)")
 _MODEL = re.compile(
     r"(ai21|alibaba|anthropic|aimlapi|azure|azureopenai|bedrock|cerebras|cohere|databricks|deepseek|fireworks|github|"
     r"google|groq|huggingface|hyperbolic|litellm|llamafile|localai|mistral|nvidia|ollama|openai|openrouter|perplexity|"
@@ -65,10 +54,26 @@ _SILENT = re.compile(  # keys that affect neither calls nor checks
 _SILENT_IN_TESTS = re.compile(r"vars|assert|options|description|metadata|options\.(disableVar\w+|[ps]\w+fix|provider)")
 _OTHER_WAYS = ("postprocess", "transform", "transformVars", "providerOutput", "prompts", "provider", "providers")
 _NOTHING = "it has no counterpart here"
+_MAX_VALUE_CHARS = 4_000_000
+_PROGRAM = re.compile(r"(?s)exec:.*|.*\.([cm]?[jt]s|py|rb|go|sh|bash|exe|bat|cmd|ps1|pl)(:\w+)?")
+_VARIABLE = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
+_TEMPLATE = re.compile(r"(\{\{|\{%|\{#).{0,40}")
+_CHECKS = {"contains-json": "json", "llm-rubric": "expect", "model-graded-closedqa": "expect"}
+_CHECKS |= {name: name.replace("-", "_") for name in ("contains", "contains-any", "contains-all", "starts-with")}
+_CHECKS |= {name: name.replace("-", "_") for name in ("equals", "regex", "is-json")}
+_OTHERS = (
+    "icontains|icontains-any|icontains-all|answer-relevance|bleu|classifier|contains-html|contains-sql|contains-xml|"
+    "context-faithfulness|context-recall|context-relevance|conversation-relevance|cost|factuality|finish-reason|g-eval|"
+    "gleu|guardrails|is-html|is-refusal|is-sql|is-valid-function-call|is-valid-openai-function-call|"
+    "is-valid-openai-tools-call|is-xml|javascript|latency|levenshtein|meteor|model-graded-factuality|moderation|"
+    "perplexity|perplexity-score|pi|python|rouge-n|ruby|search-rubric|similar|tool-call-f1|webhook|word-count"
+)
+_EXPECTED = re.compile(rf"(?s)((?:not-)?(?:{'|'.join(_CHECKS)}|{_OTHERS}))(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?")
+_ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
 
 
 class _WrittenPrompt(NamedTuple):
-    """A prompt with the path of its file, the problem if it cannot be read, and its unused keys (`others`)."""
+    """A prompt with the path of its file and its unused keys (`others`), or the problem if it cannot be read."""
 
     label: str
     text: str
@@ -86,8 +91,6 @@ class _CaseRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Configuration:
-    """A promptfooconfig file with the `tree` of the files that it names, and its unused parts."""
-
     tree: FileTree
     path: str
     content: Mapping[str, Any]
@@ -97,8 +100,7 @@ class _Configuration:
         self.unused[_line(element), _line(reason)].append("")
 
     def _files_named(self, reference: str) -> list[str]:
-        """Return the paths that a reference or glob matches; raise ValueError if it is a program or service."""
-        if PROGRAM.fullmatch(reference) or _SERVICE.match(reference):
+        if _PROGRAM.fullmatch(reference) or _SERVICE.match(reference):
             raise ValueError(f"it is made by a program or a service: {_line(reference)}")
         name = reference.removeprefix("file://")
         if not re.search(r"[*?\[]", name):
@@ -114,12 +116,10 @@ class _Configuration:
         return _parsed(path, text, self.tree.where / path) if path.endswith(_STRUCTURES) else text.strip()
 
     def _loaded(self, value: Any) -> Any:
-        """Return the value, or the content of the file if it is a `file://` reference."""
         is_file = isinstance(value, str) and value.startswith("file://")
         return self._content(self._files_named(value)[0]) if is_file else value
 
     def prompts(self) -> list[_WrittenPrompt]:
-        """Return all prompts in order; an unreadable one has a `problem`."""
         prompts: list[_WrittenPrompt] = []
         for item in as_list(self.content.get("prompts")) or [None]:
             entry = item if isinstance(item, dict) else {"raw": item}
@@ -136,7 +136,7 @@ class _Configuration:
 
     def _written(self, raw: str, label: str) -> Iterator[_WrittenPrompt]:
         is_name = raw.startswith("file:") or raw.endswith((*_TEXTS, *_STRUCTURES)) or ("/" in raw and " " not in raw)
-        if "\n" in raw or not (is_name or PROGRAM.fullmatch(raw)):
+        if "\n" in raw or not (is_name or _PROGRAM.fullmatch(raw)):
             yield _WrittenPrompt(label, raw, self.path)
             return
         for path in self._files_named(raw):
@@ -155,7 +155,7 @@ class _Configuration:
                 yield _WrittenPrompt(name, part, path)
 
     def rows(self, inputs: Collection[str], default: Mapping[str, Any]) -> tuple[list[_CaseRow], Any]:
-        """Return the cases of all tests, and the output schema if all tests have the same."""
+        """Return the cases of all tests, and the output schema, or None if the tests do not share one."""
         location, size = self.tree.where / self.path, 0
         too_many = ComponentError(f"{location} gives more than {_MAX_TESTS:,} cases or too much text")
         rows: list[_CaseRow] = []
@@ -172,7 +172,7 @@ class _Configuration:
                     if missing_here := [name for name in inputs if name not in values]:
                         missing.update(missing_here)
                         raise ValueError(f"it has no value for {listed(missing_here)}, which the prompt uses")
-                    checks, schema = checks_of(merged["assert"], texts, self._loaded, self.leave)
+                    checks, schema = self._checks_of(merged["assert"], texts)
                     size += sum(map(len, values.values())) + len(as_text(checks))
                     description = _line(merged.get("description") or "")
                     rows.append(_CaseRow(path, line, description, {"inputs": values, "checks": checks}))
@@ -182,9 +182,8 @@ class _Configuration:
             except ValueError as problem:
                 self.leave("test", str(problem))
         if missing and not rows and self.content.get("tests"):
-            raise ComponentError(
-                f"no test in {location} has a value for {listed(sorted(missing))}, which the prompt uses"
-            )
+            names = listed(sorted(missing))
+            raise ComponentError(f"no test in {location} has a value for {names}, which the prompt uses")
         if not inputs and sum(bool(row.values["inputs"]) for row in rows) > 1:
             names = listed([f"{{{{{name}}}}}" for name in rows[0].values["inputs"]])
             raise ComponentError(f"the prompt uses no variable of the tests, such as {names}: all calls would be equal")
@@ -194,10 +193,65 @@ class _Configuration:
             self.leave("is-json schema", "the tests do not share one")
         return rows, None
 
+    def _checks_of(self, asserts: Any, texts: Mapping[str, str]) -> tuple[list[dict[str, Any]], Any]:
+        """Return the checks for a test's asserts, and the schema of its last `is-json` or None."""
+        checks: dict[str, dict[str, Any]] = {}
+        digests: dict[str, str] = {}
+        schema = None
+        for declared in self._flat(asserts):
+            kind = str(declared.get("type"))
+            try:
+                check, check_schema = self._check(kind, declared, texts)
+                valid = check_of(check)
+                check_id, content = valid.id, valid.digest
+                template = as_text(declared.get("value"))
+                # an assert with variables or a metric has the same id in all tests
+                shared = declared.get("metric") or (f"{next(iter(check))} {template}" if "{{" in template else "")
+                check_id = re.sub(r"\W+", "-", as_text(shared)[:48].lower()).strip("-") or check_id
+            except (ValueError, csv.Error, ComponentError) as problem:
+                self.leave(f"{kind} assert", str(problem))
+            else:
+                for key in {"threshold", "provider"} & declared.keys() if "expect" in check else ():
+                    self.leave(f"{kind} {key}", "the judge of settings.yaml answers yes or no")
+                conflicting = {name for name in digests if digests[name] != content} if check_id in digests else ()
+                name = unique_name(check_id, conflicting)
+                digests[name], schema = content, check_schema or schema
+                checks.setdefault(name, {**check, "id": name})
+        return list(checks.values()), schema
+
+    def _flat(self, asserts: Any) -> Iterator[dict[str, Any]]:
+        for declared in as_list(asserts):
+            if not isinstance(declared, dict) or "$ref" in declared:
+                self.leave("assert", "it is a reference or not a mapping")
+            elif declared.get("type") != "assert-set":
+                yield declared
+            elif declared.get("threshold") is not None:
+                self.leave("assert-set", "it has a threshold, but checks are scored one by one here")
+            else:
+                yield from self._flat(declared.get("assert"))
+
+    def _check(self, kind: str, declared: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
+        plain = kind.removeprefix("not-")
+        name = plain.removeprefix("i") if plain.startswith("icontains") else plain
+        if name not in _CHECKS:
+            raise ValueError("no check supports it")
+        if used := [key for key in ("transform", "rubricPrompt", "config") if key in declared]:
+            raise ValueError(f"its {used[0]} has no counterpart here")
+        value = self._loaded(declared.get("value"))
+        value = [_rendered(item, texts) for item in value] if isinstance(value, list) else _rendered(value, texts)
+        schema = None
+        if name.endswith("-json") and value:
+            schema = parse_yaml(value, Path("value"), ComponentError) if isinstance(value, str) else value
+            if kind != "is-json" or not isinstance(schema, dict):
+                raise ValueError("its schema has no counterpart here")
+        check = {("not_" if plain != kind else "") + _CHECKS[name]: _argument(name, value)}
+        check |= {"ignore_case": True} if name != plain else {}
+        return check | ({} if declared.get("weight") is None else {"weight": declared["weight"]}), schema
+
     def _tests(self) -> Iterator[tuple[str, int, dict[str, Any]]]:
         lines = _lines_once(self.tree.read(self.path))
         for number, item in enumerate(as_list(self.content.get("tests")) or [{}]):
-            if isinstance(item, str) and (PROGRAM.fullmatch(item) or _SERVICE.match(item)):
+            if isinstance(item, str) and (_PROGRAM.fullmatch(item) or _SERVICE.match(item)):
                 self.leave("entry of tests", f"they are made by a program or a service: {item}")
             elif isinstance(item, str):
                 for path in self._files_named(item):
@@ -211,7 +265,13 @@ class _Configuration:
         text, location = self.tree.read(path), self.tree.where / path
         tests: list[tuple[int, Any]]
         if path.endswith(".csv"):
-            tests = [(line, as_test(cells)) for line, cells in self._cells(text, location)]
+            try:
+                cells = list(
+                    read_cells(text, location, _MAX_VALUE_CHARS, lambda row: self.leave("row of a CSV", str(row)))
+                )
+            except FixtureError as problem:
+                raise ComponentError(str(problem)) from None
+            tests = [(line, _as_test(row)) for line, row in cells]
         elif path.endswith(".jsonl"):
             lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
             tests = [(number, _parsed(path, line, location)) for number, line in lines]
@@ -226,29 +286,19 @@ class _Configuration:
             else:
                 self.leave("entry of tests", "a file of tests has an element that is not a test")
 
-    def _cells(self, text: str, path: Path) -> Iterator[tuple[int, Row]]:
-        try:
-            yield from read_cells(text, path, MAX_TEXT, lambda problem: self.leave("row of a CSV", str(problem)))
-        except FixtureError as problem:
-            raise ComponentError(str(problem)) from None
-
     def _refuse_other(self, test: Mapping[str, Any], options: Mapping[str, Any], default: Mapping[str, Any]) -> None:
-        """Raise ValueError if a test changes the prompt or output; report keys without effect.
-
-        `options` are those of the test alone, and `default` those of the default test.
-        """
-        names = [name for name in ("prefix", "suffix") if options.get(name) and options[name] != default.get(name)]
-        changed = [f"options.{name}" for name in names]
-        changed += [key for key in _OTHER_WAYS if test.get(key) or (key != "provider" and test["options"].get(key))]
-        if changed:
-            advice = "; set it in defaultTest" if names else ""
-            raise ValueError(f"its {changed[0]} changes the prompt or the output{advice}")
+        """Raise ValueError if a merged test changes the prompt or output; `options` are its own, without `default`."""
+        for name in ("prefix", "suffix"):
+            if options.get(name) and options[name] != default.get(name):
+                raise ValueError(f"its options.{name} changes the prompt or the output; set it in defaultTest")
+        for key in _OTHER_WAYS:
+            if test.get(key) or (key != "provider" and test["options"].get(key)):
+                raise ValueError(f"its {key} changes the prompt or the output")
         for key in [*test, *(f"options.{name}" for name in test["options"])]:
             if not _SILENT_IN_TESTS.fullmatch(key):
                 self.leave(f"test {key}", _NOTHING)
 
     def _variables(self, test: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-        """Yield the texts of the variables for each case of a test, by name."""
         splits = test["options"].get("disableVarExpansion") is not True
         choices = []
         for value in test["vars"].values():
@@ -263,10 +313,10 @@ class _Configuration:
             raise ValueError(f"its lists of values give more than {_MAX_TESTS:,} cases")
         for values in itertools.product(*choices):
             texts = {name: text.removesuffix("\n") for name, text in zip(test["vars"], values, strict=True)}
-            yield {name: filled(text, texts) for name, text in texts.items()}
+            yield {name: _filled(text, texts) for name, text in texts.items()}
 
     def models(self) -> dict[str, Any]:
-        """Return `model` and the parameters of the first plain model; raise ComponentError if there is none."""
+        """Return `model` and the parameters of the first plain model by name; empty without providers."""
         hints: dict[str, Any] = {}
         refused = []
         for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):
@@ -275,20 +325,18 @@ class _Configuration:
                 [(name, settings)] = provider.items()
                 provider = {"id": name, **_mapping(settings)}
             name = _line(provider.get("id"))
-            if not (match := _MODEL.fullmatch(name)) or PROGRAM.fullmatch(name):
+            if not (match := _MODEL.fullmatch(name)) or _PROGRAM.fullmatch(name):
                 refused.append(name if name.startswith(("file:", "openai:")) else f"{name.partition(':')[0]}:…")
                 continue
             config = _mapping(provider.get("config"))
             for key in [*config.keys() - _PARAMETERS.keys(), *provider.keys() - {"id", "label", "config"}]:
-                if not re.match("(?i)api|env", key) and not _SECRET.fullmatch(key):
+                if not re.match("(?i)api|env", key):
                     self.leave(f"{key} of providers[{number}]", "the settings of models are in models.yaml")
             numbers = {key: config[name] for name, key in _PARAMETERS.items() if type(config.get(name)) in (int, float)}
             hints = hints or {"model": f"{match[1]}/{match['model']}", **numbers}
         if refused and not hints:
-            raise ComponentError(
-                f"{self.tree.where / self.path} calls {listed(refused)}, which is not a plain model; "
-                "to test a program, write program: in a prompt.md"
-            )
+            text = f"{self.tree.where / self.path} calls {listed(refused)}, which is not a plain model"
+            raise ComponentError(f"{text}; to test a program, write program: in a prompt.md")
         for name in refused:
             self.leave(f"provider {name}", "it is not a plain model")
         return hints
@@ -341,20 +389,16 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
     for name in configuration.content:
         if not _SILENT.fullmatch(name):
             configuration.leave(f"key {name}", _NOTHING)
-    for secret in _secrets(configuration.content):
-        configuration.leave(f"key in plain text at {secret}", "remove it; it was not copied")
     files = {row.path for row in rows}
+    rows_path = min(files) if len(files) == 1 else path
     return SourceComponent(
         path=written.path,
         files=tuple(dict.fromkeys([path, written.path])),
         prompt=prompt,
         output="text" if schema is None else "json",
         schema=schema,
-        rows=tuple(
-            (case_id, row.line if len(files) == 1 else 1, row.values)
-            for case_id, row in zip(_ids(rows), rows, strict=True)
-        ),
-        rows_path=min(files) if len(files) == 1 else path,
+        rows=tuple((case_id, row.line if len(files) == 1 else 1, row.values) for case_id, row in _with_ids(rows)),
+        rows_path=rows_path,
         rows_name="tests",
         left_out=tuple(configuration.unused.left_out()),
         hints=hints,
@@ -371,11 +415,8 @@ def _configuration(tree: FileTree, path: str) -> _Configuration:
 
 
 def _prompt(text: str, path: Path) -> Prompt:
-    """Parse a prompt, which is one user message or a list of messages in JSON or YAML."""
-    if template := odd_template(text):
-        raise ComponentError(
-            f"{path} has {_line(template)}: {{{{name}}}} is the only supported template; the environment is not read"
-        )
+    if template := _odd_template(text):
+        raise ComponentError(f"{path} has {_line(template)}: {{{{name}}}} is the only supported template")
     content: Any = [{"role": "user", "content": text}]
     if text.lstrip().startswith("- role:"):
         content = _parsed(".yaml", text, path)
@@ -392,12 +433,11 @@ def _prompt(text: str, path: Path) -> Prompt:
             item["content"] = "".join(as_text(part["text"]) for part in parts)
         item["role"] = "system" if item.get("role") == "developer" else item.get("role")
         messages.append(validated(PromptMessage, item, path, ComponentError).message)
-    names = dict.fromkeys(name for message in messages for name in VARIABLE.findall(message.text))
+    names = dict.fromkeys(name for message in messages for name in _VARIABLE.findall(message.text))
     return faultless(Prompt(messages=tuple(messages), inputs=tuple(names)), path)
 
 
-def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
-    """Yield a stable id for each case, from its description or its last value."""
+def _with_ids(rows: Sequence[_CaseRow]) -> Iterator[tuple[str, _CaseRow]]:
     times = Counter(row.description for row in rows)
     used: set[str] = set()
     for row in rows:
@@ -406,13 +446,12 @@ def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
         name = stable_id(text, values)
         if row.description and times[row.description] == 1:
             name = name[:-7]  # removes the digest
-        name = numbered(name, used)
+        name = unique_name(name, used)
         used.add(name)
-        yield name
+        yield name, row
 
 
 def _parsed(name: str, text: str, path: Path) -> Any:
-    """Parse JSON or YAML by the ending of `name`, with dates as texts; raise ComponentError if it is invalid."""
     is_json = name.endswith((".json", ".jsonl"))
     parse = parse_json if is_json else partial(parse_yaml, as_written=True)
     value = json_value(parse(text, path, ComponentError))
@@ -433,16 +472,73 @@ def _line(value: Any) -> str:
     return "".join(mark if mark.isprintable() else " " for mark in str(value)[:200])
 
 
-def _secrets(value: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths of credentials in plain text; references to variables or files are none."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, child in items:
-        child_path = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip(".")
-        is_reference = isinstance(child, str) and re.match(r"\s*(\{\{|\$|file:|$)", child)
-        if isinstance(child, str) and isinstance(key, str) and _SECRET.fullmatch(key) and not is_reference:
-            yield child_path
-        elif key != "vars":
-            yield from _secrets(child, child_path)
+def _argument(name: str, value: Any) -> Any:
+    if name.endswith("-json"):
+        return {"at": ""} if name == "contains-json" else True
+    if name in ("contains-any", "contains-all"):
+        cells = next(csv.reader([as_text(value).replace("\n", " ")], skipinitialspace=True), [])
+        items = value if isinstance(value, list) else [cell.strip() for cell in cells if cell.strip()]
+        return [as_text(item) for item in items]
+    if name == "equals" and isinstance(value, dict | list):
+        return value
+    if value is None or isinstance(value, dict | list) or (_CHECKS[name] == "expect" and not isinstance(value, str)):
+        raise ValueError("its value is not text")
+    return as_text(value)
+
+
+def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
+    if not isinstance(value, str):
+        return value
+    if unknown := [name for name in _VARIABLE.findall(value) if name not in texts]:
+        raise ValueError(f"its test has no value for {unknown[0]}")
+    if template := _odd_template(value):
+        raise ValueError(f"it has {template}, and {{{{name}}}} is the only supported template")
+    return _filled(value, texts)
+
+
+def _odd_template(text: str) -> str | None:
+    """Return the beginning of the first template that is not a plain variable, or None if there is none."""
+    match = _TEMPLATE.search(_VARIABLE.sub("", text))
+    return match and match[0]
+
+
+def _filled(text: str, texts: Mapping[str, str]) -> str:
+    """Replace the variables in a text; raise ValueError if the result is too long."""
+    names = [name for name in _VARIABLE.findall(text) if name in texts]
+    if sum(len(texts[name]) for name in names) > _MAX_VALUE_CHARS:
+        raise ValueError(f"with its variables it has more than {_MAX_VALUE_CHARS:,} characters")
+    return _VARIABLE.sub(lambda match: texts.get(match[1], match[0]), text) if names else text
+
+
+def _as_test(cells: Mapping[str, str]) -> dict[str, Any]:
+    """Convert a row of promptfoo's CSV to a test: `__expected` columns are asserts, others variables.
+
+    >>> _as_test({"text": "Hi", "__expected": "icontains: hello"})["assert"]
+    [{'type': 'icontains', 'value': 'hello', 'metric': 'expected'}]
+    """
+    test: dict[str, Any] = {"vars": {}, "assert": [], "options": {}}
+    for name, cell in cells.items():
+        if not name.startswith("__"):
+            test["vars"][name] = cell
+        elif name.startswith("__expected") and cell.strip():
+            test["assert"].append({**_expected(cell), "metric": cells.get("__metric") or name[2:]})
+        elif name in ("__prefix", "__suffix"):
+            test["options"][name[2:]] = cell
+        elif cell.strip() and name != "__metric":
+            test[name[2:]] = cell
+    return test
+
+
+def _expected(cell: str) -> dict[str, Any]:
+    kind, colon, value = cell.partition(":")
+    if colon and kind in _ALIASES:
+        return {"type": _ALIASES[kind], "value": value.strip()}
+    if kind == "file" and _PROGRAM.fullmatch(cell):
+        return {"type": "python or javascript"}
+    match = _EXPECTED.fullmatch(cell)
+    if match is None:
+        return {"type": "equals", "value": cell}
+    return {"type": match[1], "value": (match[3] or "").strip(), **({"threshold": match[2]} if match[2] else {})}
 
 
 PROMPTFOO = Source(looks_for="promptfooconfig.yaml, .yml or .json", find=_find, read=_read)

@@ -1,13 +1,13 @@
-"""The interface of source formats, and the evaluator's own format: a folder with prompt.md per component.
+"""The interface of source formats, and the evaluator's own format: a folder with prompt.md per component."""
 
-A source reads a `FileTree`, the files of a folder or commit, and returns a `SourceComponent` for each component.
-"""
-
+import itertools
+import json
 import os
 import posixpath
+import re
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,24 +20,21 @@ from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import decoded, parse_json, read_text
 from skill_evaluator.identifiers import MAX_VERSION
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.programs import ProgramUnderTest
-from skill_evaluator.library.prompts import TURNS, FrontMatter, Prompt, parse_prompt
+from skill_evaluator.library.prompts import TURNS, FrontMatter, ProgramUnderTest, Prompt, parse_prompt
 from skill_evaluator.library.reading import ConfinedFolder, parse_yaml
 from skill_evaluator.library.tables import Row
 from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.text import listed
+from skill_evaluator.text import canonical_json, digest, listed
 
+_SENT = re.compile(r"\{\{[^{}\n]{1,80}\}\}|!`[^`\n]{1,80}`")
 _SKIPPED = (".git", ".venv", ".evaluator", "node_modules", "__pycache__")
 _MAX_FILES, _MAX_INPUTS = 500_000, 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTree:
-    """The files of a folder, or of a folder at a commit: sorted `paths` with `/`, relative to `where`.
-
-    `read` takes a path and returns the text of the file, or raises ComponentError.
-    """
+    """The files of a folder, or of a folder at a commit: sorted paths relative to `where`, and their texts."""
 
     where: Path
     paths: tuple[str, ...]
@@ -58,23 +55,23 @@ class FileTree:
             yield self.paths[index]
 
     def beside(self, path: str, name: str) -> str:
-        """Return the path of the file `name`, as written in the file at `path`; raise ComponentError if missing."""
+        """Return the path of the file `name`, which is relative to the file at `path`."""
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
         if not self.has(target):
             raise ComponentError(f"{self.where / path} names '{name[:200]}', which is not a file below {self.where}")
         return target
 
     def yaml(self, path: str) -> Any:
-        """Parse a YAML file; raise ComponentError if it is invalid."""
+        """Parse a YAML file."""
         return parse_yaml(self.read(path), self.where / path, ComponentError, depth=self.limits.yaml_depth)
 
     def json(self, path: str) -> Any:
-        """Parse a JSON file; raise ComponentError if it is invalid."""
+        """Parse a JSON file."""
         return parse_json(self.read(path), self.where / path, ComponentError)
 
 
 def folder_tree(root: Path, limits: SafetyLimits) -> FileTree:
-    """Return the files of a folder; raise ComponentError if it does not exist or has too many."""
+    """Return the files of a folder in the work tree."""
     if not root.is_dir():
         raise ComponentError(f"{root} is not a folder; see sources in settings.yaml")
     paths: list[str] = []
@@ -139,29 +136,28 @@ class SkippedItem:
 
 
 class SkipCollector(defaultdict[tuple[str, str], list[str]]):
-    """Collects the skipped parts: the names of the parts by (kind, reason), with an empty text for an unnamed part."""
+    """The names of skipped parts by (kind, reason); the name of an unnamed part is empty."""
 
     def __init__(self) -> None:
         super().__init__(list)
 
     def left_out(self) -> Iterator[SkippedItem]:
-        """Yield one item per kind and reason, with the first names in brackets; `#3` is a name, not a count."""
+        """Yield one item per kind and reason, with the first names in brackets."""
         for (element, reason), names in self.items():
+            # `#3` is a name, not a count
             examples = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])
+            text = f"{reason} ({examples})" if examples else reason
             if names:
-                yield SkippedItem(
-                    what=element, reason=f"{reason} ({examples})" if examples else reason, count=len(names)
-                )
+                yield SkippedItem(what=element, reason=text, count=len(names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceComponent:
     """A component as read from a file of any format.
 
-    `path` is the file that people edit, and `files` are all files of the prompt. `version` is semver, or None if the
-    format has no versions. `rows` are the (id, line, values) of its cases, with values as in cases.jsonl. They are in
-    `rows_path`, by default `path`; `rows_name` is the format's name for them, such as evals. `hints` has the intended
-    `model` and its parameters by name.
+    `path` is the file that people edit, and `files` are all files of the prompt. `rows` are the (id, line, values) of
+    its cases, with values as in cases.jsonl. They are in `rows_path`, by default `path`; `rows_name` is the format's
+    name for them. `hints` has the intended `model` and its parameters by name.
     """
 
     path: str
@@ -192,6 +188,43 @@ def semver_of(text: str) -> str | None:
     return None
 
 
+def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[SkippedItem]:
+    """Yield one item per command and per placeholder that is not `filled`."""
+    counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
+    for placeholder, count in counts.items():
+        if placeholder.strip("{} ") not in filled:
+            action = "filling" if placeholder.startswith("{") else "running"
+            yield SkippedItem(what=f"{action} {placeholder}", reason="it is sent unchanged", count=count)
+
+
+def unique_name(name: str, existing: Container[str]) -> str:
+    """Return the name, with the first free number appended if it already exists."""
+    numbers = (f"{name[:70]}-{number}" for number in itertools.count(2))
+    return next(candidate for candidate in itertools.chain([name], numbers) if candidate not in existing)
+
+
+def stable_id(text: str, inputs: Any) -> str:
+    """Return a case id from the beginning of a text and the digest of the case's inputs.
+
+    >>> stable_id("Sum up the report.", {"document": "Sum up the report."})
+    'Sum-up-the-report-6a9357'
+    """
+    slug = re.sub(r"[^\w+-]+", "-", text)[:40].strip("-") or "case"
+    return f"{slug}-{digest(canonical_json(inputs)).removeprefix('sha256:')[:6]}"
+
+
+def case_name(text: str) -> str:
+    """Return a text as a case id, without characters that a file name cannot have."""
+    return re.sub(r"[^\w@.+-]+", "-", text)[:100].strip("-.")
+
+
+def as_text(value: Any) -> str:
+    """Return a text unchanged, an empty string for None, and JSON for any other value."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def faultless(prompt: Prompt, path: Path) -> Prompt:
     """Return the prompt unchanged; raise ComponentError for its first fault."""
     if TURNS in prompt.inputs:
@@ -205,11 +238,7 @@ def faultless(prompt: Prompt, path: Path) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A source format: its file patterns, and the functions that find and read components.
-
-    `read` takes the key of a place and raises ComponentError for an invalid component. `lost` yields the files that
-    belong to no component.
-    """
+    """A source format: its file patterns, and the functions that find components, read one, and list unused files."""
 
     looks_for: str
     find: Callable[[FileTree], list[SourcePlace]]

@@ -8,7 +8,7 @@ from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import value_pair
 from skill_evaluator.identifiers import Tier, invocation_of
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.metrics.accuracy.checks import share_passed
+from skill_evaluator.metrics.accuracy import share_passed
 from skill_evaluator.records.record import (
     ANSWERED,
     CHECKS_METRIC,
@@ -42,12 +42,11 @@ AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 class Pair:
     """The records of one model to compare; `absent` is the reason why there is no baseline.
 
-    `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first;
-    the runs of a version are pooled. `anchor` is the record of the last accepted version, or the oldest comparable
-    record. `skipped_notes` describes recorded runs and cases that do not count, and `unstable` has the scores and the
-    reason of each unstable case, as text, by case id. `side_by_side`: the two are treated as interleaved although no
-    record says so. `any_served`: a change of the served model does not prevent the comparison. `unproved_judge` is the
-    uncalibrated judge of the candidate's checks.
+    `baseline_again` and `candidate_again` are further runs of the same versions and settings, oldest first, which are
+    pooled. `anchor` is the record of the last accepted version, or the oldest comparable record. `unstable` has the
+    scores and the reason of each unstable case, as text, by case id. `side_by_side`: the two are treated as interleaved
+    although no record says so. `any_served`: a change of the served model does not prevent the comparison.
+    `unproved_judge` is the uncalibrated judge of the candidate's checks.
     """
 
     baseline: Record | None
@@ -81,7 +80,7 @@ class Pair:
 
 
 class ReadOutputs(NamedTuple):
-    """The number of outputs of one version that could be read, and the number of its planned outputs."""
+    """The number of outputs of one version that could be read, and of its planned outputs."""
 
     read: int
     planned: int
@@ -145,14 +144,10 @@ def _read_outputs(cases: Iterable[CaseRecord]) -> ReadOutputs:
 
 
 def served_change(baseline: Record, candidate: Record) -> Change | None:
-    """Return "model" if another model was served, "date" if only another release. Return None otherwise.
-
-    If two models are compared, the served model counts as changed only if one of the runs was served by several models.
-    A program chooses its own models, so they are not compared.
-    """
+    """Return "model" if another model was served, "date" if only another release. Return None otherwise."""
     if candidate.provider == "program":
         return None
-    if baseline.model_id != candidate.model_id:
+    if baseline.model_id != candidate.model_id:  # two models may differ, but each run must be of one model
         return "model" if is_mixed(baseline.served_model) or is_mixed(candidate.served_model) else None
     return change_of(baseline.served_model, candidate.served_model, candidate.requested)
 
@@ -183,7 +178,6 @@ def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Itera
 
 
 def _comparator_changes(baseline: Record, candidate: Record) -> str:
-    """Name the fields with another comparator as the reason why the runs are not comparable."""
     before, after = ({path: field.compare for path, field in run.per_field.items()} for run in (baseline, candidate))
     changed = [path for path in before if after.get(path, before[path]) != before[path]]
     fields = listed([f"'{path or WHOLE}' as {before[path]}, then {after[path]}" for path in changed])
@@ -192,10 +186,7 @@ def _comparator_changes(baseline: Record, candidate: Record) -> str:
 
 
 def _setting_changes(baseline: Record, candidate: Record) -> tuple[str, str]:
-    """Return the changes of a model's settings that prevent a comparison, and the harmless changes, each "" if none.
-
-    Changes of the endpoint alone are harmless if the served model is the same.
-    """
+    """Return the changes of a model's settings that prevent a comparison, and the harmless changes, each "" if none."""
     if baseline.model_id != candidate.model_id or baseline.digests.get("settings") == candidate.digests.get("settings"):
         return "", ""
     before, after = (
@@ -240,7 +231,6 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
 
 
 def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
-    """Yield the differences of two runs that may have changed the outputs, other than the prompt."""
     before, after = baseline.moment, candidate.moment
     if before is not None and after is not None and (after - before).days > STALE_DAYS:
         yield f"the baseline is {(after - before).days} days older"
@@ -262,8 +252,8 @@ def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterato
 class PairedScores:
     """The scores of one metric or field by case, in the baseline (`before`) and in the candidate (`after`).
 
-    A case has one score per replicate; agreement between replicates has one score per case. `tier` is the tier that a
-    check declares. `judged`: a judge decided some of the scores.
+    A case has one score per replicate; agreement between replicates has one score per case. `tier` is that of a check.
+    `judged`: a judge decided some of the scores.
     """
 
     name: str
@@ -315,8 +305,8 @@ def _agreement(case: CaseRecord, name: str) -> Scores:
 def field_scores(case: CaseRecord, name: str) -> Scores:
     """Return one score per output for a field: 1 for right, 0 for wrong, missing, extra or unreadable.
 
-    Their mean is right ÷ n, where the items of an array in one output count together. For the path of a check, return
-    the scores of the check.
+    Their mean is right ÷ n, where the items of an array in one output count together. The path of a check gives the
+    scores of the check.
     """
     if (check := check_of(case, name)) is not None:
         return tuple(score for score in check.scores if score is not None)
@@ -361,10 +351,7 @@ def cut_pair(pair: Pair, case_ids: Container[str]) -> Pair:
 
 
 def without_unstable(pair: Pair, unstable: Mapping[str, str], metric: str) -> Pair:
-    """Remove the unstable cases from a pair, and describe them in its field `unstable`.
-
-    The parameter `unstable` has the reason of each case by id; the description adds its scores by `metric`.
-    """
+    """Remove the unstable cases (reasons by case id) from a pair, and describe them in its field `unstable`."""
     runs = [run for run in pair.runs if run is not None]
     by_run = [{case.case_id: mean_or_none(strict_scores(case, metric)) for case in run.per_case} for run in runs]
     every = {case_id for scores in by_run for case_id in scores}
@@ -464,7 +451,6 @@ def _alike(before: Mapping[str, CheckRecord], after: Mapping[str, CheckRecord]) 
 
 
 def _cut_case(case: CaseRecord, wanted: Mapping[str, CheckRecord]) -> CaseRecord:
-    """Return a copy of a case with only these checks, and its metric `checks` computed from them."""
     kept_checks = {
         check_id: case.checks[check_id].model_copy(update={"weight": check.weight, "tier": check.tier})
         for check_id, check in wanted.items()
@@ -486,7 +472,7 @@ def _cut_case(case: CaseRecord, wanted: Mapping[str, CheckRecord]) -> CaseRecord
 
 
 def check_changes(baseline: Record, candidate: Record) -> Iterator[str]:
-    """Yield a remark on the new, changed and deleted checks of the shared cases, or nothing if there are none."""
+    """Yield a remark on the new, changed and deleted checks of the shared cases, if there are any."""
     before = {case.case_id: case for case in baseline.per_case}
     changes: dict[str, list[str]] = {}
     for case in candidate.per_case:

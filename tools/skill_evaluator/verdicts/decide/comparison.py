@@ -74,8 +74,8 @@ _MIN_FIELDS = 3
 def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: VerdictRules) -> Cases:
     """Return the cases whose primary metric moved beyond the tolerance, the largest change first.
 
-    They have q at or below `FALSE_NAMES`, or went from nearly all right to nearly all wrong or back. The result also
-    has the number of other moves, the cases whose pass status changed, and those that were flaky before.
+    Named are those with q at or below `FALSE_NAMES`, and those that went from nearly all right to nearly all wrong or
+    back.
     """
     turned, unreliable = _turns(common, rules.primary_metric)
     if primary is None:
@@ -109,10 +109,7 @@ def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: Verd
 
 
 def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], list[CaseTurn]]:
-    """Return the cases whose pass status changed, the largest drop first, and the cases that were flaky before.
-
-    Both lists are empty if no case has a check.
-    """
+    """Return the cases whose pass status changed, the largest drop first, and the cases that were flaky before."""
     turns = []
     for before, after in common.cases if any(case.checks for _, case in common.cases) else ():
         if (was := before.pass_text(primary_metric)) and (now := after.pass_text(primary_metric)):
@@ -124,11 +121,7 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 
 
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
-    """Return whether a case changed from nearly all right to nearly all wrong, or the reverse.
-
-    `means` are its scores before and after, which count only if it has few fields. A single value that is right or
-    wrong (not `is_graded`) may turn by chance.
-    """
+    """Return whether a case turned from nearly right to nearly wrong or back, by its fields or, if few, by `means`."""
     if len(before.fields) >= _MIN_FIELDS:
         sides = [[score for path in before.fields for score in field_scores(case, path)] for case in (before, after)]
         means = (fmean(sides[0] or [0.0]), fmean(sides[1] or [0.0]))
@@ -157,10 +150,10 @@ def profile_of(record: Record, path: str) -> dict[str, int]:
 
 
 def p_values_of_cases(differences: Floats) -> list[float]:
-    """Return the two-sided p-value of each case's difference, with heavy tails.
+    """Return the two-sided p-value of each case's difference, with heavy tails; 1 if fewer than three cases moved.
 
-    The variance is estimated from the smaller three quarters of the non-zero differences. Every p is 1 if fewer than
-    three cases moved. Differences of equal size, as from right to wrong, are never significant.
+    The variance is estimated from the smaller three quarters of the non-zero differences, so differences of equal size
+    are never significant.
     """
     sizes = np.sort(np.abs(differences[np.abs(differences) > ROUNDING]))
     if len(sizes) < _MIN_MOVED:
@@ -175,10 +168,7 @@ _MISSING = "the missing outputs would decide it"
 
 
 def open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return the reason why a measure is inconclusive, and what would decide it.
-
-    Return None if the measure is not inconclusive, or if only a calibrated judge would decide it.
-    """
+    """Return the reason why a measure is inconclusive and the remedy, or None if labels would decide it."""
     effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
     if effect is None or measured.q is None:
         return None
@@ -201,8 +191,7 @@ def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: Verdict
     """Return the remedies for an inconclusive measure (such as more cases), if its difference D persists.
 
     With the t quantile t, a drop is excluded if the standard error is at most (D + tolerance) ÷ t, and significant if
-    it is at most −D ÷ t. The part of the error between cases falls with the square root of their number; the variance
-    of two runs on different days remains.
+    it is at most −D ÷ t. More cases reduce only the variance between cases, not that between days.
     """
     measure, candidate = measured.measure, pair.candidate
     cases, tolerance, levels, ways = len(measure.case_ids), rules.tolerance(measure), rules.levels(measure), []
@@ -287,7 +276,6 @@ def remedy_of(compared: Compared, results: Results, coverage: float, rules: Verd
 
 
 def _unsupported(common: SharedCases, results: Results, rules: VerdictRules) -> Iterator[tuple[str, str]]:
-    """Yield the reason and the remedy if too many outputs are unreadable, and of each score that is too low to fall."""
     for side, outputs in zip(("baseline", "candidate"), common.read, strict=True):
         if not outputs.suffices:
             reason = f"{outputs.read} of {outputs.planned} outputs of the {side} could be read, fewer than half"
@@ -302,7 +290,6 @@ def _unsupported(common: SharedCases, results: Results, rules: VerdictRules) -> 
 
 
 def _open_measures(compared: Compared, results: Results, rules: VerdictRules) -> Iterator[tuple[str, str]]:
-    """Yield the reason and the remedy of each inconclusive critical measure."""
     for measured, result in zip(compared.measured, results, strict=True):
         if result.tier == "critical" and result.verdict == "inconclusive":
             yield from filter(None, [open_measure(measured, compared.pair, rules)])
@@ -372,7 +359,6 @@ def _more_than_one_case(pair: Pair) -> str:
 
 
 def _premise(pair: Pair) -> Iterator[str]:
-    """Yield the assumption behind a verdict on runs that are not interleaved, and the command that removes it."""
     before, after = pair.baseline, pair.candidate
     if before is None or pair.is_beside or before.model_id != after.model_id or after.provider == "replay":
         return
@@ -408,8 +394,8 @@ def compare_records(
 ) -> ComparisonResult:
     """Return the verdict on a component from one pair of records per model, by the measures that `wanted` selects.
 
-    `left_out` has the reason of each model without records by model id, for reports. `hidden` has pairs of further
-    models, which count in the families of tests and get no verdict.
+    `left_out` has the reason of each model without records by model id. The pairs of `hidden` models count in the
+    families of tests and get no verdict.
     """
     family = []
     for pair in (*pairs, *hidden):
@@ -431,11 +417,7 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Adjust p over the measures of each family, which has the measures of one tier of all models.
-
-    Amounts without a policy are a family of their own, so that they do not weaken the tests of other measures. The
-    agreement of replicates is not tested.
-    """
+    """Adjust p over the measures of one tier of all models, and over the amounts without a policy."""
     tested = [
         own
         for model in compared
@@ -563,7 +545,6 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
 
 
 def _deciding_judge(compared: Compared, results: Results, verdict: VerdictName) -> str | None:
-    """Return the uncalibrated judge that the verdict depends on. Return None if it depends on none."""
     judged = {(own.measure.name, own.measure.kind) for own in compared.measured if own.measure.judged}
     others = (one for one in results if (one.metric, one.kind) not in judged)
     suffices = any(one.harmed or (one.tier != "advisory" and one.verdict == "regressed") for one in others)

@@ -248,10 +248,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def samples(record: Record) -> bool:
-    """Return whether the replicates of a case are known to be independent draws of the provider.
-
-    This is false for replayed or imported outputs, and for the deterministic profile, which aims at equal outputs.
-    """
+    """Return whether the replicates of a case are known to be independent draws of the provider."""
     return record.settings is not None and record.settings.profile == "sampled" and record.provider != "replay"
 
 
@@ -268,7 +265,7 @@ class MeasureEffects:
     """A measure with its effect, which is None for a single case without independent replicates.
 
     `day_variance` is the variance that two different days add. `is_sampled`: the replicates are independent draws. `q`
-    is p adjusted over `family` measures; it is None if the measure is not tested.
+    is p adjusted over `family` measures, or None if the measure is not tested.
     """
 
     measure: PairedScores
@@ -349,7 +346,6 @@ def _measure(pair: Pair, baseline: Record, wanted: Callable[[PairedScores], bool
 
 
 def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:
-    """Yield a reason if the model drifted after the baseline's run: it would look like an effect of the prompt."""
     version = baseline.skill_version
     if pair.any_served or pair.is_beside or version == pair.candidate.skill_version:
         return

@@ -37,9 +37,8 @@ _NO_TRUTH = "no ground truth"
 class Missing(FrozenModel):
     """The missing values of a measure, and the bounds of its difference: the worst and the best for the candidate.
 
-    `lost` describes the missing outputs by case id, the widest bound first; `baseline_lost` and `candidate_lost` count
-    them. `undefined` has the reason why the metric has no value, by case id. `rests_on` is the share of cases with a
-    ground truth in which the metric has a value.
+    `lost` describes the missing outputs by case id, the widest bound first. `undefined` has the reason why the metric
+    has no value, by case id. `rests_on` is the share of cases with a ground truth in which the metric has a value.
     """
 
     worst: float
@@ -122,7 +121,6 @@ def _mean(outputs: Sequence[float | str], missing: float) -> float:
 
 
 def _lost_words(outputs: Sequence[Sequence[float | str]], planned: Sequence[int]) -> str:
-    """Format the missing outputs of a case, by version and reason."""
     parts = []
     for version, reasons, total in zip(("baseline", "candidate"), map(_reasons, outputs), planned, strict=True):
         kinds = ", ".join(f"{number} {reason}" for reason, number in sorted(Counter(reasons).items()))
@@ -165,10 +163,9 @@ Fall = tuple[str, str]  # the path of a lost field, which may contain text of an
 class MeasureResult(FrozenModel):
     """One metric or field, candidate minus baseline.
 
-    `p` is one-sided, in the direction of the difference, and `q` is adjusted over the family. `ci95` excludes 0 if p ≤
-    0.025. `n` counts cases, or outputs if each is an independent draw. A drop of `detectable_drop` would have been
-    significant with 80 % power; it is None if no drop would. `harmed`: the field lost significantly more than
-    `policy.harm`. The agreement of replicates is not tested: its q and its verdict are None.
+    `p` is one-sided, in the direction of the difference, and `q` is adjusted over the family. `n` counts cases, or
+    outputs if each is an independent draw. A drop of `detectable_drop` has 80 % power. `harmed`: the field lost
+    significantly more than `policy.harm`. The agreement of replicates is not tested: its q and its verdict are None.
     """
 
     metric: str
@@ -248,9 +245,8 @@ class Cases(FrozenModel):
     """The cases that fell (`broke`) or rose (`fixed`) significantly, the largest change first, and skipped cases.
 
     `left_out` has the reason of each skipped case by id. `within_noise` counts the other cases that moved beyond the
-    tolerance. `every_answer_worse` names the cases among them in which every output scored less than any before. If
-    there are checks, `turned` has the cases with a changed pass status, the largest drop first, and `unreliable` the
-    cases that were flaky before.
+    tolerance; `every_answer_worse` names those in which every output scored less than any before. `turned` has the
+    cases with checks whose pass status changed, `unreliable` those that were flaky before.
     """
 
     broke: list[CaseChange] = []
@@ -357,8 +353,8 @@ class ModelVerdict(FrozenModel):
     """The verdict on one model and its reasons.
 
     `lost_fields` and `lost_cases` fell by more than `policy.harm`; `falls` has the drop of each lost field. `remedy`
-    says what would decide an inconclusive verdict; it is None if only people can. `served` tells whether the served
-    model or its release changed. `unproved_judge` is the uncalibrated judge of the checks that decide the verdict.
+    would decide an inconclusive verdict; it is None if only people can. `unproved_judge` is the uncalibrated judge of
+    the checks that decide the verdict.
     """
 
     model_id: str
@@ -439,8 +435,8 @@ class ComparisonResult(FrozenModel):
     """The result of a component: its verdict is the verdict on its worst model.
 
     `left_out` has the reason of each model without a run to compare, by model id. `asked_again`: only failed cases were
-    run again, with both versions. `unmeasured` notes that the version on disk has no complete run. `ship` names the
-    version and the model to ship, `accepted` the highest accepted version.
+    run again. `unmeasured` notes that the version on disk has no complete run. `ship` names the version and the model
+    to ship, `accepted` the highest accepted version.
     """
 
     skill: str

@@ -135,10 +135,7 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 def verdict_on(
     compared: Compared, measured: MeasureEffects, rules: VerdictRules, levels: Levels, *, collapsed: bool = False
 ) -> VerdictName:
-    """Return the verdict on a measure by its effect, its judge, and its missing or unreadable outputs.
-
-    A measure that `collapsed` regressed, whatever its effect.
-    """
+    """Return the verdict on a measure by its effect, its judge, and its missing or unreadable outputs."""
     tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
     verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
     verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
@@ -151,13 +148,12 @@ def measure_verdict(effect: Effect | None, q: float | None, tolerance: float, le
 
     1. inconclusive: nothing was measured.
     2. improved: the score rose significantly.
-    3. unchanged: a drop beyond the tolerance is excluded.
+    3. unchanged: a drop beyond the tolerance is excluded with 97 % confidence.
     4. regressed: the score fell significantly.
     5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
 
-    A drop is excluded if the difference is above it with 97 % confidence. If each case had a single output and nothing
-    varied, the cases that may fail unseen must be fewer, too. No interval excludes every drop, so with a tolerance of 0
-    a score that did not fall is unchanged.
+    If nothing varied, the cases that may fail unseen must be fewer than the tolerance, too. No interval excludes every
+    drop, so with a tolerance of 0 a score that did not fall is unchanged.
     """
     if effect is None or q is None:
         return "inconclusive"
@@ -227,11 +223,7 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """Losses that means may hide: the fields and cases that lost more than `policy.harm`.
-
-    `critical_cases` has those of the cases that are critical. `earlier_run` is the id of a run of the same version that
-    regressed.
-    """
+    """Losses that means may hide: fields and cases that lost more than `policy.harm`, and a regressed earlier run."""
 
     fields: tuple[str, ...] = ()
     cases: tuple[CaseChange, ...] = ()
@@ -279,10 +271,7 @@ def component_verdict(models: Iterable[VerdictName]) -> VerdictName:
 
 
 def exit_code_of(results: Sequence[ComparisonResult], policy: Policy, fail_on: Iterable[str] = ()) -> int:
-    """Return the exit code of comparisons: that of the worst verdict, or 4 if another model was served.
-
-    `fail_on` has the verdicts with an exit code other than 0; the default is that of the policy.
-    """
+    """Return the exit code of the worst verdict, or 4 if another model was served; `fail_on` replaces the policy's."""
     code = exit_code(component_verdict(result.verdict for result in results), fail_on or policy.fail_on)
     models = (model for result in results for model in result.models)
     unlike = policy.served == "same" and any((one.verdict, one.served) == ("incomparable", "model") for one in models)
@@ -312,10 +301,7 @@ def with_amounts(compared: Compared) -> Compared:
 
 
 def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> MeasureEffects | str:
-    """Measure an amount in the cases in which both versions have more than 0, or return why it cannot be measured.
-
-    The latency of runs that are not interleaved is not compared.
-    """
+    """Measure an amount in the cases in which both versions have more than 0, or return why it cannot be measured."""
     candidate = pair.candidate
     if name == "latency_s" and (candidate.is_from_elsewhere or not pair.is_beside):
         return f"the two runs were not interleaved, as those of `skill-evaluator evaluate {candidate.skill}` are"

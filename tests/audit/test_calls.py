@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from skill_evaluator.audit.gathering import gather
+from skill_evaluator.audit.calls import gather
 from skill_evaluator.errors import AuditError
 
 from tests.audit.audit_library import CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary
@@ -76,7 +76,7 @@ def test_every_output_is_scored_into_its_cell_and_counted(library: AuditLibrary)
     assert (tally.planned, tally.answered, tally.unmade) == (30, 29, 0)
     assert tally.failures == {"provider_error": 1, "refused": 1, "truncated": 1, "unparseable": 1}
     assert tally.cost_usd == pytest.approx(29 * 15 / 1e6)
-    assert tally.model_cost.usd_per_call == pytest.approx(15 / 1e6)
+    assert tally.usd_per_output == pytest.approx(15 / 1e6)
 
 
 def test_run_of_another_audit_or_with_other_inputs_is_refused(audited: AuditLibrary) -> None:

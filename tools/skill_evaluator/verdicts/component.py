@@ -1,39 +1,23 @@
 """The recorded runs of a component: baselines, verdicts, history, ranking, comparisons and drift.
 
-Drift is a change of a model that runs a recorded version again. Scores of the same model vary from day to day. So only
-two things count as drift: lost fields, and a change of the primary metric whose confidence interval, with the variance
-of a day, excludes 0.
+Drift is a change of a model that runs a recorded version again. Scores vary from day to day, so only lost fields count
+as drift, and a change of the primary metric whose confidence interval, with the variance of a day, excludes 0.
 """
 
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import combinations, groupby
 
-from skill_evaluator.errors import LeaderboardError, RunError
+from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy, Settings, VerdictName
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
+from skill_evaluator.records import selection
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
 from skill_evaluator.records.record import Record, unusable_text
-from skill_evaluator.records.selection import (
-    choose,
-    default_baseline,
-    last_accepted,
-    lower_version_runs,
-    newest_of_versions,
-    next_lower_version,
-    runs_like,
-    runs_of_models,
-    runs_of_versions,
-    same_series,
-    skipped_run_notes,
-    versions_patched_to,
-)
 from skill_evaluator.records.summaries import Drift
-from skill_evaluator.runner.journal import MANIFEST, is_unfinished, read_component_manifest
 from skill_evaluator.stats import stdev_or_none, t_quantile
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import (
@@ -48,84 +32,16 @@ from skill_evaluator.verdicts.decide.comparison import compare_records  # import
 from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_all
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
-from skill_evaluator.verdicts.history.series import History, history_of, shipping_advice
-from skill_evaluator.verdicts.planning.ranking import ModelRanking, rank_models
+from skill_evaluator.verdicts.shipping import History, ModelRanking, history_of, rank_models, shipping_advice
 
 _ALPHA_OF_DRIFT = 0.025  # rate of false drift reports
 _MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable run has if it is the anchor
 
 
-def models_pair(names: tuple[str, str], archive: Archive, version: str | None = None) -> Pair | None:
-    """Pair the runs of two models of `version` (default: the highest that both have). Return None if there are none.
-
-    If only the newest two runs are interleaved, they are paired without older runs.
-    """
-    versions = runs_of_versions(archive.entries)
-    runs_of_first, runs_of_second = (versions.get(name, {}) for name in names)
-    both = [each for each in runs_of_first if each in runs_of_second and version in (None, each)]
-    if not both:
-        return None
-    first, second = (archive.record(runs[both[-1]][-1]) for runs in (runs_of_first, runs_of_second))
-    alone = mark_concurrent(Pair(baseline=first, candidate=second))
-    again = _again(first, archive), _again(second, archive)
-    pooled = mark_concurrent(replace(alone, baseline_again=again[0], candidate_again=again[1]))
-    return alone if alone.side_by_side and not pooled.side_by_side else pooled
-
-
-def prompt_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run with the schema alone and a run with the prompt, of one version and model; `record` is one of them.
-
-    Return None if there is no run of the other kind.
-    """
-    scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
-    runs = (run for run in archive.entries if run.complete and not run.edited and run.scenario == scenario)
-    same = (run for run in runs if (run.version, run.model_id) == (record.skill_version, record.model_id))
-    entry = next(same, None)
-    if entry is None:
-        return None
-    alone, whole = (record, archive.record(entry)) if scenario is None else (archive.record(entry), record)
-    return Pair(baseline=alone, candidate=whole, candidate_again=_again(whole, archive))
-
-
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run with the earlier runs of its version, and of the versions that it patches, since the last drift.
-
-    Return None if there is no earlier run.
-    """
+    """Pair a run with the earlier runs of its series and the versions that it patches, or return None."""
     older = _again(record, archive, patched=True)
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
-
-
-def hidden_pairs(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
-    """Pair the runs of the other models of the candidates' versions: all models are one family of tests.
-
-    `baseline` is the version to compare with, by default the version that `compare` chooses.
-    """
-    usual, pairs = partial(default_baseline, archive=archive, policy=policy), []
-    for record, lower in other_models([pair.candidate for pair in shown], archive, baseline, usual):
-        with suppress(LeaderboardError):  # a record may be unreadable
-            pairs += [] if lower is None else [pair_of(record, lower, archive, policy)]
-    return pairs
-
-
-def other_models(
-    records: Sequence[Record],
-    archive: Archive,
-    baseline: str | None = None,
-    usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
-) -> Iterator[tuple[Record, RecordedRun | None]]:
-    """Yield the newest run of each model that `records` do not have, for each of their versions, and its baseline.
-
-    Yield nothing for drafts, edited prompts and runs under a scenario. `baseline` and `usual` are those of `choose`.
-    """
-    models = {record.model_id for record in records}
-    recorded = {entry.run_id for entry in archive.entries if entry.scenario is None and not entry.edited}
-    of_family = (record for record in records if record.run_id in recorded and not record.draft)
-    for version in sorted({record.skill_version for record in of_family}):
-        for choice in choose(archive.entries, version, baseline, usual=usual).choices:
-            if choice.candidate.model_id not in models:
-                with suppress(LeaderboardError):  # a record may be unreadable
-                    yield archive.record(choice.candidate), choice.baseline
 
 
 def pair_of(
@@ -136,7 +52,7 @@ def pair_of(
     Drafts and interleaved runs are not pooled with other runs. If `anchored` is false, there is no accepted version.
     """
     entry = entry_of(candidate)
-    skipped = list(skipped_run_notes(archive.entries, entry, baseline))
+    skipped = list(selection.skipped_run_notes(archive.entries, entry, baseline))
     if candidate.beside is not None and archive.interleaved_baseline(entry) is None:
         skipped.insert(0, "its interleaved baseline is not complete, so it is compared with a recorded run")
     beside = baseline is not None and baseline.run_id == entry.beside
@@ -163,25 +79,29 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
     Runs before the model drifted are excluded. With `patched`, the runs of the versions that this version patches are
     included, whichever model was served.
     """
-    run = entry_of(record)
-    if run.scenario is not None:
+    if record.scenario is not None:
         return ()
-    versions = versions_patched_to(archive.entries, run.version) if patched else {run.version}
+    drawn = [record]
+    for again in _runs_of_series(record, archive, patched=patched):
+        is_alike = patched or served_change(record, again) is None
+        if is_alike and not any(_may_be_copied(again, earlier) for earlier in drawn):
+            drawn.append(again)
+    return tuple(drawn[1:])
+
+
+def _runs_of_series(record: Record, archive: Archive, *, patched: bool = False) -> list[Record]:
+    run = entry_of(record)
+    versions = selection.versions_patched_to(archive.entries, run.version) if patched else {run.version}
     others = [
         archive.record(other)
-        for other in runs_like(archive.runs_of(run.model_id), run)
+        for other in selection.runs_like(archive.runs_of(run.model_id), run)
         if other.version in versions
         and other.run_id != run.run_id
         and not other.draft
         and other.is_comparable(run)
         and other.digests.get("prompt") == run.digests.get("prompt")
     ]
-    drawn = [record]
-    alike = [again for again in same_series(record, others) if patched or served_change(record, again) is None]
-    for again in alike:
-        if not any(_may_be_copied(again, earlier) for earlier in drawn):
-            drawn.append(again)
-    return tuple(drawn[1:])
+    return selection.same_series(record, others)
 
 
 def _may_be_copied(run: Record, earlier_run: Record) -> bool:
@@ -191,19 +111,18 @@ def _may_be_copied(run: Record, earlier_run: Record) -> bool:
 
 
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run of the last accepted version, else the newest comparable run of the lowest version.
+    """Return the run of the last accepted version, else the newest comparable run of the lowest version, else None.
 
-    That run must share half of the candidate's cases, and only versions above the first one without a comparable run
-    count. Return None if there is no such run, for a scenario, or if the policy's anchor is `previous`.
+    The latter must share half of the candidate's cases, and all versions above it must have a comparable run.
     """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
         return None
-    accepted = last_accepted(entry, archive, policy)
+    accepted = selection.last_accepted(entry, archive, policy)
     if accepted is not None:
         return accepted
     stretch = []
-    for _, runs in groupby(lower_version_runs(archive.entries, entry), key=lambda run: run.version):
+    for _, runs in groupby(selection.lower_version_runs(archive.entries, entry), key=lambda run: run.version):
         newest = next((run for run in runs if run.is_comparable(entry)), None)
         if newest is None:
             break
@@ -229,10 +148,7 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The records to compare, one pair per model; `left_out` has the reason of each model without a pair, by model id.
-
-    `hidden` has the pairs of models that were not named and count in the family of tests.
-    """
+    """The pairs to compare, pairs of `hidden` models in the family of tests, and the reasons of other models by id."""
 
     pairs: Sequence[Pair]
     hidden: Sequence[Pair] = ()
@@ -254,10 +170,10 @@ def chosen_of_files(
     old: Sequence[Record], new: Sequence[Record], models: Sequence[str], files: Sequence[str]
 ) -> Chosen:
     """Pair the records of two files by model; two single records are a pair even if their models differ."""
-    if len(old) == len(new) == 1:
-        return Chosen(pairs=[mark_concurrent(Pair(baseline=old[0], candidate=new[0]))])
     before = {record.model_id: record for record in old}
     after = {record.model_id: record for record in new if not models or record.model_id in models}
+    if len(old) == len(new) == 1:
+        before, after = {new[0].model_id: old[0]}, {new[0].model_id: new[0]}
     both = [Pair(baseline=before[name], candidate=record) for name, record in after.items() if name in before]
     if not both:
         raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
@@ -278,11 +194,11 @@ class RecordedComponent:
         path = self.component.leaderboard_path
         if not self.archive.entries:
             raise LeaderboardError(f"{path} holds no run yet; evaluate '{self.component.name}' first")
-        return runs_of_models(self.archive.entries, models, path)
+        return selection.runs_of_models(self.archive.entries, models, path)
 
     def status(self) -> ComponentStatus | None:
         """Return the newest records, history and ranking of the component. Return None if no run is complete."""
-        newest = newest_of_versions(self.archive.entries)
+        newest = selection.newest_of_versions(self.archive.entries)
         if not newest:
             return None
         history, ranking = self.with_advice(self.archive.entries)
@@ -293,17 +209,15 @@ class RecordedComponent:
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
-        """Return a note that a result shows other versions because the version on disk has no complete run.
-
-        Return "" if it has one.
-        """
+        """Return a note that a result shows other versions than that on disk. Return "" if that has a complete run."""
         version, shown = self.component.version, sorted(shown, key=precedence)
-        if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
+        if not shown or any(
+            version in of_model for of_model in selection.runs_of_versions(self.archive.entries).values()
+        ):
             return ""
         return f"{version_words(version)} on disk is not measured; this is {version_words(shown[-1])}"
 
     def _why_incomplete(self, run: RecordedRun) -> str:
-        """Return the reason why `run`, the newest of a model, is incomplete."""
         record, version = self.archive.record(run), self.component.version
         reason = unusable_text(record) or f"{record.scored} of {record.planned} outputs are scored"
         on_disk = "" if version == run.version else f"; {version_words(version)} on disk is not measured"
@@ -311,7 +225,7 @@ class RecordedComponent:
 
     def refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
         """Raise LeaderboardError if no run is complete."""
-        if not runs_of_versions(runs):
+        if not selection.runs_of_versions(runs):
             raise LeaderboardError(f"{self.component.name} on {runs[0].model_id}: {self._why_incomplete(runs[0])}")
 
     def with_advice(
@@ -322,7 +236,7 @@ class RecordedComponent:
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
         if history.to_ship not in versions:
-            choices = choose(runs, history.to_ship, None).choices
+            choices = selection.choose(runs, history.to_ship, None).choices
             shipped = self.ranking_of([self.archive.record(choice.candidate) for choice in choices])
         unmeasured = self.unmeasured(versions or {history.newest})
         update = {"advice": shipping_advice(history, shipped), "unmeasured": unmeasured}
@@ -337,33 +251,31 @@ class RecordedComponent:
     def ship_words(self) -> str:
         """Return the version and model to ship as text, by all records except drafts. "" if no run is complete."""
         entries = [entry for entry in self.archive.entries if not entry.draft]
-        return self.with_advice(entries)[1].advice.words if runs_of_versions(entries) else ""
+        return self.with_advice(entries)[1].advice.words if selection.runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Compare each version with the version before, and the highest also with the accepted version."""
-        archive, policy = self.archive, self.settings.policy
+        archive = self.archive
         by_model = {
             model_id: [
-                pair_of(
+                self._pair(
                     archive.record(run),
-                    archive.interleaved_baseline(run) or next_lower_version(archive.entries, run),
-                    archive,
-                    policy,
+                    archive.interleaved_baseline(run) or selection.next_lower_version(archive.entries, run),
                     anchored=run is newest[-1],
                 )
                 for run in newest
             ]
-            for model_id, newest in sorted(newest_of_versions(entries).items())
+            for model_id, newest in sorted(selection.newest_of_versions(entries).items())
         }
         latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
         return history_of(self.component.name, by_model, rules_for(self.settings, latest))
 
     def ranking(self, entries: Sequence[RecordedRun], version: str | None = None) -> ModelRanking:
         """Rank the models of a version, by default of the highest. The ranking is empty if no run is complete."""
-        if version is None and not newest_of_versions(entries):
+        if version is None and not selection.newest_of_versions(entries):
             newest = {entry.model_id: entry for entry in reversed(entries)}
             return self.ranking_of([], None, {model_id: self._why_incomplete(newest[model_id]) for model_id in newest})
-        chosen = choose(entries, version, None)
+        chosen = selection.choose(entries, version, None)
         records = [self.archive.record(choice.candidate) for choice in chosen.choices]
         return self.ranking_of(records, self.verdict_on(records), chosen.left_out)
 
@@ -373,55 +285,40 @@ class RecordedComponent:
         `baseline` and `candidate` are a version, whose runs are pooled, or a run id, a draft's id or a record, which is
         compared alone. None means the default of `choose`.
         """
-        archive, policy = self.archive, self.settings.policy
+        archive = self.archive
         if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
             beside = None if draft.beside is None else archive.draft(draft.beside)
             archive.add([] if beside is None else [beside])
             candidate = draft
         record, lower = (one if isinstance(one, Record) else None for one in (candidate, baseline))
         path = self.component.leaderboard_path
-        runs = self.runs(models) if record is None else runs_of_models(archive.entries, models, path)
+        runs = self.runs(models) if record is None else selection.runs_of_models(archive.entries, models, path)
         if candidate is None:
             self.refuse_incomplete(runs)
-        choices = choose(
+        choices = selection.choose(
             runs,
             entry_of(candidate) if isinstance(candidate, Record) else candidate,
             entry_of(baseline) if isinstance(baseline, Record) else baseline,
-            usual=lambda run: default_baseline(run, archive, policy),
+            usual=self._default_baseline,
         )
         pairs, family = [], []
         for choice in choices.choices:
-            judged, absent = record or archive.record(choice.candidate), choice.absent
-            if choice.baseline is None and (incomplete := self.incomplete_below(choice.candidate)):
-                absent = f"{absent} ({incomplete})"
+            judged = record or archive.record(choice.candidate)
             if choice.exact:
                 met = lower or (archive.record(choice.baseline) if choice.baseline else None)
-                pairs.append(replace(mark_concurrent(Pair(baseline=met, candidate=judged)), absent=absent))
+                pair = mark_concurrent(Pair(baseline=met, candidate=judged))
             else:
-                pairs.append(replace(pair_of(judged, choice.baseline, archive, policy), absent=absent))
-                family.append(pairs[-1])
+                pair = self._pair(judged, choice.baseline)
+                family.append(pair.candidate)
+            pairs.append(replace(pair, absent=choice.absent))
         version = baseline if isinstance(baseline, str) else None
-        hidden = hidden_pairs(family, archive, policy, version) if models else ()
+        hidden = self._hidden_pairs(family, version) if models else ()
         return Chosen(pairs=pairs, hidden=hidden, left_out=choices.left_out)
-
-    def incomplete_below(self, candidate: RecordedRun) -> str:
-        """Return the newest incomplete run of a lower version as text, with its date. Return "" if there is none."""
-        of, entries = (candidate.model_id, candidate.scenario), self.archive.entries
-        runs = [(run.timestamp, run.version, (run.model_id, run.scenario)) for run in entries if not run.complete]
-        for path in self.component.results_dir.glob(f"*/{MANIFEST}"):
-            with suppress(RunError):
-                run = read_component_manifest(path.parent)
-                if run.whole and run.role is None and not run.draft and is_unfinished(path.parent):
-                    runs.append((run.created, run.skill_version, (run.model_id, run.scenario)))
-        below = precedence(candidate.version)
-        lower = [(moment, version) for moment, version, alike in runs if alike == of and precedence(version) < below]
-        moment, version = max(lower, default=("", ""))
-        return f"{version_words(version)} of {moment[:10]}: incomplete" if lower else ""
 
     def choose_models(self, names: tuple[str, str], version: str | None) -> Chosen:
         """Choose the runs of two models of a version, by default of the highest version that both have."""
         self.runs(names)  # raises LeaderboardError for an unknown model
-        pair = models_pair(names, self.archive, version)
+        pair = self._pair_of_models(names, version)
         if pair is None:
             of_version = "the same version" if version is None else f"version {version}"
             text = f"{names[0]} and {names[1]} do not both have a complete run of {of_version}"
@@ -434,14 +331,26 @@ class RecordedComponent:
 
     def comparisons(self) -> Comparisons:
         """Compare the five highest versions with their baselines, and all pairs of at most eight models."""
-        by_model = runs_of_versions(self.archive.entries)
+        by_model = selection.runs_of_versions(self.archive.entries)
         every = {version for versions in by_model.values() for version in versions}
         newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
         versions = {version: self.compare(self.choose_runs(None, version)) for version in newest}
         names = combinations(sorted(by_model)[:_MAX_MODELS], 2)
-        pairs = (models_pair(pair, self.archive) for pair in names)
+        pairs = map(self._pair_of_models, names)
         models = [self.compare(Chosen(pairs=[pair])) for pair in pairs if pair is not None]
         return Comparisons(versions=versions, models=models)
+
+    def _pair_of_models(self, names: tuple[str, str], version: str | None = None) -> Pair | None:
+        archive, versions = self.archive, selection.runs_of_versions(self.archive.entries)
+        runs_of_first, runs_of_second = (versions.get(name, {}) for name in names)
+        both = [each for each in runs_of_first if each in runs_of_second and version in (None, each)]
+        if not both:
+            return None
+        first, second = (archive.record(runs[both[-1]][-1]) for runs in (runs_of_first, runs_of_second))
+        alone = mark_concurrent(Pair(baseline=first, candidate=second))
+        again = _again(first, archive), _again(second, archive)
+        pooled = mark_concurrent(replace(alone, baseline_again=again[0], candidate_again=again[1]))
+        return alone if alone.side_by_side and not pooled.side_by_side else pooled
 
     def verdict_on(
         self, records: Sequence[Record], partial: Container[str] = (), *, asked_again: bool = False
@@ -452,28 +361,65 @@ class RecordedComponent:
         `partial` has the ids of runs with only some of the cases; their baselines are restricted to these cases. With
         `asked_again`, failed cases were run again, and only these runs count.
         """
-        archive, policy = self.archive, self.settings.policy
-        archive.add(records)
+        self.archive.add(records)
         chosen = [
-            (record, default_baseline(entry, archive, policy))
+            (record, self._default_baseline(entry))
             for record in records
             if record.scenario != SCHEMA_ALONE and not (entry := entry_of(record)).is_baseline
         ]
         if asked_again:
-            pairs = [pair_of(record, lower, archive, policy, anchored=False) for record, lower in chosen]
+            pairs = [self._pair(record, lower, anchored=False) for record, lower in chosen]
             return self.compare(Chosen(pairs=pairs)).model_copy(update={"asked_again": True})
-        pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
-        hidden = hidden_pairs([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
+        pairs = [self._pair(record, lower) for record, lower in chosen if lower is not None]
+        hidden = self._hidden_pairs([pair.candidate for pair in pairs if pair.candidate.run_id not in partial])
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
-        alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
-        pairs += [pair for pair in alone if pair is not None]
+        pairs += self._prompt_pairs([record for record in records if record.scenario == SCHEMA_ALONE])
         return self.compare(Chosen(pairs=pairs, hidden=hidden)) if pairs else None
 
-    def drift_of(self, records: Sequence[Record]) -> ComparisonResult | None:
-        """Add complete runs of a version to the archive, and compare each with the earlier runs of its series.
+    def _default_baseline(self, run: RecordedRun) -> RecordedRun | None:
+        return selection.default_baseline(run, self.archive, self.settings.policy)
 
-        Return None if no run has an earlier one.
-        """
+    def _pair(self, candidate: Record, baseline: RecordedRun | None, *, anchored: bool = True) -> Pair:
+        return pair_of(candidate, baseline, self.archive, self.settings.policy, anchored=anchored)
+
+    def _hidden_pairs(self, shown: Sequence[Record], baseline: str | None = None) -> list[Pair]:
+        """Pair the runs of the models that are not shown: all models of a version are one family of tests."""
+        pairs = []
+        for record, lower in self._other_models(shown, baseline, self._default_baseline):
+            with suppress(LeaderboardError):  # a record may be unreadable
+                pairs += [] if lower is None else [self._pair(record, lower)]
+        return pairs
+
+    def _other_models(
+        self,
+        records: Sequence[Record],
+        baseline: str | None = None,
+        usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
+    ) -> Iterator[tuple[Record, RecordedRun | None]]:
+        """Yield the newest run of each model that `records` do not have, for each version, and its baseline."""
+        entries, models = self.archive.entries, {record.model_id for record in records}
+        recorded = {entry.run_id for entry in entries if entry.scenario is None and not entry.edited}
+        of_family = (record for record in records if record.run_id in recorded and not record.draft)
+        for version in sorted({record.skill_version for record in of_family}):
+            for choice in selection.choose(entries, version, baseline, usual=usual).choices:
+                if choice.candidate.model_id not in models:
+                    with suppress(LeaderboardError):  # a record may be unreadable
+                        yield self.archive.record(choice.candidate), choice.baseline
+
+    def _prompt_pairs(self, records: Sequence[Record]) -> list[Pair]:
+        """Pair each run with the schema alone and the run with the prompt; `records` have one of them."""
+        archive, pairs = self.archive, []
+        for record in records:
+            scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
+            runs = (run for run in archive.entries if run.complete and not run.edited and run.scenario == scenario)
+            same = (run for run in runs if (run.version, run.model_id) == (record.skill_version, record.model_id))
+            if (entry := next(same, None)) is not None:
+                alone, whole = (record, archive.record(entry)) if scenario is None else (archive.record(entry), record)
+                pairs.append(Pair(baseline=alone, candidate=whole, candidate_again=_again(whole, archive)))
+        return pairs
+
+    def drift_of(self, records: Sequence[Record]) -> ComparisonResult | None:
+        """Compare each complete run with the earlier runs of its series. Return None if no run has an earlier one."""
         self.archive.add(records)
         pairs = [pair for record in records if (pair := drift_pair(record, self.archive)) is not None]
         return drifted(self.component.name, pairs, rules_for(self.settings, records[0])) if pairs else None
@@ -497,21 +443,20 @@ class RecordedComponent:
         """Rank complete runs, one per model. `left_out` has the reason of each model without a run, by model id."""
         archive = self.archive
         archive.add(records)
-        family = [*records, *(record for record, _ in other_models(records, archive))]
-        pairs = [pair_of(record, None, archive, self.settings.policy, anchored=False) for record in family]
+        family = [*records, *(record for record, _ in self._other_models(records))]
+        pairs = [self._pair(record, None, anchored=False) for record in family]
         ranking = rank_models(
             self.component.name,
             pairs[: len(records)],
             rules_for(self.settings, records[0] if records else archive.record(archive.entries[0])),
             hidden=pairs[len(records) :],
-            prompts=[pair for record in records if (pair := prompt_pair(record, archive)) is not None],
+            prompts=self._prompt_pairs(records),
             verdicts={} if verdict is None else {model.model_id: model.verdict for model in verdict.models},
         )
         return ranking.model_copy(update={"left_out": {**(left_out or {}), **ranking.left_out}})
 
 
 def _of_asked_cases(pair: Pair) -> Pair:
-    """Return a pair with only the candidate's cases, and a note on their number."""
     case_ids = {case.case_id for case in pair.candidate.per_case}
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
     note = f"only {len(case_ids)} of {len(everything)} cases were run"
@@ -537,7 +482,6 @@ def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> Compariso
 
 
 def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) -> ModelVerdict:
-    """Reduce a verdict to drift: only lost fields and the primary metric may count as changed."""
     drift: dict[tuple[str, str], VerdictName] = {}
     for measured in compared.measured:
         if measured.measure.name == primary_metric and _is_beyond_a_day(measured):
@@ -564,10 +508,7 @@ def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) ->
 
 
 def _is_beyond_a_day(measured: MeasureEffects) -> bool:
-    """Return whether the 97.5 % confidence interval of the difference excludes 0.
-
-    The standard error includes the variance of a day, which counts as known: there are (cases − 1) degrees of freedom.
-    """
+    """Return whether the 97.5 % confidence interval of the difference excludes 0; a day's variance counts as known."""
     effect = measured.effect_if(is_sampled=False)
     if effect is None:
         return False
@@ -590,22 +531,15 @@ def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
     """Return the spread over the runs of each record's version; the last record of a model counts."""
     spreads = []
     for record in {record.model_id: record for record in records}.values():
-        runs = (*same_series(record, _earlier_runs(record, archive)), record)
+        runs = (*_runs_of_series(record, archive), record)
         means = {run.run_id: run.accuracy[run.primary_metric].strict_mean for run in runs}
         scores = {run_id: mean for run_id, mean in means.items() if mean is not None}
-        sigma, metric = stdev_or_none(list(scores.values())), record.primary_metric
-        version = record.skill_version
-        spreads.append(RunSpread(model_id=record.model_id, version=version, metric=metric, scores=scores, sigma=sigma))
+        spread = RunSpread(
+            model_id=record.model_id,
+            version=record.skill_version,
+            metric=record.primary_metric,
+            scores=scores,
+            sigma=stdev_or_none(list(scores.values())),
+        )
+        spreads.append(spread)
     return spreads
-
-
-def _earlier_runs(record: Record, archive: Archive) -> list[Record]:
-    entry = entry_of(record)
-    return [
-        archive.record(run)
-        for run in runs_like(archive.runs_of(entry.model_id), entry)
-        if run.version == entry.version
-        and run.run_id != entry.run_id
-        and run.is_comparable(entry)
-        and run.digests.get("prompt") == entry.digests.get("prompt")
-    ]

@@ -1,12 +1,10 @@
-"""The tree edit distance against the implementation `apted`, and the limit of its search."""
+"""The tree edit distance against the implementation `apted`."""
 
 import random
 from collections.abc import Hashable
 
 import apted
-import pytest
-from skill_evaluator.comparing import tree_distance as algorithm
-from skill_evaluator.comparing.tree_distance import tree, tree_distance
+from skill_evaluator.metrics.tree_similarity import tree, tree_distance
 
 # A node and what is below it.
 Nested = tuple[Hashable, list["Nested"]]
@@ -50,16 +48,3 @@ def test_tree_distance_equals_apted() -> None:
         one = random_tree(dice, dice.randint(size // 2, size), labels, deep)
         other = random_tree(dice, size, labels, deep)
         assert ours(one, other) == ours(other, one) == by_apted(one, other), (one, other)
-
-
-@pytest.mark.parametrize(("most", "given_up"), [(0, True), (50, True), (500, True), (5000, False)])
-def test_limit_of_the_search_is_symmetric(most: int, given_up: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(algorithm, "_MAX_CELLS", most)
-    dice = random.Random(1)
-    found = []
-    for _ in range(50):
-        one, other = (random_tree(dice, 14, 3, 0.5) for _ in range(2))
-        found.append(ours(one, other))
-        assert found[-1] == ours(other, one)
-        assert found[-1] in (None, by_apted(one, other))
-    assert (None in found) is given_up

@@ -31,8 +31,7 @@ _MIN_DOUBTED = 3  # cases with several outputs that are needed to doubt a profil
 def detectable_drop(cases: int, variance_of_case: float, day: float = 0.0, alpha: float = ALPHA) -> float | None:
     """Return the smallest drop of the mean that a comparison detects with 80 % power. Return None for a single case.
 
-    `variance_of_case` is the variance of the difference of one case between two unchanged versions, and `day` the
-    variance that two runs on different days add.
+    `variance_of_case` is that of the difference of a case between two unchanged versions; `day` is that of two days.
     """
     if cases < 2:
         return None
@@ -97,11 +96,7 @@ _MAX_SIZE = 1_000_000  # cases or replicates
 
 
 class Choice(FrozenModel):
-    """A number of replicates, and the smallest number of cases that detects the drop with them.
-
-    `calls` and `cost_usd` are those of one run of these cases. `shows` is the smallest drop that the present cases
-    detect with these replicates. A value is None if it is unknown or no number of cases suffices.
-    """
+    """A number of replicates, the cases that detect the drop with them (or None), and the drop that it `shows` now."""
 
     replicates: int
     cases: int | None
@@ -134,11 +129,7 @@ class Sizing(FrozenModel):
 
 
 class SizingPlan(FrozenModel):
-    """The sizes of a test that detects a drop of `detect` with this power and level, for every model of a component.
-
-    `design`: the baseline is interleaved with the candidate (`beside`), with half the replicates, or it was `recorded`
-    on an earlier day.
-    """
+    """The sizes of a test that detects a drop of `detect` with this power and level, for every model of a component."""
 
     skill: str
     detect: float
@@ -207,10 +198,7 @@ def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float
 
 
 def _fewest(least: int, suffices: Callable[[int], bool]) -> int | None:
-    """Return the smallest number from `least` on that suffices. Return None if a million does not.
-
-    If a number suffices, every larger number must suffice, too.
-    """
+    """Return the smallest number from `least` on that suffices. Return None if a million does not."""
     numbers = range(least, _MAX_SIZE)
     index = bisect_left(numbers, True, key=suffices)
     return numbers[index] if index < len(numbers) else None

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from skill_evaluator.ci.platforms.github import GitHub
+from skill_evaluator.ci.platforms import GitHub
 from skill_evaluator.display.pages import Fold, Heading, Lines, Page, Section
 from skill_evaluator.errors import ConfigError, PlanError
 
-from tests.ci.platforms.github_api import NAME, TOKEN, GitHubApi, github_api
+from tests.ci.github_api import NAME, TOKEN, GitHubApi, github_api
 
 COMMIT = "c0ffee"
 MARK = "<!-- skill-evaluator -->"

@@ -1,6 +1,6 @@
-"""GitHub: outputs, summary and annotations by its files and commands, comments by its API.
+"""CI platforms: outputs, summaries and annotations by files and commands, comments by an API.
 
-The texts are untrusted (names, outputs of models, error messages); they are escaped and cut to GitHub's limits.
+The texts are untrusted (names, outputs of models, error messages); they are escaped and cut to the platform's limits.
 """
 
 import base64
@@ -58,10 +58,7 @@ class GitHub:
         _token_and_name()
 
     def comment(self, commit: str, page: Page) -> str | None:
-        """Write or update the comment on the merged pull request of a commit, and return the comment's URL.
-
-        Return None if the commit has no merged pull request. Raise PlanError if GitHub refuses.
-        """
+        """Write or update the comment on the pull request that merged a commit; return its URL if there is one."""
         with _api() as repository:
             pulls = repository.get_commit(commit).get_pulls()
             request = next((pull for pull in pulls if pull.merged_at), None)
@@ -95,11 +92,13 @@ class GitHub:
             return str(request.html_url)
 
 
+PLATFORMS: Mapping[str, GitHub] = {"github": GitHub()}
+
+
 def clone_access(name: str) -> tuple[str, Mapping[str, str]]:
     """Return the address of a repository, and the environment in which git may read it with FIXTURES_TOKEN.
 
-    Only `owner/name`, which is on the server that jobs run for, gets the token. Child processes do not inherit the
-    variable itself.
+    Only `owner/name` gets the token. Child processes do not inherit the variable itself.
     """
     hide_from_children(["FIXTURES_TOKEN"])
     token = os.environ.get("FIXTURES_TOKEN", "")
@@ -163,7 +162,6 @@ def _link() -> str:
 
 
 def _library() -> Any:
-    """Import PyGithub; raise ConfigError if it is not installed."""
     try:
         import github
     except ImportError:
@@ -180,10 +178,7 @@ def _token_and_name() -> tuple[str, str]:
 
 @contextmanager
 def _api() -> Iterator[Any]:
-    """Yield this job's repository as a PyGithub object, by GITHUB_TOKEN and GITHUB_REPOSITORY.
-
-    Raise ConfigError when either is not set, PlanError when GitHub refuses or cannot be reached.
-    """
+    """Yield this job's repository as a PyGithub object; raise PlanError if GitHub refuses or cannot be reached."""
     github, (token, name) = _library(), _token_and_name()
     address = os.environ.get("GITHUB_API_URL", "https://api.github.com")
     try:

@@ -1,0 +1,115 @@
+"""Metrics that compare one output with the ground truth."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from math import comb
+
+from skill_evaluator.comparing.comparison import counted_weight
+from skill_evaluator.metrics.base import Comparison
+
+KS = (1, 2, 3, 5, 10)  # of pass^k
+
+
+def schema_valid(comparison: Comparison) -> float:
+    """Return 1 if the output validates against the component's `schema.json`, else 0; formats are checked.
+
+    Range {0, 1}, 1 is best; an unparseable output scores 0; without a schema every parsed output is valid. Needs no
+    ground truth.
+    JSON Schema, https://json-schema.org/draft/2020-12.
+
+    >>> schema_valid(Comparison(None, {"total": 9}, schema_valid=lambda value: "total" in value))
+    1.0
+    """
+    return float(comparison.conforms())
+
+
+def exact_match(comparison: Comparison) -> float:
+    """Return 1 if output and truth are equal JSON values, else 0; field rules do not apply.
+
+    Key order and white space between tokens never matter, 1 = 1.0, text is compared as NFC, a null member equals an
+    absent one, arrays are ordered. Range {0, 1}, 1 is best; undefined without truth.
+
+    >>> exact_match(Comparison({"a": 1, "b": None}, {"a": 1.0}))
+    1.0
+    """
+    return float(comparison.memoized_truth.canonical_text == comparison.output_key)
+
+
+def field_level_f1(comparison: Comparison) -> float | None:
+    """Return the weighted F1 of aligned leaves: 2·matched ÷ (leaves of truth + leaves of output).
+
+    A wrong leaf costs precision and recall, a missing leaf recall, an extra leaf precision. Ignored fields, and free
+    text without a threshold, do not count. Range 0 to 1, 1 is best; both sides empty → 1; undefined without truth, or
+    if no field counts.
+    van Rijsbergen 1979, Information Retrieval, ch. 7 (micro-averaged over leaves).
+
+    >>> field_level_f1(Comparison({"a": 1, "b": 2}, {"a": 1, "b": 3}))
+    0.5
+    """
+    matched, of_truth, of_output = counted_weight(comparison.rows)
+    if of_truth + of_output:
+        return 2 * matched / (of_truth + of_output)
+    return 1.0 if comparison.plan.counts else None
+
+
+def jaccard(comparison: Comparison) -> float | None:
+    """Return the mean over array fields with items of |truth ∩ output| ÷ |truth ∪ output|, items as multisets.
+
+    Items of arrays with `align: key` are compared by their key fields (by the whole item if all key fields are null),
+    other items by canonical value. Arrays inside array items are pooled by path. An array that is empty or absent on
+    both sides does not count; if no array counts, the score is 1. Range 0 to 1, 1 is best; undefined without truth, or
+    if neither schema nor values have an array.
+    Jaccard 1901; multiset form, Ruzicka 1958.
+
+    >>> jaccard(Comparison({"a": [1, 2, 3]}, {"a": [3, 2, 4]}))
+    0.5
+    >>> jaccard(Comparison({"a": [1], "b": []}, {"a": [], "b": []}))
+    0.0
+    """
+    truth, output = comparison.memoized_truth.item_counts, comparison.memoized_output.item_counts
+    paths = comparison.plan.arrays.keys() | truth.keys() | output.keys()
+    if not paths:
+        return None
+    no_items: Counter[Hashable] = Counter()
+    overlaps = []
+    for path in paths:
+        truth_counts, output_counts = truth.get(path, no_items), output.get(path, no_items)
+        common = sum([min(count, output_counts[item]) for item, count in truth_counts.items() if item in output_counts])
+        union = truth_counts.total() + output_counts.total() - common
+        overlaps += [common / union] if union else []
+    return sum(overlaps) / len(overlaps) if overlaps else 1.0
+
+
+def checks(comparison: Comparison) -> float | None:
+    """Return the weighted mean score of the checks: Σ weight · score ÷ Σ weight; a passed check scores 1.
+
+    Checks read the raw text, so that an unparseable output has a value, too. Range 0 to 1, 1 is best; undefined if a
+    case has no check, or if a check was not measured. Needs no ground truth.
+
+    >>> checks(Comparison(None, "ok", checks=[(1.0, 1.0), (3.0, 0.0)]))
+    0.25
+    """
+    return share_passed(comparison.checks)
+
+
+def share_passed(checks: Iterable[tuple[float, float | None]]) -> float | None:
+    """Return the weighted mean of (weight, score) pairs. Return None if there are no checks or a score is None."""
+    total, passed = 0.0, 0.0
+    for weight, score in checks:
+        if score is None:
+            return None
+        total, passed = total + weight, passed + weight * score
+    return passed / total if total else None
+
+
+def pass_hat_k(successes: int, n: int, k: int) -> float | None:
+    """Return the probability that k of a case's n outputs, drawn without replacement, all succeed: C(c, k) ÷ C(n, k).
+
+    This is an unbiased estimate of the chance that k further outputs all succeed; a run's pass^k is the mean over its
+    cases. With k = 1 it is the share of successes. Range 0 to 1, 1 is best; it falls with k; undefined for k > n.
+    Yao et al. 2024 (τ-bench), https://arxiv.org/abs/2406.12045.
+
+    >>> [pass_hat_k(3, 4, k) for k in (1, 2, 4)]
+    [0.75, 0.5, 0.0]
+    """
+    return comb(successes, k) / comb(n, k) if k <= n else None

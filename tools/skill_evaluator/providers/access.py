@@ -1,0 +1,191 @@
+"""Access without a key of the vendor: the identity of a GitHub Actions job (`auth: oidc`), or a cloud (`place`).
+
+GitHub issues an identity token, which a vendor's SDK exchanges for access. It is valid for five minutes, so it is
+requested for every exchange, and no token is ever written. A cloud is used through the vendor's own client for it; if
+it has no variable for a key, the SDK finds the login of the machine or job.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import quote
+
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.config import Model
+from skill_evaluator.providers.base import Federation, ProviderError, ProviderKind, unreachable
+from skill_evaluator.providers.redaction import Redactor, remember
+from skill_evaluator.text import listed
+
+REQUEST_URL, REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
+_TIMEOUT_S = 10.0
+_MAX_QUOTE = 160  # characters of a vendor's message, to leave room for the claims and the rule
+_CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
+
+
+def identifiers_of(federation: Federation) -> dict[str, str]:
+    """Return the values of a federation's variables by name, without blank values. They are not secret."""
+    values = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
+    return {name: value for name, value in values.items() if value}
+
+
+def needs_token(kind: ProviderKind) -> bool:
+    """Return whether the job requests an identity token; otherwise the vendor's SDK finds credentials."""
+    federation = kind.federation
+    if federation is None:
+        return False
+    return not federation.exchanges_if or federation.exchanges_if in identifiers_of(federation)
+
+
+@dataclass(eq=False)
+class Identity:
+    """The identity of this job at one vendor, whose SDK exchanges the token."""
+
+    federation: Federation
+    request_token: str | None
+    faults: tuple[type[Exception], ...]  # exceptions of a failed exchange
+    refusals: tuple[type[Exception], ...]  # those that a response of the vendor caused
+
+    def __post_init__(self) -> None:
+        self.identifiers = identifiers_of(self.federation)
+        self._claims: Mapping[str, Any] = {}
+        self._has_access = False
+
+    def note_access(self, token: str) -> None:
+        """Note that an access token was received, and register it for redaction."""
+        remember(token)
+        self._has_access = True
+
+    def token(self) -> str:
+        """Request an identity token from GitHub. Raise ProviderError. This blocks, so call it in a thread."""
+        import httpx2
+        from google.auth import jwt
+
+        audience = self.federation.audience.format_map(self.identifiers)
+        url = f"{os.environ.get(REQUEST_URL, '')}&audience={quote(audience, safe='')}"
+        try:
+            answer = httpx2.get(url, headers={"authorization": f"Bearer {self.request_token}"}, timeout=_TIMEOUT_S)
+            if not answer.is_success:
+                message = f"GitHub did not issue an identity token to the job ({answer.status_code})"
+                is_refusal = answer.status_code in (400, 401, 403)
+                raise _refused(message, answer.status_code) if is_refusal else unreachable(message)
+            token = str(answer.json()["value"])
+            remember(token)
+            claims: Mapping[str, Any] = jwt.decode(token, verify=False)  # type: ignore[no-untyped-call]
+            self._claims = claims  # only for messages; the vendor verifies them
+        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError) as problem:
+            raise unreachable(f"GitHub did not issue an identity token to the job: {type(problem).__name__}") from None
+        return token
+
+    def error_of(self, problem: BaseException) -> ProviderError:
+        """Return the error of a failed exchange. It is not retryable if the vendor refused the first exchange."""
+        status = getattr(problem, "status_code", 401)
+        answered = isinstance(problem, self.refusals) and status is not None
+        if self._has_access or not answered or status == 429 or status >= 500:
+            return unreachable(f"no access token: {Redactor([])(str(problem))}")
+        return self.refused(str(problem), status)
+
+    def refused(self, message: str, status: int) -> ProviderError:
+        """Return the error of a refused identity, with the vendor's message, the claims and the rule."""
+        claims = ", ".join(f"{name} '{self._claims.get(claim)}'" for name, claim in _CLAIMS.items())
+        of_token = f"the token has {claims}" if self._claims else "no token from GitHub was exchanged"
+        unset = {name: f"({name} is not set)" for name in self.federation.optional}
+        rule = self.federation.rule.format_map(unset | self.identifiers)
+        return _refused(
+            f"{rule} did not match: {of_token}; the vendor said: {Redactor([])(message)[:_MAX_QUOTE]}", status
+        )
+
+
+def _refused(message: str, status: int) -> ProviderError:
+    return ProviderError("identity_refused", message, kind="no_credentials", status=status, fatal=True)
+
+
+Options = dict[str, Any]  # options of an SDK's client: the transport, no retries, no time limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloud:
+    """A vendor's models in one cloud."""
+
+    needs: tuple[str, ...]  # keys of the model in models.yaml
+    variables: tuple[str, ...] = ()  # possible variables of the key
+    signs: bool = False  # the client signs the body, so files cannot be inserted later
+
+
+CLOUDS: Mapping[tuple[str, str], Cloud] = {  # keys: provider, place
+    ("openai", "azure"): Cloud(needs=("base_url", "api_version"), variables=("AZURE_OPENAI_API_KEY",)),
+    ("openai", "bedrock"): Cloud(needs=("region",), signs=True),
+    ("anthropic", "bedrock"): Cloud(needs=("region",), signs=True),
+    ("anthropic", "vertex"): Cloud(needs=("project",)),
+    ("anthropic", "foundry"): Cloud(needs=("base_url",), variables=("ANTHROPIC_FOUNDRY_API_KEY",)),
+    ("google", "vertex"): Cloud(needs=("project",)),
+}
+
+
+def check_cloud(model: Model, where: str) -> None:
+    """Raise ConfigError if `place` is not possible for the provider, or if a key that it needs is missing or unused."""
+    cloud = cloud_of(model)
+    if model.place is not None and cloud is None:
+        clouds = [name for provider, name in CLOUDS if provider == model.provider]
+        available = f"is only available in {listed(clouds)}" if clouds else "is in no cloud; remove place"
+        raise ConfigError(f"place: {model.place} at {where}: provider '{model.provider}' {available}")
+    needs = cloud.needs if cloud else ()
+    for name in ("base_url", "api_version", "region", "project"):
+        is_set = getattr(model, name) is not None
+        if name in needs and not is_set:
+            raise ConfigError(f"place: {model.place} at {where} requires {name}")
+        is_optional = name == "base_url" or (name == "region" and model.place == "vertex")
+        if is_set and name not in needs and not is_optional:
+            raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not use it")
+    if model.place is not None and model.auth == "oidc":
+        raise ConfigError(f"auth: oidc at {where}: place: {model.place} uses the login of the cloud; remove auth")
+
+
+def cloud_of(model: Model) -> Cloud | None:
+    """Return the cloud of a model's `place`, or None if the model has none."""
+    return CLOUDS.get((model.provider, str(model.place)))
+
+
+def _address(model: Model, variable: str) -> str | None:
+    if model.base_url is None and os.environ.get(variable):
+        raise ConfigError(f"{variable} is set: unset it, or set base_url of model '{model.id}' in models.yaml")
+    return model.base_url
+
+
+def cloud_client(model: Model, key: str | None, options: Options) -> Any:
+    """Open the vendor's client for the cloud of a model."""
+    region = model.region or "global"
+    match model.provider, model.place:
+        case "openai", "azure":
+            from openai import AsyncAzureOpenAI
+
+            url, version = str(model.base_url), model.api_version
+            return AsyncAzureOpenAI(azure_endpoint=url, api_version=version, api_key=key or "no-key", **options)
+        case "openai", "bedrock":
+            from openai import AsyncBedrockOpenAI
+
+            return AsyncBedrockOpenAI(**_bedrock(model, key, "AWS_BEDROCK_BASE_URL"), **options)
+        case "anthropic", "bedrock":
+            from anthropic import AsyncAnthropicBedrock
+
+            return AsyncAnthropicBedrock(**_bedrock(model, key, "ANTHROPIC_BEDROCK_BASE_URL"), **options)
+        case "anthropic", "vertex":
+            from anthropic import AsyncAnthropicVertex
+
+            address = _address(model, "ANTHROPIC_VERTEX_BASE_URL")
+            return AsyncAnthropicVertex(project_id=str(model.project), region=region, base_url=address, **options)
+        case "anthropic", "foundry":
+            from anthropic import AsyncAnthropicFoundry
+
+            return AsyncAnthropicFoundry(base_url=str(model.base_url), api_key=key or "no-key", **options)
+    from google.genai import Client
+
+    _address(model, "GOOGLE_VERTEX_BASE_URL")
+    return Client(vertexai=True, project=model.project, location=region, **options)
+
+
+def _bedrock(model: Model, key: str | None, variable: str) -> Options:
+    if key is None and find_spec("boto3") is None:
+        raise ConfigError("place: bedrock signs with boto3: pip install 'skill-evaluator[bedrock]'")
+    return {"aws_region": model.region, "api_key": key, "base_url": _address(model, variable)}

@@ -1,0 +1,614 @@
+"""The ranking of a component's models, the history of its versions, and the version and model to ship."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain, combinations
+from statistics import fmean
+
+from pydantic import Field
+
+from skill_evaluator.display import WHOLE, arrow
+from skill_evaluator.files import FrozenModel
+from skill_evaluator.library.config import VerdictName
+from skill_evaluator.records.archive import precedence
+from skill_evaluator.records.record import Record, Served, is_mixed
+from skill_evaluator.scoring.parallel import map_in_processes
+from skill_evaluator.stats import ROUNDING, by_key, mean_or_none, rounded, unit_interval
+from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.verdicts.decide.comparability import (
+    AGREEMENT,
+    Pair,
+    PairedScores,
+    common_part,
+    cut_pair,
+    mark_concurrent,
+    pooled,
+    strict_scores,
+)
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.measuring import holm
+from skill_evaluator.verdicts.decide.results import (
+    Fall,
+    MeasureResult,
+    ModelVerdict,
+    SinceAccepted,
+    joined_falls,
+    per_1000,
+)
+from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, component_verdict
+
+
+class Score(FrozenModel):
+    """The strict mean over the cases that all models share, with the 95 % confidence interval over cases."""
+
+    strict_mean: float | None
+    ci95: tuple[float, float] | None
+    n_cases: int
+
+
+class Contrast(FrozenModel):
+    """Two models on the same cases by the primary metric: the lower model's score minus the higher model's.
+
+    `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
+    `remedy` would decide an inconclusive pair. `fell_most` is the field in which the lower model is worst, or "".
+    """
+
+    higher: str
+    lower: str
+    difference: float | None = None
+    ci95: tuple[float, float] | None = None
+    p: float | None = None
+    q: float | None = None
+    n_cases: int = 0
+    as_good: bool = False
+    significant: bool = False
+    remedy: str | None = None
+    fell_most: str = Field(default="", exclude=True)
+
+
+class PromptEffect(FrozenModel):
+    """The primary metric with the prompt minus the primary metric with the schema alone."""
+
+    difference: float | None
+    ci95: tuple[float, float] | None
+    q: float | None
+    verdict: VerdictName | None
+
+
+class RankedModel(FrozenModel):
+    """One model of the ranking: its scores, cost and age, and its comparison with the other models.
+
+    `like_best`: no significant difference from the best model. `verdict` compares the version with a lower version, and
+    `prompt_adds` with the schema alone. `frontier`: no other model is both as good and as cheap (None if the cost is
+    unknown).
+    """
+
+    place: int = 1
+    model_id: str
+    like_best: bool = True
+    skill_version: str
+    run_id: str
+    timestamp: str
+    age_days: int | None
+    served_model: Served
+    replicates: int
+    coverage: float
+    accuracy: dict[str, Score]
+    reproducibility: dict[str, float | None]
+    usd_per_1000_cases: float | None
+    latency_p50_s: float | None
+    latency_p95_s: float | None
+    verdict: VerdictName | None = None
+    prompt_adds: PromptEffect | None = None
+    frontier: bool | None = None
+
+
+class Advice(FrozenModel):
+    """The version and the model to ship, and the reason. The version is None for drafts, which are not shipped.
+
+    `model_id` is None if no model is best; `alike` then has the models between which the outputs do not decide.
+    """
+
+    version: str | None = None
+    model_id: str | None = None
+    alike: list[str] = Field(default=[], exclude_if=lambda names: not names)
+    reason: str
+
+    @property
+    def words(self) -> str:
+        """The advice as text, as reports, comments and pages print it."""
+        model = self.model_id or " or ".join(self.alike)
+        if self.version is None:
+            return f"best model: {model or 'none'} ({self.reason})"
+        return f"to ship: {' with '.join(filter(None, [version_words(self.version), model]))} ({self.reason})"
+
+
+class ModelRanking(FrozenModel):
+    """The models of a component, best first, ranked on the cases that all of them answered.
+
+    The q of `pairs` is adjusted over `family` pairs: those of all models of the version, shown or not. `left_out` has
+    the reason of each model that is not ranked, by model id.
+    """
+
+    skill: str
+    metric: str
+    alpha: float
+    tolerance: float
+    n_cases: int
+    models: list[RankedModel]
+    pairs: list[Contrast]
+    family: int
+    advice: Advice
+    left_out: dict[str, str] = {}
+    unmeasured: str = ""
+
+
+def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
+    """Return the best model: no other is significantly better; of several such models the cheapest, then the quickest.
+
+    No model is best if another one scores higher and a drop beyond the tolerance is not ruled out. A model that
+    regressed is never best.
+    """
+    if len(rows) < 2:
+        return Advice(reason="there is no other model to compare it with" if rows else "no model can be ranked")
+    beaten = {pair.lower for pair in pairs if pair.significant}
+    best = [row for row in rows if row.model_id not in beaten] or list(rows)
+    sound = [row for row in best if row.verdict != "regressed"]
+    names = [row.model_id for row in sound]
+    if not sound:
+        worse = listed([row.model_id for row in best])
+        return Advice(reason=f"{worse} regressed against the version before, and no other model is as good")
+    if len(best) == 1:
+        return Advice(model_id=names[0], reason=_lead_of(names[0], pairs))
+    named, merits = _thriftiest(sound)
+    alike = f"{listed(names)} are not shown to differ"
+    if named is None:
+        return Advice(alike=names, reason=f"{listed(names)} do not differ significantly in score, cost or latency")
+    for pair in pairs:
+        is_lower = pair.lower == named.model_id and (pair.difference is None or pair.difference < 0.0)
+        if is_lower and pair.higher in names and not pair.as_good:
+            gap = "" if pair.difference is None else f" ({pair.difference:+.3f})"
+            doubt = f"{named.model_id} is {merits}, but may be more than {tolerance:g} worse than {pair.higher}{gap}"
+            return Advice(alike=names, reason=f"{alike}; {doubt}; {pair.remedy or 'more cases would decide it'}")
+    others = listed([row.model_id for row in best if row.model_id != named.model_id])
+    return Advice(model_id=named.model_id, reason=f"not shown to differ from {others}; {merits}")
+
+
+def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
+    ahead = [pair for pair in pairs if pair.significant and name == pair.higher]
+    lead = min((abs(pair.difference or 0.0) for pair in ahead), default=0.0)
+    q = max([pair.q or 0.0 for pair in ahead] + [1e-6])
+    others, by = listed([pair.lower for pair in ahead], 3), f"{lead:.3f}{' or more' * (len(ahead) > 1)}"
+    return f"significantly better than {others}, by {by} (q ≤ {q:.2g})"
+
+
+def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
+    """Return the cheapest model, of equally cheap ones the quickest, and the reason. Return (None, "") if there are
+    several.
+    """
+    if len(rows) == 1:
+        return rows[0], "the only model that did not regress"
+    reasons = []
+    for word, values in (
+        ("cheapest", {row.model_id: row.usd_per_1000_cases for row in rows}),
+        ("quickest", {row.model_id: row.latency_p50_s and round(row.latency_p50_s, 1) for row in rows}),
+    ):
+        known_values = [value for row in rows if (value := values[row.model_id]) is not None]
+        if len(known_values) < len(rows) or min(known_values) == max(known_values):
+            continue
+        reasons.append(word)
+        rows = [row for row in rows if values[row.model_id] == min(known_values)]
+        if len(rows) == 1:
+            return rows[0], f"the {' and '.join(reasons)} of them"
+    return None, ""
+
+
+_SHARED = 0.5  # minimum share of the newest run's cases that a model must have answered to be ranked
+
+
+def rank_models(
+    skill: str,
+    runs: Sequence[Pair],
+    rules: VerdictRules,
+    *,
+    hidden: Sequence[Pair] = (),
+    prompts: Sequence[Pair] = (),
+    verdicts: Mapping[str, VerdictName],
+) -> ModelRanking:
+    """Rank the models of `runs` (one pair without a baseline per model) by the strict mean of the primary metric.
+
+    The models of `hidden` count in the family of tests and are not shown. `prompts` has pairs of a run with the schema
+    alone and a run with the prompt; `verdicts` has the verdict by model id. Only the cases that all models share count.
+    """
+    comparable, unlike = _comparable(runs, hidden)
+    shared = {pair.candidate.model_id: pair for pair in _on_shared_cases(comparable)}
+    if not shared:
+        unlike |= {pair.candidate.model_id: "no case was answered by all models" for pair in comparable}
+    metric, hidden_ids = rules.primary_metric, {pair.candidate.model_id for pair in hidden}
+    measured = {name: _measured(pair) for name, pair in shared.items()}
+    scores, costs = dict.fromkeys(measured, -1.0), dict.fromkeys(measured, math.inf)  # if they are unknown
+    for name, model in measured.items():
+        if metric in model.accuracy and (mean := model.accuracy[metric].strict_mean) is not None:
+            scores[name] = mean
+        if model.usd_per_1000_cases is not None:
+            costs[name] = model.usd_per_1000_cases
+    family = [measured[name] for name in sorted(measured, key=lambda name: (-scores[name], costs[name], name))]
+    contrasts = _contrasts(skill, [shared[model.model_id] for model in family], rules)
+    pairs = [pair for pair in contrasts if not {pair.higher, pair.lower} & hidden_ids]
+    models = [model for model in family if model.model_id not in hidden_ids]
+    worse = {pair.lower for pair in pairs if pair.higher == models[0].model_id and pair.significant}
+    added = {}
+    for pair in prompts:  # one prompt effect per model, each a family of its own
+        (result,) = compare_records(skill, [pair], rules, wanted=_is_metric).models
+        primary = _primary(result, metric)
+        added[result.model_id] = None if primary is None else PromptEffect.view(primary)
+    rows, names = [], [model.model_id for model in models]
+    for name in names:
+        cost, score = costs[name], scores[name]
+        others = [other for other in names if (costs[other], scores[other]) != (cost, score)]
+        is_beaten = any(costs[other] <= cost and scores[other] >= score for other in others)
+        update = {
+            "place": 1 + sum(scores[other] > score for other in names),
+            "like_best": name not in worse,
+            "verdict": verdicts.get(name),
+            "prompt_adds": added.get(name),
+            "frontier": None if cost == math.inf else not is_beaten,
+        }
+        rows.append(measured[name].model_copy(update=update))
+    return ModelRanking(
+        skill=skill,
+        metric=metric,
+        alpha=rules.alpha,
+        tolerance=rules.primary_tolerance,
+        n_cases=len(shared[models[0].model_id].candidate.per_case) if models else 0,
+        models=rows,
+        pairs=pairs,
+        family=len(contrasts),
+        advice=advise(rows, pairs, rules.primary_tolerance),
+        left_out={name: reason for name, reason in unlike.items() if name not in hidden_ids},
+    )
+
+
+def _measured(pair: Pair) -> RankedModel:
+    record = pooled(pair.candidate, pair.candidate_again)
+    agreement = {
+        name: [share for case in record.per_case if (share := case.reproducibility.get(name)) is not None]
+        for name in AGREEMENT
+    }
+    moment = pair.candidate.moment
+    return RankedModel.view(
+        pair.candidate,
+        age_days=None if moment is None else max(0, (datetime.now(UTC) - moment).days),
+        accuracy={name: scored for name in record.accuracy if (scored := _score(record, name)) is not None},
+        reproducibility={name: rounded(mean_or_none(shares)) for name, shares in agreement.items()},
+        usd_per_1000_cases=per_1000(pair.candidate.cost_usd, pair.candidate.outputs),
+        latency_p50_s=pair.candidate.latency_s.p50,
+        latency_p95_s=pair.candidate.latency_s.p95,
+    )
+
+
+def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
+    """Return the runs that can be ranked with the newest run, and the reasons of the other models by id."""
+    newest = max(
+        (pair.candidate for pair in runs),
+        key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id),
+        default=None,
+    )
+    comparable, unlike = [], {}
+    for pair in (*runs, *hidden):
+        common = None if newest is None or pair.candidate is newest else common_part(newest, pair.candidate)
+        if newest is None or common is None:
+            comparable.append(pair)
+        elif common.barriers:
+            unlike[pair.candidate.model_id] = f"not measured as {newest.model_id} was: {common.barriers[0]}"
+        elif len(common.cases) < _SHARED * len(newest.per_case):
+            shared = f"{len(common.cases)} of {counted(len(newest.per_case), 'case')}"
+            unlike[pair.candidate.model_id] = f"it answered {shared} of {newest.model_id}"
+        else:
+            comparable.append(pair)
+    return comparable, unlike
+
+
+def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
+    digests = [{(case.case_id, case.digest) for case in pair.candidate.per_case} for pair in runs]
+    shared = {case_id for case_id, _ in set.intersection(*digests)} if digests else set()
+    if not shared or all(len(shared) == len(cases) for cases in digests):
+        return list(runs) if shared else []
+    return [cut_pair(pair, shared) for pair in runs]
+
+
+def _score(record: Record, metric: str) -> Score | None:
+    """Return a model's score by a metric. Return None if no output has one: jaccard requires an array."""
+    if all(score is None for case in record.per_case for score in case.replicates.get(metric, ())):
+        return None
+    means = [sum(scores) / len(scores) for case in record.per_case if (scores := strict_scores(case, metric))]
+    interval = unit_interval(means)
+    return Score(
+        strict_mean=rounded(mean_or_none(means)),
+        ci95=None if interval is None else (round(interval[0], 6), round(interval[1], 6)),
+        n_cases=len(means),
+    )
+
+
+def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[Contrast]:
+    """Compare all pairs of models, which are sorted by their scores, the best first."""
+    couples = list(combinations(models, 2))
+    pairs = [
+        Pair(
+            baseline=higher.candidate,
+            candidate=lower.candidate,
+            baseline_again=higher.candidate_again,
+            candidate_again=lower.candidate_again,
+        )
+        for higher, lower in couples
+    ]
+    results = compare_records(skill, list(map(mark_concurrent, pairs)), rules, wanted=_is_metric).models
+    primaries = [_primary(result, rules.primary_metric) for result in results]
+    # two-sided, because the scores also select which model is lower
+    p_values = [1.0 if primary is None or primary.p is None else min(1.0, 2 * primary.p) for primary in primaries]
+    contrasts = []
+    for (higher, lower), result, primary, q in zip(couples, results, primaries, holm(p_values), strict=True):
+        names = {"higher": higher.candidate.model_id, "lower": lower.candidate.model_id}
+        if primary is None:
+            contrasts.append(Contrast.model_validate(names))
+            continue
+        as_good, is_lower = primary.verdict == "unchanged", (primary.difference or 0.0) < -ROUNDING
+        contrast = Contrast.view(
+            primary,
+            **names,
+            q=round(q, 6),
+            as_good=as_good,
+            significant=is_lower and q <= rules.alpha and not as_good,
+            remedy=result.remedy,
+            fell_most=_fell_most(higher.candidate, lower.candidate, rules.primary_tolerance),
+        )
+        contrasts.append(contrast)
+    return contrasts
+
+
+def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
+    """Return the field whose accuracy is lower by most in `lower`, with both accuracies, or ""."""
+    if any(len(record.per_case) < record.n_cases for record in (higher, lower)):
+        return ""
+    falls = []
+    for path, field in higher.per_field.items():
+        lower_field = lower.per_field.get(path)
+        if lower_field is not None and field.accuracy is not None and lower_field.accuracy is not None:
+            falls.append((lower_field.accuracy - field.accuracy, path, arrow(field.accuracy, lower_field.accuracy)))
+    difference, path, scores = min(falls, default=(0.0, "", ""))
+    return f"{path or WHOLE} {scores}" if difference < -tolerance else ""
+
+
+def _is_metric(measure: PairedScores) -> bool:
+    return measure.kind != "field"
+
+
+def _primary(result: ModelVerdict, metric: str) -> MeasureResult | None:
+    return next((one for one in result.metrics if (one.metric, one.kind) == (metric, "accuracy")), None)
+
+
+_MAX_CASES = 3
+_FLAKY_RUNS = 3
+
+
+class Step(FrozenModel):
+    """A version's verdict against the recorded version before it, as `compare` gives it; `fell_most` names a field."""
+
+    before: str
+    verdict: VerdictName
+    difference: float | None
+    ci95: tuple[float, float] | None
+    q: float | None
+    reasons: list[str]
+    falls: list[Fall] = []
+    worse_cases: list[str] = Field(default=[], exclude_if=lambda names: not names)
+    fell_most: str = Field(default="", exclude_if=lambda text: not text)
+    since_accepted: SinceAccepted | None = None
+
+    @property
+    def why(self) -> str:
+        """The lost fields or, if there are none, the first reason; "" without a reason."""
+        return joined_falls(self.falls) or next(iter(self.reasons), "")
+
+    @classmethod
+    def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
+        """Build the step from the verdict on a model against the version before."""
+        primary = next((result for result in model.metrics if result.metric == primary_metric), None)
+        fell = None if model.verdict == "incomparable" else model.fell_most
+        return cls.view(
+            model,
+            before=model.baseline.skill_version if model.baseline else "",
+            difference=primary.difference if primary else None,
+            ci95=primary.ci95 if primary else None,
+            q=primary.q if primary else None,
+            fell_most="" if fell is None else f"{fell.metric or WHOLE} {arrow(fell.baseline, fell.candidate)}",
+            worse_cases=model.cases.worse[:_MAX_CASES],
+        )
+
+
+class Point(FrozenModel):
+    """A version: the strict mean of the primary metric over its `runs`, and the step, None for the first version."""
+
+    version: str
+    run_id: str
+    timestamp: str
+    strict_mean: float | None
+    n_cases: int
+    step: Step | None = None
+    runs: int = 1
+
+    @classmethod
+    def of(cls, pair: Pair, step: Step | None, primary_metric: str) -> "Point":
+        """Build the point of the candidate's version."""
+        newest = pair.candidate
+        scores = [strict_scores(case, primary_metric) for case in pooled(newest, pair.candidate_again).per_case]
+        means = [fmean(case) for case in scores if case]
+        return cls.view(
+            newest,
+            version=newest.skill_version,
+            strict_mean=rounded(mean_or_none(means)),
+            n_cases=len(means),
+            step=step,
+            runs=1 + len(pair.candidate_again),
+        )
+
+
+class FlakyValue(FrozenModel):
+    """A field of a case that was flaky in each of the last runs; `right` has `right/n` of each run, oldest first."""
+
+    case_id: str
+    path: str
+    right: list[str]
+
+
+class ModelHistory(FrozenModel):
+    """The history of one model, lowest version first, and the fields that vary in the runs of unchanged versions."""
+
+    model_id: str
+    points: list[Point]
+    remarks: list[str]
+    flaky: list[FlakyValue] = Field(default=[], exclude_if=lambda values: not values)
+
+
+class History(FrozenModel):
+    """The history of a component. `accepted` is the highest accepted version."""
+
+    skill: str
+    metric: str
+    alpha: float
+    tolerance: float
+    models: list[ModelHistory]
+    advice: Advice | None = None
+    unmeasured: str = ""
+    accepted: str = Field(default="", exclude_if=lambda version: not version)
+
+    @property
+    def newest(self) -> str:
+        """The highest version that any model has."""
+        return max((model.points[-1].version for model in self.models), key=precedence)
+
+    @property
+    def newest_steps(self) -> dict[str, Step | None]:
+        """The step to the highest version by model id; None if it is the model's first version."""
+        points = {model.model_id: model.points[-1] for model in self.models}
+        return {name: point.step for name, point in points.items() if point.version == self.newest}
+
+    @property
+    def newest_verdict(self) -> VerdictName:
+        """The worst verdict on the highest version; incomparable if it is the first version of a model."""
+        steps = self.newest_steps.values()
+        return component_verdict("incomparable" if step is None else step.verdict for step in steps)
+
+    @property
+    def newest_words(self) -> str:
+        """The worst verdict on the highest version with its models, and the verdict since the accepted version."""
+        steps = {name: step for name, step in self.newest_steps.items() if step is not None}
+        if not steps:
+            return "there is no lower version to judge it against"
+        verdict = min((step.verdict for step in steps.values()), key=WORST_FIRST.index)
+        worst = {name: step for name, step in steps.items() if step.verdict == verdict}
+        step, on = next(iter(worst.values())), ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
+        changes = [(name, one.since_accepted) for name, one in steps.items() if one.since_accepted is not None]
+        changes.sort(key=lambda change: WORST_FIRST.index(change[1].verdict))
+        text = f"{verdict} against {version_words(step.before)} on {on}"
+        if step.fell_most and step.verdict in ("regressed", "inconclusive"):
+            text += f", most in field {step.fell_most}"
+        if not changes:
+            return text
+        name, since = changes[0]
+        text += f"; {since.verdict} since {version_words(since.version)}"
+        return f"{text} on {name}" if len(steps) > 1 else text
+
+    @property
+    def to_ship(self) -> str:
+        """The highest version that improved on the one before it, or is unchanged since such a version or the first.
+
+        For the highest version, unchanged is enough. Without such a version it is the lowest version.
+        """
+        verdicts: dict[str, list[VerdictName]] = {}
+        for point in chain.from_iterable(model.points for model in self.models):
+            verdicts.setdefault(point.version, []).extend([point.step.verdict] if point.step else [])
+        *_, newest = ordered = sorted(verdicts, key=precedence)
+        shipped, sound = ordered[0], True
+        for version in ordered:
+            # without an earlier version to compare with, a version counts as improved
+            verdict = component_verdict(verdicts[version]) if verdicts[version] else "improved"
+            # only the newest version is compared with the accepted one
+            sound = verdict == "improved" or (verdict == "unchanged" and (sound or version == newest))
+            shipped = version if sound else shipped
+        return shipped
+
+
+def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
+    """Return the version to ship, and the best model if `ranking` ranks that version."""
+    shipped, best = history.to_ship, ranking.advice
+    reason = f"{version_words(history.newest)}: " * (history.newest != shipped) + history.newest_words
+    if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
+        return Advice(version=shipped, reason=reason)
+    runs = [point.runs for model in history.models for point in model.points if point.version == shipped]
+    pooled = f"over all runs of {version_words(shipped)}, " if history.newest != shipped or max(runs) > 1 else ""
+    of_model = pooled + (f"{best.model_id} is {best.reason}" if best.model_id else best.reason)
+    return Advice(version=shipped, model_id=best.model_id, alike=best.alike, reason=f"{reason}; {of_model}")
+
+
+def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list[Record]:
+    """Return the runs of the highest version and of the lower versions up to the last change, oldest first."""
+    runs = dict[str, Record]()
+    for pair in reversed(versions):
+        runs |= {run.run_id: run for run in (pair.candidate, *pair.candidate_again)}
+        step = steps.get(pair.candidate.run_id)
+        if step is None or step.verdict != "unchanged":
+            break
+        if pair.baseline is not None:
+            runs[pair.baseline.run_id] = pair.baseline
+    return sorted(runs.values(), key=lambda run: (run.timestamp, run.run_id))
+
+
+def flaky_values(runs: Sequence[Record]) -> list[FlakyValue]:
+    """Return the fields of unchanged cases that were flaky in each of the last three runs."""
+    by_run = [
+        {
+            (case.question, path): f"{count.right}/{count.n}"
+            for case in run.per_case
+            for path, count in case.fields.items()
+            if case.profile.get(path) == "flaky"
+        }
+        for run in runs[-_FLAKY_RUNS:]
+    ]
+    shared = [key for key in by_run[-1] if all(key in flaky for flaky in by_run)]
+    return [
+        FlakyValue(case_id=question[0], path=path, right=[flaky[question, path] for flaky in by_run])
+        for question, path in shared
+        if len(by_run) == _FLAKY_RUNS
+    ]
+
+
+def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules) -> History:
+    """Build the history from each model's pairs, one per version, lowest first. The first pair has no baseline."""
+    judged = [pair for pair in chain.from_iterable(by_model.values()) if pair.baseline is not None]
+    # all models of a version are one family, as in `compare`
+    families = by_key((pair.candidate.skill_version, pair) for pair in judged)
+
+    def compared(pairs: Sequence[Pair]) -> list[ModelVerdict]:
+        return compare_records(skill, pairs, rules).models
+
+    steps = {
+        model.candidate.run_id: Step.of(model, rules.primary_metric)
+        for model in chain.from_iterable(map_in_processes(compared, list(families.values()), "versions"))
+    }
+    models = [
+        ModelHistory(
+            model_id=model_id,
+            points=[Point.of(pair, steps.get(pair.candidate.run_id), rules.primary_metric) for pair in versions],
+            remarks=list(dict.fromkeys(words for pair in versions for words in pair.skipped_notes)),
+            flaky=[
+                value
+                for value in flaky_values(_unchanged_runs(versions, steps))
+                if value.case_id not in rules.unstable_cases
+            ],
+        )
+        for model_id, versions in by_model.items()
+    ]
+    metric, tolerance = rules.primary_metric, rules.primary_tolerance
+    return History(skill=skill, metric=metric, alpha=rules.alpha, tolerance=tolerance, models=models)

@@ -149,7 +149,7 @@ def verdict_words(result: ComparisonResult, name: str) -> str:
 
 
 def scope_words(result: ComparisonResult, model: ModelVerdict | None = None) -> str:
-    """Format a verdict with its cases and its bound for new cases, and with the baseline of `model` if it is given."""
+    """Format a verdict with its number of cases, its bound for new cases and, if given, the baseline of `model`."""
     cases, text = result.n_cases, str(result.verdict)
     if model is not None and model.baseline is not None:
         since = model.only_since_accepted

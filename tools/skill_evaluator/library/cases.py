@@ -47,7 +47,7 @@ from skill_evaluator.library.reading import ConfinedFolder
 from skill_evaluator.library.tables import CaseRows, ProblemHandler, Row, read_table, with_others
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import parse_output
-from skill_evaluator.processes import ProcessLimits, Program, run_process
+from skill_evaluator.processes import Program, run_process
 from skill_evaluator.text import (
     canonical_json,
     count_leaves,
@@ -563,16 +563,14 @@ def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> d
     new = [file for file in by_path.values() if (file.digest, texts) not in _read]
     if new:
         request = {"paths": [str(file.path.absolute()) for file in new], "max_pages": limits.file_pages}
-        process_limits = ProcessLimits(
+        program = Program(
+            argv=[sys.executable, "-I", str(Path(__file__).with_name("pdf.py"))],
+            folder=Path.cwd(),
             seconds=_STARTUP_S + _MAX_PDF_S * len(new),
             output_bytes=1_000_000 + 2 * limits.document_bytes * len(new),
             memory_bytes=_MAX_PDF_MEMORY,
         )
-        argv = [sys.executable, "-I", str(Path(__file__).with_name("pdf.py"))]
-        process = run_process(
-            Program(argv=argv, folder=Path.cwd(), limits=process_limits),
-            json.dumps({**request, "seconds": _MAX_PDF_S, "texts": texts}).encode(),
-        )
+        process = run_process(program, json.dumps({**request, "seconds": _MAX_PDF_S, "texts": texts}).encode())
         lines = [json.loads(line) for line in process.stdout.splitlines(keepends=True) if line.endswith(b"\n")]
         for file, result in zip(new, [*lines, {"problem": process.problem}], strict=False):
             _read[file.digest, texts] = result

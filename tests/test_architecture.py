@@ -49,15 +49,12 @@ INSIDE = {  # the second level of large packages, from the ground up
         "cube",
         "manifest",
         "drawing",
-        "gathering",
         "calls",
         "statistics",
         "auditing",
         "family",
-        "drafting",
         "charts",
         "page",
-        "printing",
     ),
 }
 ONLY_IMPORTER = {"yaml": "library.reading"}
@@ -104,7 +101,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.api.ci",
     "skill_evaluator.api.judging",
     "skill_evaluator.site.build",
-    "skill_evaluator.site.server",
 }
 
 

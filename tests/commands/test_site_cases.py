@@ -9,7 +9,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from skill_evaluator.site.server import SiteServer
+from skill_evaluator.site.build import SiteServer
 
 from tests.support.chat_server import notice
 from tests.support.documents import a_pdf, a_png

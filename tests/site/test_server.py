@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.display.loopback import HOST
-from skill_evaluator.site.server import SiteServer
+from skill_evaluator.site.build import SiteServer
 
 from tests.support.library import SCRIPT, Library
 

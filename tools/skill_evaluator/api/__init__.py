@@ -15,8 +15,7 @@ from skill_evaluator.ci.fixtures import refuse_fetched
 from skill_evaluator.ci.linting import LintedLibrary, LintRequest, lint
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
-from skill_evaluator.evaluation.dry_run import DryRun, dry_run
-from skill_evaluator.evaluation.many import Switch, switch
+from skill_evaluator.evaluation.many import DryRun, Switch, dry_run, switch
 from skill_evaluator.evaluation.mutation import MutationResult, mutate
 from skill_evaluator.evaluation.outputs import explain, score_again
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
@@ -39,7 +38,7 @@ from skill_evaluator.runner.session import Watch, no_progress
 from skill_evaluator.scoring.answer_views import CaseView
 from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.scoring.recording import Finished
-from skill_evaluator.site.writing import SiteFolder
+from skill_evaluator.site import SiteFolder
 from skill_evaluator.verdicts.component import RecordedComponent, chosen_of_files
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from skill_evaluator.api.auditing import Audits
     from skill_evaluator.api.ci import ContinuousIntegration
     from skill_evaluator.api.judging import Judges
-    from skill_evaluator.site.server import ServedSite, SiteServer
+    from skill_evaluator.site.build import ServedSite, SiteServer
 
 
 class Library:
@@ -527,7 +526,7 @@ class Library:
     @staticmethod
     def served_site(request: "ServedSite") -> AbstractContextManager["SiteServer"]:
         """Build the site with all outputs and serve it on this machine while the context lasts."""
-        from skill_evaluator.site.server import serving
+        from skill_evaluator.site.build import serving
 
         return serving(request)
 

@@ -20,8 +20,7 @@ from skill_evaluator.errors import ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import StrictModel, read_text
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.programs import ProgramUnderTest
-from skill_evaluator.library.prompts import dialogue
+from skill_evaluator.library.prompts import ProgramUnderTest, dialogue
 from skill_evaluator.library.scaffolding import IGNORED, IGNORED_IN_CONFIG, PLACEHOLDERS
 from skill_evaluator.library.sources import component_names, components_of
 from skill_evaluator.providers import Configuration, find_key, missing_key

@@ -5,8 +5,7 @@ import sys
 from skill_evaluator.api import Library
 from skill_evaluator.audit.drawing import AuditSize
 from skill_evaluator.audit.family import FamilyVerdict
-from skill_evaluator.audit.page import print_audit, write_audit
-from skill_evaluator.audit.printing import print_audit_runs, print_family, print_size
+from skill_evaluator.audit.page import print_audit, print_audit_runs, print_family, print_size, write_audit
 from skill_evaluator.audit.request import (
     AuditReportRequest,
     AuditRunRequest,

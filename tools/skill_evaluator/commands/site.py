@@ -6,8 +6,7 @@ from contextlib import suppress
 from skill_evaluator.api import Library
 from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, InternalError
-from skill_evaluator.site.build import SiteBuild
-from skill_evaluator.site.server import ServedSite
+from skill_evaluator.site.build import ServedSite, SiteBuild
 from skill_evaluator.text import counted
 
 EXAMPLES = {

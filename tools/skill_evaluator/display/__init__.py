@@ -32,29 +32,18 @@ def with_progress(items: Iterable[_T], total: int, label: str) -> Iterator[_T]:
         yield item
         taken = time.monotonic() - begun
         if taken >= due and count < total:
-            print(
-                f"{label}: {count} of {total}, {clock(taken / count * (total - count))} left",
-                file=sys.stderr,
-                flush=True,
-            )
+            remaining = clock(taken / count * (total - count))
+            print(f"{label}: {count} of {total}, {remaining} left", file=sys.stderr, flush=True)
             due = 2 * taken
 
 
 def clock(seconds: float) -> str:
-    """Format seconds as minutes and seconds.
-
-    >>> clock(62.9)
-    '1:02'
-    """
+    """Format seconds as minutes and seconds, such as `1:02`."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
 def number(value: float | None) -> str:
-    """Format a share or score with three decimals, and None as a dash.
-
-    >>> number(0.5), number(-0.0001), number(None)
-    ('0.500', '0.000', '–')
-    """
+    """Format a share or score with three decimals, and None as a dash."""
     return "–" if value is None else f"{value:z.3f}"
 
 
@@ -74,11 +63,7 @@ def signed(value: float | None) -> str:
 
 
 def amount(value: float | None) -> str:
-    """Format an amount, such as seconds or USD, with two decimals, or up to four below 0.1.
-
-    >>> amount(1234.5), amount(0.0123), amount(0.0), amount(None)
-    ('1,234.50', '0.0123', '0.00', '–')
-    """
+    """Format an amount, such as seconds or USD, as `1,234.50`, with up to four decimals below 0.1; None is a dash."""
     if value is None:
         return "–"
     if value >= 0.1:
@@ -88,38 +73,22 @@ def amount(value: float | None) -> str:
 
 
 def times(ratio: float) -> str:
-    """Format a ratio of two amounts.
-
-    >>> times(1.234), times(196.7), times(2000.0)
-    ('× 1.23', '× 197', '× 2,000')
-    """
+    """Format a ratio of two amounts with three significant digits, such as `× 1.23` or `× 2,000`."""
     return f"× {count(ratio) if ratio >= 100 else plain(ratio, 3)}"
 
 
 def count(value: float | None) -> str:
-    """Format a whole number.
-
-    >>> count(1234), count(None)
-    ('1,234', '–')
-    """
+    """Format a whole number as `1,234`, and None as a dash."""
     return "–" if value is None else f"{value:,.0f}"
 
 
 def short_count(value: int) -> str:
-    """Format a large number with a unit.
-
-    >>> short_count(999), short_count(5_200), short_count(1_250_000)
-    ('999', '5.2k', '1.25M')
-    """
+    """Format a large number with a unit, such as `5.2k` or `1.25M`."""
     return str(value) if value < 1000 else f"{value / 1000:.1f}k" if value < 1_000_000 else f"{value / 1_000_000:.2f}M"
 
 
 def plain(value: float | None, digits: int = 6) -> str:
-    """Format a number with at most `digits` significant digits and no trailing zeros.
-
-    >>> plain(0.05), plain(1234.5678, 4), plain(None)
-    ('0.05', '1,235', '–')
-    """
+    """Format a number with at most `digits` significant digits and no trailing zeros, and None as a dash."""
     return "–" if value is None else f"{value:,.{digits}g}"
 
 
@@ -134,12 +103,9 @@ def seconds(value: float | None) -> str:
 
 
 def relative_change(before: float | None, after: float | None) -> str:
-    """Format the change of an amount in percent: `=` if it rounds to 0, and the new amount if the old one is 0.
+    """Format the change of an amount in percent, as `+50 %`. Return "" if an amount is unknown.
 
-    Return "" if an amount is unknown.
-
-    >>> relative_change(2.0, 3.0), relative_change(2.0, 2.0), relative_change(0.0, 3.0), relative_change(None, 3.0)
-    ('+50 %', '=', '+3', '')
+    A change that rounds to 0 is `=`. If the old amount is 0, format the new one instead.
     """
     if before is None or after is None:
         return ""
@@ -148,10 +114,9 @@ def relative_change(before: float | None, after: float | None) -> str:
 
 
 def interval(ci95: tuple[float, float] | None, cases: int, write: Callable[[float | None], str] = number) -> str:
-    """Format a 95 % confidence interval, or `too few` for fewer than five cases; `write` formats each end.
+    """Format a 95 % confidence interval as `0.500 to 0.750`, and None as a dash; `write` formats each end.
 
-    >>> interval((0.5, 0.75), 5), interval((0.307, 1.0), 3), interval(None, 0)
-    ('0.500 to 0.750', 'too few', '–')
+    Return `too few` for fewer than five cases.
     """
     if 0 < cases < MIN_CASES_FOR_INTERVAL:
         return "too few"
@@ -164,19 +129,11 @@ def ends(ci95: tuple[float, float] | None, cases: int) -> tuple[float, float] | 
 
 
 def cost_words(usd: float | None, hit_rate: float | None = None, *, digits: int = 4) -> str:
-    """Format a cost in USD, with the share of the input that was read from a prompt cache if it is known.
-
-    >>> cost_words(1.5, 0.69), cost_words(1.5, digits=2), cost_words(None)
-    ('$1.5000 (69% cached)', '$1.50', 'unknown')
-    """
+    """Format a cost in USD as `$1.50 (69% cached)`: the share of the input that a prompt cache had, if it is known."""
     cost = "unknown" if usd is None else f"${usd:,.{digits}f}"
     return cost if hit_rate is None else f"{cost} ({hit_rate:.0%} cached)"
 
 
 def stability_words(stability: str, replicates: int) -> str:
-    """Name the stability of a field in a case; with one replicate, agreement is unknown.
-
-    >>> stability_words("stable_right", 3), stability_words("unscored", 1)
-    ('right', 'answered once')
-    """
+    """Name the stability of a field in a case; with one replicate, agreement is unknown."""
     return "answered once" if stability == "unscored" and replicates == 1 else stability.removeprefix("stable_")

@@ -1,4 +1,4 @@
-"""The addresses of the pages of a published site."""
+"""The addresses of the pages of a site, relative to its root."""
 
 import re
 from urllib.parse import quote
@@ -9,14 +9,9 @@ _PLAIN = re.compile(r"[a-z0-9][a-z0-9._+-]{0,80}")
 
 
 def file_name(name: str) -> str:
-    """Return a safe file name for any name: the name itself if it is plain, or else a slug with a digest.
-
-    >>> file_name("booking"), file_name("../Ä")
-    ('booking', '-----e0a15ce81b')
-    """
-    if _PLAIN.fullmatch(name):
-        return name
-    return f"{re.sub(r'[^a-z0-9_-]', '-', name[:40])}-{digest(name)[-10:]}"
+    """Return a safe file name for any name: the name itself if it is plain, or else a slug with a digest."""
+    slug = re.sub(r"[^a-z0-9_-]", "-", name[:40])
+    return name if _PLAIN.fullmatch(name) else f"{slug}-{digest(name)[-10:]}"
 
 
 def _quoted(name: str) -> str:
@@ -24,7 +19,7 @@ def _quoted(name: str) -> str:
 
 
 def component_address(skill: str, field: str | None = None) -> str:
-    """Return the address of a component's page relative to the site's root, or of a field's cases on it."""
+    """Return the address of a component's page or, if a field is given, of the field's cases on it."""
     return f"components/{_quoted(skill)}.html" + (f"#{field_anchor(field)}" if field is not None else "")
 
 
@@ -34,7 +29,7 @@ def field_anchor(path: str) -> str:
 
 
 def verdict_address(skill: str, version: str) -> str:
-    """Return the address of the verdict on a version, relative to the root of the site."""
+    """Return the address of the verdict on a version."""
     return f"verdicts/{_quoted(skill)}/{file_name(version)}.html"
 
 
@@ -44,15 +39,15 @@ def compare_address(skill: str, *names: str) -> str:
 
 
 def case_address(skill: str, case_id: str) -> str:
-    """Return the address of the page of a case, relative to the root of the site."""
+    """Return the address of the page of a case."""
     return f"cases/{_quoted(skill)}/{file_name(case_id)}.html"
 
 
 def run_address(skill: str, run_id: str) -> str:
-    """Return the address of the page with the outputs of a run, relative to the root of the site."""
+    """Return the address of the page with the outputs of a run."""
     return f"runs/{_quoted(skill)}/{run_id}.html"
 
 
 def linked(text: str, address: str) -> str:
-    """Write Markdown as a link; without an address, return it unchanged."""
+    """Format Markdown as a link; return it unchanged if the address is ""."""
     return f"[{text}]({address})" if address else text

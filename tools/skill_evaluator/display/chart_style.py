@@ -14,39 +14,30 @@ from markupsafe import Markup
 from skill_evaluator.display.safe_text import name_text, visible
 
 INK, GREY, FAINT = "#1f2328", "#6e7781", "#d0d7de"
-_ON_A_PAGE = {
-    INK: "ink",
-    GREY: "soft",
-    FAINT: "line",
-    "white": "paper",
-}  # names of the colours in the page's style sheet
+_PAGE_COLOURS = {INK: "ink", GREY: "soft", FAINT: "line", "white": "paper"}  # names in the page's style sheet
 _ID = re.compile(r'(id="|url\(#)([\w-]+)')
+_GRADIENT = re.compile(r'(id="|url\(#)gradient_\d+')  # numbered per process; no chart has more than one
 _MARK = re.compile(r'<(\w+)((?: [\w:-]+="[^"]*")*?) aria-label="([^"]*)"([^<>]*)/>')
 _FOR_EDITORS = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events|xmlns|xmlns:xlink)="[^"]*"')
-FONT_SIZE = 11
-_FEW = ("#0072b2", "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8f6fd1", "#8c8c8c")  # Okabe and Ito's
-SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
+_SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
+_GRADE_COLOURS = ("#0072b2", "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
+_GRADE_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 # Model names often share a beginning and differ at the end, so the middle of a long name is cut.
 _SHORT_LABEL = "length(datum.label) > 26 ? slice(datum.label, 0, 11) + '…' + slice(datum.label, -14) : datum.label"
-NAME_AXIS = alt.Axis(labelLimit=190, labelExpr=_SHORT_LABEL, labelPadding=12, domain=False, ticks=False)
+FONT_SIZE = 11
 _MAX_TEXT = 100  # characters per text; vl-convert aborts the process for very long texts
-_CHART_WIDTH, _LINE_HEIGHT = 700, 22  # pixels
 _MAX_NAME = 34
 _MIN_LINE = 75  # characters; a remark makes a narrow chart wider
-_GRADIENT = re.compile(r'(id="|url\(#)gradient_\d+')  # numbered per process; no chart has more than one
-_NARROW_SCREEN = 300  # width of a chart on a phone, in pixels
-_WIDE, _NARROW = 1.0, 0.56  # width of a character, in font sizes
+NARROW = 300  # width of a chart on a phone, in pixels
 
 
 def grade_scales(grades: Sequence[str]) -> tuple[alt.Scale, alt.Scale]:
     """Return the scales of colour and shape for grades, which are given best first."""
-    shapes = [_SHAPES[at % len(_SHAPES)] for at in range(len(grades))]
-    if len(grades) <= len(_FEW):
-        return alt.Scale(domain=grades, range=_FEW[: len(grades)]), alt.Scale(domain=grades, range=shapes)
-    colours = alt.SchemeParams(name="viridis", extent=[0, 0.88])
-    return alt.Scale(domain=grades, scheme=colours), alt.Scale(domain=grades, range=shapes)
+    shapes = alt.Scale(domain=grades, range=[_GRADE_SHAPES[at % len(_GRADE_SHAPES)] for at in range(len(grades))])
+    if len(grades) <= len(_GRADE_COLOURS):
+        return alt.Scale(domain=grades, range=_GRADE_COLOURS[: len(grades)]), shapes
+    return alt.Scale(domain=grades, scheme=alt.SchemeParams(name="viridis", extent=[0, 0.88])), shapes
 
 
 def grade_legend() -> alt.Legend:
@@ -62,7 +53,7 @@ def short_name(name: str) -> str:
 
 def text_width(text: str) -> float:
     """Estimate the width of a label in pixels, rather too wide than too narrow."""
-    return FONT_SIZE * sum(_WIDE if unicodedata.east_asian_width(mark) in "WF" else _NARROW for mark in text)
+    return FONT_SIZE * sum(1.0 if unicodedata.east_asian_width(mark) in "WF" else 0.56 for mark in text)
 
 
 def title(text: str, *remarks: str, width: float = 800) -> alt.TitleParams:
@@ -80,26 +71,27 @@ def drawn_from(values: Sequence[Any]) -> alt.Chart:
 class PageChart:
     """A chart of an HTML page: its SVG for wide and for narrow screens, its title and a note."""
 
-    svg: Any
-    narrow: Any = ""
+    svg: Markup
+    narrow: Markup | str = ""
     title: str = ""
     note: str = ""
 
 
 def page_chart(chart: Any, name: str, *, narrowed: bool) -> PageChart:
     """Draw a chart for an HTML page, and for narrow screens if `narrowed`; `name` is the prefix of the ids in it."""
+    narrow = page_svg(chart, f"{name}n", NARROW) if narrowed else ""
+    return PageChart(page_svg(chart, name), narrow, chart.title.text, " ".join(chart.title.subtitle))
+
+
+def page_svg(chart: Any, name: str, width: int | None = None) -> Markup:
+    """Draw a chart in the colours of an HTML page, without its title; the label of each mark is its tooltip.
+
+    `width` is in pixels; None keeps the width of the chart.
+    """
     spec = chart.to_dict(validate=False)
-    heading = spec.pop("title")
-    narrow = ""
-    if narrowed:
-        narrow = page_svg(
-            {**spec, "width": _NARROW_SCREEN, "autosize": {"type": "fit-x", "contains": "padding"}}, f"{name}n"
-        )
-    return PageChart(page_svg(spec, name), narrow, heading["text"], " ".join(heading["subtitle"]))
-
-
-def page_svg(spec: dict[str, Any], name: str) -> Any:
-    """Return a Vega-Lite specification as SVG in the colours of the page; the label of each mark is its tooltip."""
+    spec.pop("title", None)
+    if width is not None:
+        spec |= {"width": width, "autosize": {"type": "fit-x", "contains": "padding"}}
     axis = {"labelColor": GREY, "titleColor": INK, "gridColor": FAINT, "domainColor": FAINT, "tickColor": FAINT}
     sizes = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
     legend = {"labelColor": INK, "titleColor": GREY, "symbolBaseFillColor": GREY, "symbolBaseStrokeColor": GREY}
@@ -115,7 +107,7 @@ def page_svg(spec: dict[str, Any], name: str) -> Any:
     drawn = _ID.sub(rf"\1{name}-\2", drawn)
     drawn = _MARK.sub(r"<\1\2\4><title>\3</title></\1>", drawn)
     drawn = _FOR_EDITORS.sub("", drawn)
-    for colour, variable in _ON_A_PAGE.items():
+    for colour, variable in _PAGE_COLOURS.items():
         drawn = drawn.replace(f'"{colour}"', f'"var(--{variable})"')
     return Markup(drawn.replace("<svg ", '<svg aria-hidden="true" ', 1))  # noqa: S704  (escaped by vl-convert)
 
@@ -127,12 +119,13 @@ def interval_chart(rows: Sequence[Mapping[str, Any]], measure: str, marks: Mappi
     low = min(0.0, *(row["low"] or row["value"] for row in rows), *marks)
     scale = alt.Scale(domain=[max(-1.0, round(low - 0.05, 1)), 1.0], nice=False)
     x = alt.X("value:Q", title=measure, scale=scale, axis=alt.Axis(format=".2~f", tickCount=5))
+    axis = alt.Axis(labelLimit=190, labelExpr=_SHORT_LABEL, labelPadding=12, domain=False, ticks=False)
     base = drawn_from(short).encode(
-        y=alt.Y("label:N", sort=labels, title=None, axis=NAME_AXIS),
+        y=alt.Y("label:N", sort=labels, title=None, axis=axis),
         yOffset=alt.YOffset("series:N", sort=series, scale=alt.Scale(paddingOuter=0.4)),
         color=alt.Color("series:N", scale=alt.Scale(domain=series, range=list(COLOURS)), legend=series_legend()),
     )
-    shape = alt.Shape("series:N", scale=alt.Scale(domain=series, range=list(SHAPES)), legend=series_legend())
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=series, range=list(_SHAPES)), legend=series_legend())
     lines = drawn_from([{"at": at, "words": words} for at, words in marks.items()])
     spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=3, opacity=0.4, aria=False)
     return alt.layer(
@@ -141,7 +134,7 @@ def interval_chart(rows: Sequence[Mapping[str, Any]], measure: str, marks: Mappi
         ),
         spans.encode(x=alt.X("low:Q", title=measure, scale=scale), x2="high:Q"),
         base.mark_point(filled=True, size=95, opacity=1).encode(x=x, shape=shape, description="words:N"),
-    ).properties(width=_CHART_WIDTH, height=_LINE_HEIGHT * len(labels) * len(series))
+    ).properties(width=700, height=22 * len(labels) * len(series))
 
 
 def series_legend(**more: Any) -> alt.Legend:
@@ -153,19 +146,17 @@ def series_legend(**more: Any) -> alt.Legend:
 
 def svg(chart: Any) -> str:
     """Return a chart as the text of an SVG file, which refers to no other file."""
+    sizes = {"labelFontSize": FONT_SIZE, "titleFontWeight": "normal"}
+    lines = {"gridColor": "#eaeef2", "domainColor": FAINT, "tickColor": FAINT}
+    subtitle = {"subtitleColor": GREY, "subtitleFontSize": FONT_SIZE + 1, "subtitlePadding": 6}
     spec = chart.configure(
         background="white",
         font="sans-serif",
         padding=14,
         view=alt.ViewConfig(stroke=FAINT),
-        axis=alt.AxisConfig(
-            gridColor="#eaeef2", domainColor=FAINT, tickColor=FAINT, labelColor=INK, titleColor=INK,
-            labelFontSize=FONT_SIZE, titleFontSize=FONT_SIZE + 1, titleFontWeight="normal",
-        ),
-        legend=alt.LegendConfig(labelColor=INK, titleColor=INK, labelFontSize=FONT_SIZE, titleFontWeight="normal"),
-        title=alt.TitleConfig(
-            color=INK, fontSize=15, subtitleColor=GREY, subtitleFontSize=FONT_SIZE + 1, subtitlePadding=6
-        ),
-    ).to_dict(validate=False)  # fmt: skip
+        axis=alt.AxisConfig(labelColor=INK, titleColor=INK, titleFontSize=FONT_SIZE + 1, **lines, **sizes),
+        legend=alt.LegendConfig(labelColor=INK, titleColor=INK, **sizes),
+        title=alt.TitleConfig(color=INK, fontSize=15, **subtitle),
+    ).to_dict(validate=False)
     drawn = str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
     return _GRADIENT.sub(r"\1gradient", drawn) + "\n"

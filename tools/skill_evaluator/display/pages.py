@@ -34,6 +34,11 @@ class Line:
     def __init__(self, *parts: LinePart, style: str = "") -> None:
         self.parts, self.style = parts, style
 
+    @property
+    def cells(self) -> list[Cell]:
+        """The parts of the line, each as a cell."""
+        return [Cell(part) if isinstance(part, str) else part for part in self.parts]
+
 
 class Heading(Line):
     """A heading; `level` is the number of `#` in Markdown."""
@@ -63,9 +68,9 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """An altair chart, made by `draw`; `file` is the name of its SVG file.
+    """An altair chart, made by `draw`; `file` is the name of its SVG file, and `figures` its table.
 
-    `alt_text` replaces it where it cannot be shown; `figures` is its table; `label` names it among several.
+    `alt_text` replaces the chart where it cannot be shown; `label` names it among several.
     """
 
     file: str
@@ -85,10 +90,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Details collapsed below a summary; a terminal shows them only with `--full`, and otherwise `brief`.
-
-    The summary is never external text.
-    """
+    """Details below a summary, which is no external text; a terminal shows them with `--full`, and else `brief`."""
 
     summary: str
     blocks: "Sequence[Block]"
@@ -123,17 +125,6 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
-    """Where a Markdown page is read: the folder of its drawings, and the address of the site, to which links lead."""
-
-    charts: str = ""
-    site: str | None = None
-
-    def absolute(self, link: str) -> str:
-        return f"{self.site.rstrip('/')}/{link}" if self.site and link else ""
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
     """A report; if it is too large, the last sections are omitted first.
 
@@ -150,36 +141,30 @@ class Page:
 
     def markdown(self, charts: str = "") -> str:
         """Render the page as Markdown; `charts` is the folder of its drawings."""
-        return _blocks_markdown(self.blocks, _Target(charts, self.site))
+        return _Markdown(charts, self.site).text(self.blocks)
 
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
         """Render the page as Markdown of at most `limit`, as measured by `size`, and name the omitted sections.
 
         The collapsed details are omitted first, from the last section to the first, then whole sections.
         """
-        target = _Target(site=self.site)
-        texts = [_blocks_markdown(section.blocks, target) for section in self.sections]
-        if size(_joined(texts)) <= limit:
-            return _joined(texts)
+        render = _Markdown("", self.site).text
+        whole = [render(section.blocks) for section in self.sections]
+        if size(_joined(whole)) <= limit:
+            return _joined(whole)
+        bare = [render(block for block in one.blocks if not isinstance(block, Fold)) for one in self.sections]
         room = limit - min(_ROOM_FOR_NOTE, limit // 4)
-        needed = sum(size(text) + 2 for text in texts)
-        bare = [
-            _blocks_markdown([block for block in section.blocks if not isinstance(block, Fold)], target)
-            for section in self.sections
-        ]
-        last_first = range(len(texts) - 1, -1, -1)
-        without_details, left_out = list[str](), list[str]()
-        for index, shorter in [*((at, bare[at]) for at in last_first), *((at, "") for at in last_first[:-1])]:
-            if needed <= room:
-                break
-            if shorter != texts[index]:
-                (without_details if shorter else left_out).insert(0, self.sections[index].name)
-                needed -= size(texts[index]) - size(shorter)
-                texts[index] = shorter
-        if needed > room:
+        texts, last_first = list(whole), range(len(whole) - 1, -1, -1)
+        for index, text in [*((at, bare[at]) for at in last_first), *((at, "") for at in last_first[:-1])]:
+            if sum(size(text) + 2 for text in texts) > room:
+                texts[index] = text
+        if sum(size(text) + 2 for text in texts) > room:
             return _first_lines(texts[0], limit, size)
-        details = [name for name in without_details if name not in left_out]
-        remarks = [f"{counted(len(left_out), 'section')} ({_names(left_out)})"] if left_out else []
+        sections = zip(self.sections, texts, whole, strict=True)
+        cut = [(section.name, text) for section, text, before in sections if text != before]
+        omitted = [name for name, text in cut if not text]
+        details = [name for name, text in cut if text and name not in omitted]
+        remarks = [f"{counted(len(omitted), 'section')} ({_names(omitted)})"] if omitted else []
         remarks += [f"the details of {counted(len(details), 'section')} ({_names(details)})"] if details else []
         note = f"*Omitted because of the maximum length: {' and '.join(remarks)}. The run's artifacts have everything.*"
         return _joined([*texts, note])
@@ -209,50 +194,56 @@ def cut_table(sheet: Sheet, limit: int) -> list[Block]:
     return [replace(sheet, rows=sheet.rows[:limit]), f"… and {more} more."] if more > 0 else [sheet]
 
 
-def _blocks_markdown(blocks: Iterable[Block], target: _Target) -> str:
-    return _joined(_markdown(block, target) for block in blocks)
+@dataclass(frozen=True, slots=True)
+class _Markdown:
+    """A renderer of blocks as Markdown for a folder of drawings and the address of the site to which links lead."""
 
+    charts: str
+    site: str | None
 
-def _markdown(block: Block, target: _Target) -> str:
-    """Render a block as Markdown; return "" if it has no content."""
-    match block:
-        case Sheet():
-            caption = prose(f"{block.caption}:") if block.caption else ""
-            note = prose(block.note) if block.note else ""
-            return _joined([caption, markdown_table(block, target.absolute), note]) if block.rows else ""
-        case Code():
-            return code_block(block.text)
-        case Heading():
-            return f"{'#' * block.level} {_line_markdown(block, target)}"
-        case Line() | str():
-            return _line_markdown(block, target) if block else ""
-        case Lines():
-            mark = "- [ ]" if block.mark == "[ ]" else "-"
-            return "\n".join(f"{mark} {_line_markdown(line, target)}" for line in block.lines)
-        case Chart():
-            images = [f"![{prose(drawing.alt_text)}]({target.charts}/{drawing.file})" for drawing in block.drawings]
-            return _joined(images) if target.charts else ""
-        case Fold():
-            inside = _blocks_markdown(block.blocks, target)
-            fold = f"<details><summary>{block.summary}</summary>\n\n{inside}\n</details>" if inside else ""
-            return _joined([_blocks_markdown(block.brief, target), fold])
-        case Closing():
-            return _blocks_markdown(block.blocks, target)
-        case ForMedia():
-            return _blocks_markdown(block.blocks, target) if "markdown" in block.media else ""
+    def text(self, blocks: Iterable[Block]) -> str:
+        return _joined(map(self._block, blocks))
 
+    def _block(self, block: Block) -> str:
+        match block:
+            case Sheet():
+                caption = prose(f"{block.caption}:") if block.caption else ""
+                note = prose(block.note) if block.note else ""
+                return _joined([caption, markdown_table(block, self._address), note]) if block.rows else ""
+            case Code():
+                return code_block(block.text)
+            case Heading():
+                return f"{'#' * block.level} {self._line(block)}"
+            case Line() | str():
+                return self._line(block) if block else ""
+            case Lines():
+                mark = "- [ ]" if block.mark == "[ ]" else "-"
+                return "\n".join(f"{mark} {self._line(line)}" for line in block.lines)
+            case Chart():
+                images = [f"![{prose(drawing.alt_text)}]({self.charts}/{drawing.file})" for drawing in block.drawings]
+                return _joined(images) if self.charts else ""
+            case Fold():
+                inside = self.text(block.blocks)
+                fold = f"<details><summary>{block.summary}</summary>\n\n{inside}\n</details>" if inside else ""
+                return _joined([self.text(block.brief), fold])
+            case Closing():
+                return self.text(block.blocks)
+            case ForMedia():
+                return self.text(block.blocks) if "markdown" in block.media else ""
 
-def _line_markdown(line: Line | str, target: _Target) -> str:
-    """Render a line; parts that could be mark-up become code."""
-    if isinstance(line, str):
-        return prose(line)
-    text = ""
-    for word in line.parts:
-        cell = Cell(word) if isinstance(word, str) else word
-        shown = linked(code_span(cell.text) if cell.code else prose(cell.text, bool(text)), target.absolute(cell.link))
-        mark = "**" if "bold" in cell.style else ""
-        text += f"{mark}{shown}{mark}" if shown else ""
-    return f"**{text}**" if line.style.startswith("bold") and not isinstance(line, Heading) else text
+    def _line(self, line: Line | str) -> str:
+        if isinstance(line, str):
+            return prose(line)
+        text = ""
+        for cell in line.cells:
+            markdown = code_span(cell.text) if cell.code else prose(cell.text, bool(text))
+            shown = linked(markdown, self._address(cell.link))
+            mark = "**" if "bold" in cell.style else ""
+            text += f"{mark}{shown}{mark}" if shown else ""
+        return f"**{text}**" if line.style.startswith("bold") and not isinstance(line, Heading) else text
+
+    def _address(self, link: str) -> str:
+        return f"{self.site.rstrip('/')}/{link}" if self.site and link else ""
 
 
 def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "Iterator[Sheet | Text | str]":
@@ -268,8 +259,8 @@ def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "It
             continue
         is_blank = isinstance(block, Line) and not block.parts
         near_table = (isinstance(block, Sheet) and not isinstance(before, Heading)) or isinstance(before, Sheet)
-        if before and (near_table or isinstance(block, Heading)):
-            yield from () if is_blank else (Text(),)
+        if before and (near_table or isinstance(block, Heading)) and not is_blank:
+            yield Text()
         before = block
         if isinstance(block, Lines):
             for line in block.lines:
@@ -287,18 +278,15 @@ def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "It
 def _terminal_line(line: Line | str, style: str = "") -> "Text":
     from rich.text import Text
 
-    text = Text(style=line.style if isinstance(line, Line) else style)
-    for word in (line,) if isinstance(line, str) else line.parts:
-        cell = Cell(word) if isinstance(word, str) else word
+    line = Line(line, style=style) if isinstance(line, str) else line
+    text = Text(style=line.style)
+    for cell in line.cells:
         text.append(visible(cell.text), style=cell.style or None)
     return text
 
 
 def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Block]:
-    """Yield the blocks as a terminal shows them, with closing blocks last.
-
-    If `full` is true, folds are opened. Otherwise their brief blocks are shown; if it is False, a line names --full.
-    """
+    """Yield the blocks as a terminal shows them, with closing blocks last. If `full` is False, a line names --full."""
     shown = list(_flat(blocks, "terminal", full=bool(full)))
     yield from (block for block in shown if not isinstance(block, Closing))
     if full is False and any(isinstance(block, Fold) and block.blocks for block in blocks):
@@ -309,7 +297,7 @@ def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Blo
 
 
 def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Iterator[Block]:
-    """Yield the blocks that a medium shows; on a terminal also those inside folds if `full`."""
+    """Yield the blocks that a terminal or the site shows; on a terminal also those inside folds if `full`."""
     for block in blocks:
         if isinstance(block, Closing) and medium != "terminal":
             yield from block.blocks
@@ -318,6 +306,8 @@ def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Ite
         elif isinstance(block, Fold) and medium == "terminal":
             inside = (Heading(block.summary), *block.blocks) if full and block.blocks else block.brief
             yield from _flat(inside, medium, full=full)
+        elif isinstance(block, Fold):
+            yield replace(block, blocks=list(_flat(block.blocks, medium)))
         else:
             yield block
 
@@ -325,19 +315,12 @@ def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Ite
 def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
     """Return the sections of an HTML page: the title of each heading and the blocks below it."""
     sections: list[tuple[str, list[Block]]] = []
-    for block in _for_html(blocks):
+    for block in _flat(blocks, "site"):
         if isinstance(block, Heading):
-            sections.append(("".join(visible(w if isinstance(w, str) else w.text) for w in block.parts), []))
+            sections.append(("".join(visible(cell.text) for cell in block.cells), []))
         elif not isinstance(block, str):
             sections[-1][1].append(block)
     return [(title, content) for title, content in sections if content]
-
-
-def _for_html(blocks: Iterable[Block]) -> list[Block]:
-    return [
-        replace(block, blocks=_for_html(block.blocks)) if isinstance(block, Fold) else block
-        for block in _flat(blocks, "site")
-    ]
 
 
 def mood_of(cell: Cell) -> str | None:
@@ -375,7 +358,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _first_lines(text: str, limit: int, size: Callable[[str], int]) -> str:
-    """Return the lines that fit; no line is split, because that could leave a code span open."""
+    """Return the lines that fit; a split line could leave a code span open."""
     room, lines = limit - size(_CUT) - 2, []
     for line in text.splitlines():
         room -= size(line) + 1

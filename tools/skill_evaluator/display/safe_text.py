@@ -30,11 +30,7 @@ _LINE_END = re.compile(r"[\r\n]")
 
 
 def visible(text: str, keep: str = "") -> str:
-    """Write every character that does not print as `\\uXXXX`, except those in `keep`.
-
-    >>> visible("a\\x1b[31mb")
-    'a\\\\u001b[31mb'
-    """
+    """Write every character that does not print as `\\uXXXX`, except those in `keep`."""
     if text.isprintable():
         return text
     return "".join(mark if mark.isprintable() or mark in keep else json.dumps(mark)[1:-1] for mark in text)
@@ -51,11 +47,7 @@ def name_text(name: str) -> str:
 
 
 def shortened(text: str, start: int = 0, limit: int = _SHORT) -> str:
-    """Cut a text to `limit` characters from `start`; mark the cuts and add the full length.
-
-    >>> shortened("abcdefghij", start=4, limit=3)
-    '…efg… (10 characters)'
-    """
+    """Cut a text to `limit` characters from `start`, such as `…efg… (10 characters)`."""
     if len(text) <= limit:
         return text
     start = min(start, len(text) - limit)
@@ -64,11 +56,7 @@ def shortened(text: str, start: int = 0, limit: int = _SHORT) -> str:
 
 
 def abridged(text: str, limit: int = 2 * _SHORT) -> str:
-    """Cut the middle out of a long text, for a message that quotes it.
-
-    >>> abridged("abcdefghij", 4)
-    'ab … ij'
-    """
+    """Cut the middle out of a text longer than `limit` characters, such as `ab … ij`."""
     return text if len(text) <= limit else f"{text[: limit // 2]} … {text[-(limit // 2) :]}"
 
 
@@ -92,11 +80,7 @@ def code_span(text: str) -> str:
 
 
 def prose(text: str, inside: bool = False) -> str:
-    """Format a sentence, or a part `inside` a line. Text that could be mark-up becomes code.
-
-    >>> prose("p <0.001 with 4 models"), prose("<b> is *best*"), prose(", then", inside=True), prose("see `a <b>`")
-    ('p <0.001 with 4 models', '`<b> is *best*`', ', then', 'see `a <b>`')
-    """
+    """Format a sentence, or a part `inside` a line. Text that could be mark-up, such as `<b>`, becomes code."""
     plain = _CODE.sub("x", text)
     harmless = _PLAIN.fullmatch(f"x{plain}" if inside else plain) and not _MEANT.search(plain)
     return _CODE.sub(lambda code: code_span(code[1]), text) if harmless else code_span(text)
@@ -111,8 +95,7 @@ def code_block(text: str) -> str:
 class _InertStream:
     """A stream without commands: a blank breaks up the beginning of a command, even one written in parts.
 
-    The runner reads stdout and stderr separately and in no fixed order (actions/runner, ProcessInvoker), so
-    `::stop-commands::` on one stream does not stop the commands of the other.
+    `::stop-commands::` does not help: the runner reads stdout and stderr separately (actions/runner, ProcessInvoker).
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -120,7 +103,7 @@ class _InertStream:
         self._line = ""
 
     def write(self, text: str) -> int:
-        """Write text, with a blank in each sequence that would begin a workflow command of GitHub Actions."""
+        """Write a text without workflow commands, and return its length."""
         parted = _COMMAND.sub(r"\g<0> ", self._line + text)
         self.stream.write(parted[len(self._line) :])
         self._line = _LINE_END.split(parted)[-1]
@@ -132,7 +115,7 @@ class _InertStream:
 
 @contextmanager
 def inert_output() -> Iterator[None]:
-    """Prevent printed text from being a command to GitHub Actions; change nothing outside of GitHub Actions."""
+    """Prevent printed text from being a command to GitHub Actions; do nothing elsewhere."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         yield
         return
@@ -149,9 +132,8 @@ def print_command(name: str, message: str, properties: Mapping[str, str]) -> Non
     listed = ",".join(
         f"{key}={_escaped(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items()
     )
-    stream: Any = sys.stderr
-    line = f"::{name}{' ' if listed else ''}{listed}::{_escaped(message)}"
-    print(line, file=stream.stream if isinstance(stream, _InertStream) else stream, flush=True)
+    stream = sys.stderr.stream if isinstance(sys.stderr, _InertStream) else sys.stderr
+    print(f"::{name}{' ' if listed else ''}{listed}::{_escaped(message)}", file=stream, flush=True)
 
 
 def _escaped(text: str) -> str:

@@ -31,10 +31,7 @@ _INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # long paths and i
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table; `code` marks external text, which Markdown shows as code.
-
-    `link` is the address of a page of the site, relative to its root.
-    """
+    """A cell of a table; `code` marks external text, and `link` is the address of a page of the site."""
 
     text: str
     style: str = ""
@@ -46,10 +43,9 @@ class Cell:
 class Sheet:
     """A table with a caption above and a note below.
 
-    Columns in `numbers` are aligned right, columns in `whole` are broken only if very long.
-
-    The titles of columns in `named` are external text. If a terminal is too narrow, the columns in `below` go below
-    their row in that order, then the other columns from the last.
+    Columns in `numbers` are aligned right, columns in `whole` are broken only if very long, and the titles of columns
+    in `named` are external text. If a terminal is too narrow, the columns in `below` go below their row in that order,
+    then the other columns from the last.
     """
 
     columns: Sequence[str]
@@ -88,7 +84,7 @@ def show(pieces: "Iterable[Sheet | Text | str]") -> None:
     if sys.stdout.isatty():
         from rich.console import Console
 
-        _accept_everything()
+        _replace_unencodable()
         print_pieces(pieces, Console(highlight=False))
         return
     for piece in pieces:
@@ -102,12 +98,11 @@ def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> 
 
     for piece in pieces:
         if isinstance(piece, Sheet):
-            for line in _fitted(piece, console.width):
-                console.print(line, soft_wrap=True)
+            lines = _fitted(piece, console.width)
         else:
-            text = Text(piece) if isinstance(piece, str) else piece.copy()
-            for line in [text] if text.no_wrap else _lines_of(text, console):
-                console.print(line, soft_wrap=True)
+            lines = _lines_of(Text(piece) if isinstance(piece, str) else piece.copy(), console)
+        for line in lines:
+            console.print(line, soft_wrap=True)
 
 
 def _lines_of(text: "Text", console: "Console") -> "Iterator[Text]":
@@ -141,35 +136,39 @@ def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
 
     head = [Cell(name, "bold") for name in sheet.columns]
     rows = [[Cell(visible(cell.text), cell.style) for cell in row] for row in (head, *sheet.rows)]
-    columns = [[cell.text for cell in column] for column in zip(*rows, strict=True)]
+    widths = _column_widths(sheet, [[cell.text for cell in column] for column in zip(*rows, strict=True)], width)
+    for number, row in enumerate(rows):
+        cells = [wrapped(row[index].text, widths[index]) for index in widths]
+        for texts in zip_longest(*cells, fillvalue=""):
+            line = Text()
+            for index, text in zip(widths, texts, strict=True):
+                blanks = " " * (widths[index] - cell_len(text))
+                ends_right = sheet.columns[index] in sheet.numbers
+                line.append("  " * (index != min(widths)) + blanks * ends_right)
+                line.append(text, row[index].style).append(blanks * (not ends_right))
+            line.rstrip()
+            yield line
+        filled = [at for at, cell in enumerate(row) if number and at not in widths and cell.text not in ("", "–")]
+        shown = [f"{visible(sheet.columns[at])} {row[at].text}" for at in filled]
+        yield from (Text(f"    {line}") for line in wrapped(" · ".join(shown), width - 4) if shown)
+
+
+def _column_widths(sheet: Sheet, columns: Sequence[Sequence[str]], width: int) -> dict[int, int]:
+    """Return the width of each column by index; the others go below their row."""
     widest = [max(map(cell_len, column)) for column in columns]
     least = [
         widest[index] if name in sheet.numbers else _least_width(columns[index], width, name in sheet.whole)
         for index, name in enumerate(sheet.columns)
     ]
+    beside = list(range(len(sheet.columns)))
     order = [*map(list(sheet.columns).index, sheet.below), *range(len(sheet.columns) - 1, 0, -1)]
-    beside, below = list(range(len(sheet.columns))), []
     for index in dict.fromkeys(order):
         if sum(least[at] for at in beside) + 2 * (len(beside) - 1) > width:
             beside.remove(index)
-            below.append(index)
     widths = {index: min(widest[index], width) for index in beside}
     while sum(widths.values()) > max(width - 2 * (len(beside) - 1), sum(least[at] for at in beside)):
         widths[max((at for at in beside if widths[at] > least[at]), key=widths.__getitem__)] -= 1
-    for number, row in enumerate(rows):
-        cells = [wrapped(row[index].text, widths[index]) for index in beside]
-        for texts in zip_longest(*cells, fillvalue=""):
-            line = Text()
-            for index, text in zip(beside, texts, strict=True):
-                blanks = " " * (widths[index] - cell_len(text))
-                ends_right = sheet.columns[index] in sheet.numbers
-                line.append("  " * bool(index != beside[0]) + blanks * ends_right)
-                line.append(text, row[index].style).append(blanks * (not ends_right))
-            line.rstrip()
-            yield line
-        filled = [at for at in sorted(below) if number and row[at].text not in ("", "–")]
-        shown = [f"{visible(sheet.columns[at])} {row[at].text}" for at in filled]
-        yield from (Text(f"    {line}") for line in wrapped(" · ".join(shown), width - 4) if shown)
+    return widths
 
 
 def _least_width(column: Sequence[str], width: int, whole: bool) -> int:
@@ -200,11 +199,11 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def write(page: str) -> None:
     """Write a page to stdout."""
-    _accept_everything()
+    _replace_unencodable()
     sys.stdout.write(page)
 
 
-def _accept_everything() -> None:
+def _replace_unencodable() -> None:
     reconfigure = getattr(sys.stdout, "reconfigure", None)  # a test's stream may lack it
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")

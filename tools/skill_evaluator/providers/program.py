@@ -14,8 +14,7 @@ from typing import Any, NoReturn
 from skill_evaluator.checks import NO_VALUE, value_at
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.programs import Endpoint, ProgramUnderTest
-from skill_evaluator.library.prompts import File
+from skill_evaluator.library.prompts import Endpoint, File, ProgramUnderTest
 from skill_evaluator.processes import ProcessResult, Program, run_process, run_process_in
 from skill_evaluator.providers.base import (
     Completion,

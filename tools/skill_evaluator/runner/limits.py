@@ -163,8 +163,8 @@ class Pace:
     """The rate limits of one model: requests and tokens per minute."""
 
     def __init__(self, limits: Limits, sleep: Sleep = asyncio.sleep) -> None:
-        self._requests = limits.requests_per_minute and Bucket(limits.requests_per_minute, sleep)
-        self._tokens = limits.tokens_per_minute and Bucket(limits.tokens_per_minute, sleep)
+        self._requests = Bucket(limits.requests_per_minute, sleep) if limits.requests_per_minute else None
+        self._tokens = Bucket(limits.tokens_per_minute, sleep) if limits.tokens_per_minute else None
 
     async def wait(self, tokens: int) -> None:
         """Wait until a request with this number of tokens may be sent."""

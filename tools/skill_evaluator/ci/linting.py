@@ -30,7 +30,7 @@ from skill_evaluator.library.scaffolding import IGNORED, IGNORED_IN_CONFIG, PLAC
 from skill_evaluator.library.sources import component_names, components_of, prompt_file, sources_in
 from skill_evaluator.library.versions import Problem, read_version
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.processes import ProcessLimits, ProcessResult, Program, child_environment, run_process
+from skill_evaluator.processes import ProcessResult, Program, child_environment, run_process
 from skill_evaluator.providers import Configuration, find_key, missing_key, read_configuration
 from skill_evaluator.providers.base import ProviderError, Request, call_once, opened
 from skill_evaluator.providers.program import MODEL, VARIABLES, values_of
@@ -48,7 +48,6 @@ Here = Literal["not_needed", "set", "missing", "in_ci_only"]
 InCi = Literal["not_needed", "environment", "repository", "identity", "missing", "unknown"]
 Call = Literal["answered", "failed", "not_made"]
 _NOT_LOGGED_IN = 4  # exit code of gh
-_LIMITS = ProcessLimits(seconds=120, output_bytes=10_000_000)
 
 
 @cli.options
@@ -464,7 +463,8 @@ def _read_api(path: str, unseen: list[str]) -> Mapping[str, Any] | None:
 
 
 def _gh(*arguments: str, folder: Path = Path()) -> ProcessResult:
-    done = run_process(Program(argv=("gh", *arguments), folder=folder, limits=_LIMITS, environment=child_environment()))
+    argv, environment = ("gh", *arguments), child_environment()
+    done = run_process(Program(argv=argv, folder=folder, seconds=120, output_bytes=10_000_000, environment=environment))
     if done.reason == "absent":
         raise ConfigError(f"gh: {done.problem}; install it from https://cli.github.com")
     if done.reason == "timeout":

@@ -21,6 +21,7 @@ from skill_evaluator.reports.evaluation import report_page, run_json
 from skill_evaluator.reports.explanation import explanation_json, explanation_page
 from skill_evaluator.reports.history import acceptances_page, accepted_json, accepted_page, history_page, rankings_page
 from skill_evaluator.reports.summary import Reader
+from skill_evaluator.runner.journal import ANSWERS
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.decide.rules import exit_code
 
@@ -90,7 +91,10 @@ def compare(options: CompareOptions) -> int:
     fail_on = _named_verdicts(options.fail_on)
     library = Library(**cli.folders_of(options))
     result = library.compare(**cli.keywords_of(options, CompareOptions, "second_file", "full", "fail_on"))
-    outputs = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
+    outputs = None
+    if options.skill is not None:
+        journals = library.component(options.skill).results_dir.glob(f"*/{ANSWERS}")
+        outputs = {journal.parent.name: journal.parent.name for journal in journals}
     reader, site = Reader(outputs=outputs, folders=cli.words_of(options)), library.settings.site.address
     print_page(
         options.format, json=lambda: result, page=lambda: comparison_page(result, reader, site), full=options.full

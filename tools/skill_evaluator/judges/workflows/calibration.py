@@ -6,14 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
-from skill_evaluator.judges.calibration.agreement import (
-    batch_result,
-    detection_of,
-    label_results,
-    measure,
-    probe_biases,
-    with_probe,
-)
+from skill_evaluator.judges.calibration import agreement
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.labels import (
     LabelledPair,
@@ -66,10 +59,10 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasR
     results = list[JudgeResult]()
     if request.verdicts is not None:
         verdicts = read_verdicts(request.verdicts, labels)
-        results += label_results(labels, verdicts, request.bar, _scale_ends(_rubric(request)))
+        results += agreement.label_results(labels, verdicts, request.bar, _scale_ends(_rubric(request)))
     if request.batch is not None:
         batch = regression.read_regressions(request.batch)
-        results += [batch_result(judge, labels, request.bar) for judge in batch.judges]
+        results += [agreement.batch_result(judge, labels, request.bar) for judge in batch.judges]
     calibration = JudgeCalibration(bar=request.bar, judges=results)
     return Judged(results=calibration, folder=request.out, code=calibration.exit_code)
 
@@ -99,7 +92,7 @@ class CalibrationTask:
 
 def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     rubric, judged = _judged_labels(request, labels)
-    parts = [judged, *(with_probe(name, judged) for name in dict.fromkeys(request.probes))]
+    parts = [judged, *(agreement.with_probe(name, judged) for name in dict.fromkeys(request.probes))]
     pairs = [pair.as_item(pairwise.PairItem) for part in parts for pair in part.of(LabelledPair)]
     outputs = [output.as_item(OutputItem) for part in parts for output in part.of(ScoredItem)]
     matches, scores, prompts = list[pairwise.PairMatch](), list[scoring.ItemQuestions](), list[JudgePrompt]()
@@ -179,9 +172,9 @@ def _calibrate_by_rubric(
     results, lines = list[JudgeResult](), list[judging.StoredLine]()
     for calls in judge_results.runs:
         verdicts, fields = _read_outputs(task, calls)
-        measured = label_results(task.labels, verdicts, request.bar, scales, families)
+        measured = agreement.label_results(task.labels, verdicts, request.bar, scales, families)
         result = measured[0] if measured else JudgeResult(judge=calls.record.model_id)
-        biases = [*result.biases, *probe_biases(request.probes, task.labels, verdicts, scales)]
+        biases = [*result.biases, *agreement.probe_biases(request.probes, task.labels, verdicts, scales)]
         results.append(result.model_copy(update={**fields, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
@@ -212,7 +205,7 @@ def _read_outputs(task: CalibrationTask, calls: judging.JudgeCalls) -> tuple[lis
         unusable.append(scored.unusable)
     if task.compared:
         regressions = regression.reduce_regressions(task.compared, calls, ShipRules(), declared_strong=True)
-        detection = None if regressions.unusable else detection_of(task.corrupted, regressions.pairs)
+        detection = None if regressions.unusable else agreement.detection_of(task.corrupted, regressions.pairs)
         unusable.append(regressions.unusable)
     return verdicts, {"record": calls.record, "detection": detection, "unusable": next(filter(None, unusable), None)}
 
@@ -290,7 +283,7 @@ def sentence_result(
     units = [Unit(people=[label.human], requests=[[vote.holds]], verdict=vote.holds) for label, vote in labelled]
     return JudgeResult(
         judge=judge,
-        agreement=[] if unusable else [measure("sentences", "all", units, bar)],
+        agreement=[] if unusable else [agreement.measure("sentences", "all", units, bar)],
         sentences={
             "": _sentence_errors([(label.human, vote.holds) for label, vote in labelled]),
             **{name: one for name, one in errors.items() if one.labels >= _MIN_SENTENCE_LABELS},

@@ -178,10 +178,9 @@ def _calibrate_by_rubric(
         results.append(result.model_copy(update={**fields, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
+    stored = [line for line in lines if line.id in ids]
     by_file = by_key(
-        (scoring.SCORES if isinstance(one, judging.StoredScore) else pairwise.VERDICTS, one)
-        for one in lines
-        if one.id in ids
+        (scoring.SCORES if isinstance(one, judging.StoredScore) else pairwise.VERDICTS, one) for one in stored
     )
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
         judging.write_lines(judge_results.folder / name, file_lines)
@@ -232,13 +231,12 @@ def _calibrate_sentences(
     }
     result = sentence_result(model.id, labels, votes, judging.texts_of(calls.answered.values()), request.bar)
     result = result.model_copy(update={"record": calls.record(model, session)})
-    calibration = JudgeCalibration(bar=request.bar, judging=judge_run.head("sentences"), judges=[result])
+    calibration = JudgeCalibration(bar=request.bar, judging=judge_run.head(task.rubric_file), judges=[result])
     judging.write_papers(folder, task, calibration, draw_report(calibration))
-    if calls.stopped is None:
-        return Judged(results=calibration, folder=folder, code=calibration.exit_code)
-    stopped = [f"{model.id} stopped: {calls.stopped}"]
-    command = resume_command(request, judge_run, folder, stopped)
-    return Judged(results=calibration, folder=folder, code=EXIT_INCOMPLETE, stopped=stopped, again=command)
+    stopped = [] if calls.stopped is None else [f"{model.id} stopped: {calls.stopped}"]
+    again = resume_command(request, judge_run, folder, stopped) if stopped else []
+    code = EXIT_INCOMPLETE if stopped else calibration.exit_code
+    return Judged(results=calibration, folder=folder, code=code, stopped=stopped, again=again)
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
@@ -264,6 +262,7 @@ def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> judging.Jud
         questions=[question for item in items.values() if (question := votes_on(item, {}, seed).question)],
         notes=[_CALLS_NOTE],
         paper={"sentences": sentences},
+        rubric_file="sentences",
     )
 
 

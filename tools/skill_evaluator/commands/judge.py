@@ -1,19 +1,14 @@
 """`skill-evaluator judge score`, `pairwise`, `regression`, `calibrate`, `rubric`, `lint` and `pin`."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from skill_evaluator.api import Library
+from skill_evaluator.api.judging import Judges
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.display.options import (
-    LibraryOptions,
-    PlatformOption,
-    argument,
-    folders_of,
-    keywords_of,
-    option,
-    options,
-)
+from skill_evaluator.display import options as cli
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.workflows import requests
 from skill_evaluator.reports.judge_results import print_judged, print_pinned
@@ -59,13 +54,18 @@ EXITS = {
 }
 
 
+def _judged(method: Callable[..., Any], options: Any) -> int:
+    judges = Library(**cli.folders_of(options)).judge
+    result = method(judges, **cli.keywords_of(options, type(options)), watch=watch)
+    return print_judged(result, options.format)
+
+
 def judge_score(options: requests.ScoreRequest) -> int:
     """Score outputs by a rubric.
 
     A judge gives evidence, a justification, a score, a suggestion and its confidence for each criterion.
     """
-    result = Library(**folders_of(options)).judge.score(**keywords_of(options, requests.ScoreRequest), watch=watch)
-    return print_judged(result, options.format)
+    return _judged(Judges.score, options)
 
 
 def judge_pairwise(options: requests.PairwiseRequest) -> int:
@@ -73,10 +73,7 @@ def judge_pairwise(options: requests.PairwiseRequest) -> int:
 
     A verdict that changes with the order is a tie.
     """
-    result = Library(config=options.config).judge.pairwise(
-        **keywords_of(options, requests.PairwiseRequest), watch=watch
-    )
-    return print_judged(result, options.format)
+    return _judged(Judges.pairwise, options)
 
 
 def judge_regression(options: requests.RegressionRequest) -> int:
@@ -84,10 +81,7 @@ def judge_regression(options: requests.RegressionRequest) -> int:
 
     A judge compares them with those in use, in both orders; code decides by fixed rules: ship, review or block.
     """
-    result = Library(**folders_of(options)).judge.regression(
-        **keywords_of(options, requests.RegressionRequest), watch=watch
-    )
-    return print_judged(result, options.format)
+    return _judged(Judges.regression, options)
 
 
 def judge_calibrate(options: requests.CalibrateRequest) -> int:
@@ -97,23 +91,17 @@ def judge_calibrate(options: requests.CalibrateRequest) -> int:
     trusted if the whole 95 % interval of its κ with people is at the bar or above. --corrupt N also measures how many
     known defects it finds.
     """
-    result = Library(config=options.config).judge.calibrate(
-        **keywords_of(options, requests.CalibrateRequest), watch=watch
-    )
-    return print_judged(result, options.format)
+    return _judged(Judges.calibrate, options)
 
 
 def judge_rubric(options: requests.RubricDraftRequest) -> int:
     """Draft a rubric with a model, marked as unreviewed."""
-    result = Library(config=options.config).judge.rubric(
-        **keywords_of(options, requests.RubricDraftRequest), watch=watch
-    )
-    return print_judged(result, options.format)
+    return _judged(Judges.rubric, options)
 
 
-@options
-class JudgeLintOptions(PlatformOption, LibraryOptions):
-    files: tuple[Path, ...] = argument("Rubrics; default: all of .evaluator/rubrics.", (), "FILE")
+@cli.options
+class JudgeLintOptions(cli.PlatformOption, cli.LibraryOptions):
+    files: tuple[Path, ...] = cli.argument("Rubrics; default: all of .evaluator/rubrics.", (), "FILE")
 
 
 def judge_lint(options: JudgeLintOptions) -> int:
@@ -130,10 +118,12 @@ def judge_lint(options: JudgeLintOptions) -> int:
     return EXIT_USER_ERROR
 
 
-@options
-class JudgePinOptions(LibraryOptions):
-    run: str = argument("A run folder, or the id of a run in evals/results.")
-    cases: tuple[str, ...] = option("Only outputs of cases whose id matches; repeatable.", (), "--case", metavar="GLOB")
+@cli.options
+class JudgePinOptions(cli.LibraryOptions):
+    run: str = cli.argument("A run folder, or the id of a run in evals/results.")
+    cases: tuple[str, ...] = cli.option(
+        "Only outputs of cases whose id matches; repeatable.", (), "--case", metavar="GLOB"
+    )
 
 
 def judge_pin(options: JudgePinOptions) -> int:
@@ -142,5 +132,5 @@ def judge_pin(options: JudgePinOptions) -> int:
     The first output of each case goes to components/<name>/evals/pinned/ and replaces the pinned outputs of the same
     model. Makes no call.
     """
-    print_pinned(Library(**folders_of(options)).judge.pin(options.run, options.cases), options.format)
+    print_pinned(Library(**cli.folders_of(options)).judge.pin(options.run, options.cases), options.format)
     return EXIT_OK

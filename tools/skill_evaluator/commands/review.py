@@ -5,16 +5,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FixturesOption,
-    argument,
-    folders_of,
-    option,
-    options,
-    rare,
-)
+from skill_evaluator.display import options as cli
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.text import counted
 
@@ -29,10 +20,10 @@ EXAMPLES = {
 }
 
 
-@options
-class ReviewCasesOptions(ComponentsOption, FixturesOption, ConfigOption):
-    skill: str = argument("The component.", metavar="COMPONENT")
-    accept: tuple[str, ...] = option("Accept these cases: an id or a pattern; repeatable.", (), metavar="ID")
+@cli.options
+class ReviewCasesOptions(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
+    skill: str = cli.argument("The component.", metavar="COMPONENT")
+    accept: tuple[str, ...] = cli.option("Accept these cases: an id or a pattern; repeatable.", (), metavar="ID")
 
 
 def review_cases(options: ReviewCasesOptions) -> int:
@@ -40,7 +31,7 @@ def review_cases(options: ReviewCasesOptions) -> int:
 
     An accepted case loses its mark `unreviewed` in meta.json and is evaluated from then on.
     """
-    cases = Library(**folders_of(options)).review_cases(options.skill, accept=options.accept)
+    cases = Library(**cli.folders_of(options)).review_cases(options.skill, accept=options.accept)
     for name in cases:
         print(name)
     if options.accept:
@@ -51,10 +42,10 @@ def review_cases(options: ReviewCasesOptions) -> int:
     return EXIT_OK
 
 
-@options
-class ReviewServeOptions(ConfigOption):
-    reviewer: str = option("The reviewer's name; default: the page asks.", "", metavar="NAME")
-    port: int = option("Port of the page; by default any free one.", 0, min=0, max=65535)
+@cli.options
+class ReviewServeOptions(cli.ConfigOption):
+    reviewer: str = cli.option("The reviewer's name; default: the page asks.", "", metavar="NAME")
+    port: int = cli.option("Port of the page; by default any free one.", 0, min=0, max=65535)
 
 
 def review_serve(options: ReviewServeOptions) -> int:
@@ -73,12 +64,12 @@ def review_serve(options: ReviewServeOptions) -> int:
     return EXIT_OK
 
 
-@options
-class ReviewAddOptions(ConfigOption):
-    file: Path = argument("JSON Lines with an id and two outputs.")
-    sample: int | None = option("Queue only N random pairs.", min=1)
-    seed: int = rare("Seed of the sample.", 0)
-    dimensions: tuple[str, ...] = option("Dimension that reviewers compare; repeatable.", (), metavar="NAME")
+@cli.options
+class ReviewAddOptions(cli.ConfigOption):
+    file: Path = cli.argument("JSON Lines with an id and two outputs.")
+    sample: int | None = cli.option("Queue only N random pairs.", min=1)
+    seed: int = cli.rare("Seed of the sample.", 0)
+    dimensions: tuple[str, ...] = cli.option("Dimension that reviewers compare; repeatable.", (), metavar="NAME")
 
 
 def review_add(options: ReviewAddOptions) -> int:
@@ -93,9 +84,9 @@ def review_add(options: ReviewAddOptions) -> int:
     return EXIT_OK
 
 
-@options
-class ReviewExportOptions(ConfigOption):
-    labels: Path = option("The file of labels to extend; `judge calibrate` reads it.", ..., metavar="FILE")
+@cli.options
+class ReviewExportOptions(cli.ConfigOption):
+    labels: Path = cli.option("The file of labels to extend; `judge calibrate` reads it.", ..., metavar="FILE")
 
 
 def review_export(options: ReviewExportOptions) -> int:

@@ -13,14 +13,7 @@ from skill_evaluator.judges.workflows.requests import RegressionRequest, ScoreRe
 from skill_evaluator.library.cases import Case, load_cases, parse_case_output
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.records.pinned import (
-    PinnedOutput,
-    PinnedOutputs,
-    PinReport,
-    pinned_folder,
-    pinned_of_model,
-    write_pinned,
-)
+from skill_evaluator.records import pinned
 from skill_evaluator.runner.journal import find_run, outcomes, read_component_manifest, slug
 from skill_evaluator.text import digest, listed
 
@@ -45,12 +38,12 @@ def _counted(reasons: Mapping[str, str]) -> str:
     return listed([f"{count} × {reason}" for reason, count in Counter(reasons.values()).most_common()], 3)
 
 
-def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
+def outputs_of_run(folder: Path) -> tuple[pinned.PinnedOutputs, dict[str, str]]:
     """Return the first output of each case, and by case id the reason for each missing output. Raise JudgeError."""
     manifest = read_component_manifest(folder)
     if manifest.scenario is not None:
         raise JudgeError(f"{folder} used the scenario '{manifest.scenario}': use a run without a scenario")
-    outputs: dict[str, PinnedOutput] = {}
+    outputs: dict[str, pinned.PinnedOutput] = {}
     reasons = dict.fromkeys(manifest.cases, "not answered") | dict.fromkeys(manifest.not_applicable, NOT_APPLICABLE)
     for call, replicate in sorted(outcomes(folder).items(), key=lambda item: item[0].replicate):
         if call.case_id not in manifest.cases or call.case_id in outputs:
@@ -59,11 +52,11 @@ def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
             reasons[call.case_id] = replicate.failure.kind
         elif replicate.completion is not None:
             case, text = manifest.cases[call.case_id], replicate.output
-            outputs[call.case_id] = PinnedOutput(case=case, digest=digest(text), text=text)
+            outputs[call.case_id] = pinned.PinnedOutput(case=case, digest=digest(text), text=text)
             del reasons[call.case_id]
     if not outputs:
         raise JudgeError(f"{folder} has no output: {_counted(reasons)}")
-    return PinnedOutputs.view(manifest, outputs=outputs), reasons
+    return pinned.PinnedOutputs.view(manifest, outputs=outputs), reasons
 
 
 def read_outputs(
@@ -110,7 +103,7 @@ def read_compared(request: RegressionRequest, limits: SafetyLimits) -> ComparedO
     component = load_component(request.components, candidate.skill, limits, request.fixtures)
     baseline_reasons: Mapping[str, str] = {}
     if request.baseline is None:
-        baseline = pinned_of_model(component.folder, component.name, candidate.model_id)
+        baseline = pinned.pinned_of_model(component.folder, component.name, candidate.model_id)
     else:
         baseline, baseline_reasons = outputs_of_run(find_run(request.baseline, request.components))
     cases = load_cases(component, request.fixtures)
@@ -132,8 +125,8 @@ def read_compared(request: RegressionRequest, limits: SafetyLimits) -> ComparedO
 def pairs_of_outputs(
     component: Component,
     cases: Sequence[Case],
-    baseline: PinnedOutputs,
-    candidate: PinnedOutputs,
+    baseline: pinned.PinnedOutputs,
+    candidate: pinned.PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
     """Return pairs of outputs and the reasons for skipped cases, by case id. Raise JudgeError if there is no pair."""
@@ -171,12 +164,12 @@ def pairs_of_outputs(
     return items, left_out
 
 
-def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> PinReport:
+def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pinned.PinReport:
     """Pin a run's outputs of these cases, in place of its model's. Raise JudgeError for a draft or a missing output."""
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     run, unanswered = outputs_of_run(folder)
-    pinned: dict[str, PinnedOutput] = {}
+    outputs_to_pin: dict[str, pinned.PinnedOutput] = {}
     for case in cases:
         if case.id in unanswered:
             reason = unanswered[case.id]
@@ -184,9 +177,9 @@ def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> Pi
         if case.id in run.outputs:
             if not case.was(run.outputs[case.id].case):
                 raise JudgeError(f"case '{case.id}' changed since {folder} was run; pin a newer run")
-            pinned[case.id] = run.outputs[case.id]
-    if not pinned:
+            outputs_to_pin[case.id] = run.outputs[case.id]
+    if not outputs_to_pin:
         raise JudgeError(f"{folder} has none of the selected cases of '{component.name}'; pin a newer run")
-    path = pinned_folder(component.folder) / f"{slug(run.model_id)}.json"
-    write_pinned(path, run.model_copy(update={"outputs": pinned}))
-    return PinReport(**run.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(pinned))
+    path = pinned.pinned_folder(component.folder) / f"{slug(run.model_id)}.json"
+    pinned.write_pinned(path, run.model_copy(update={"outputs": outputs_to_pin}))
+    return pinned.PinReport(**run.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(outputs_to_pin))

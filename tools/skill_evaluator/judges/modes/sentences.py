@@ -99,9 +99,8 @@ def _question(item: SentencesItem, names: Sequence[str], attempt: int, seed: int
     identity = digest(canonical_json([item.input, item.output, sentences, attempt, seed])).removeprefix("sha256:")
     numbered = "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
     verdict = forms.object_of({"evidence": forms.TEXT, "holds": forms.one_of(("yes", "no"))})
-    form = forms.object_of(
-        {"sentences": forms.object_of({str(number): verdict for number in range(1, len(names) + 1)})}
-    )
+    verdicts = forms.object_of({str(number): verdict for number in range(1, len(names) + 1)})
+    form = forms.object_of({"sentences": verdicts})
     texts = {"input": item.input, "sentences": numbered, "output": item.output}
     return load_prompt("sentences").question(identity[:_ID_DIGITS], {}, texts, form, mark_of(seed, identity))
 

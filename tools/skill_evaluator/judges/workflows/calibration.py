@@ -6,14 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
-from skill_evaluator.judges.calibration.agreement import (
-    batch_result,
-    detection_of,
-    label_results,
-    measure,
-    probe_biases,
-    with_probe,
-)
+from skill_evaluator.judges.calibration import agreement
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.labels import (
     LabelledPair,
@@ -66,10 +59,10 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasR
     results = list[JudgeResult]()
     if request.verdicts is not None:
         verdicts = read_verdicts(request.verdicts, labels)
-        results += label_results(labels, verdicts, request.bar, _scale_ends(_rubric(request)))
+        results += agreement.label_results(labels, verdicts, request.bar, _scale_ends(_rubric(request)))
     if request.batch is not None:
         batch = regression.read_regressions(request.batch)
-        results += [batch_result(judge, labels, request.bar) for judge in batch.judges]
+        results += [agreement.batch_result(judge, labels, request.bar) for judge in batch.judges]
     calibration = JudgeCalibration(bar=request.bar, judges=results)
     return Judged(results=calibration, folder=request.out, code=calibration.exit_code)
 
@@ -99,7 +92,7 @@ class CalibrationTask:
 
 def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     rubric, judged = _judged_labels(request, labels)
-    parts = [judged, *(with_probe(name, judged) for name in dict.fromkeys(request.probes))]
+    parts = [judged, *(agreement.with_probe(name, judged) for name in dict.fromkeys(request.probes))]
     pairs = [pair.as_item(pairwise.PairItem) for part in parts for pair in part.of(LabelledPair)]
     outputs = [output.as_item(OutputItem) for part in parts for output in part.of(ScoredItem)]
     matches, scores, prompts = list[pairwise.PairMatch](), list[scoring.ItemQuestions](), list[JudgePrompt]()
@@ -179,16 +172,15 @@ def _calibrate_by_rubric(
     results, lines = list[JudgeResult](), list[judging.StoredLine]()
     for calls in judge_results.runs:
         verdicts, fields = _read_outputs(task, calls)
-        measured = label_results(task.labels, verdicts, request.bar, scales, families)
+        measured = agreement.label_results(task.labels, verdicts, request.bar, scales, families)
         result = measured[0] if measured else JudgeResult(judge=calls.record.model_id)
-        biases = [*result.biases, *probe_biases(request.probes, task.labels, verdicts, scales)]
+        biases = [*result.biases, *agreement.probe_biases(request.probes, task.labels, verdicts, scales)]
         results.append(result.model_copy(update={**fields, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
+    stored = [line for line in lines if line.id in ids]
     by_file = by_key(
-        (scoring.SCORES if isinstance(one, judging.StoredScore) else pairwise.VERDICTS, one)
-        for one in lines
-        if one.id in ids
+        (scoring.SCORES if isinstance(one, judging.StoredScore) else pairwise.VERDICTS, one) for one in stored
     )
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
         judging.write_lines(judge_results.folder / name, file_lines)
@@ -212,7 +204,7 @@ def _read_outputs(task: CalibrationTask, calls: judging.JudgeCalls) -> tuple[lis
         unusable.append(scored.unusable)
     if task.compared:
         regressions = regression.reduce_regressions(task.compared, calls, ShipRules(), declared_strong=True)
-        detection = None if regressions.unusable else detection_of(task.corrupted, regressions.pairs)
+        detection = None if regressions.unusable else agreement.detection_of(task.corrupted, regressions.pairs)
         unusable.append(regressions.unusable)
     return verdicts, {"record": calls.record, "detection": detection, "unusable": next(filter(None, unusable), None)}
 
@@ -239,13 +231,12 @@ def _calibrate_sentences(
     }
     result = sentence_result(model.id, labels, votes, judging.texts_of(calls.answered.values()), request.bar)
     result = result.model_copy(update={"record": calls.record(model, session)})
-    calibration = JudgeCalibration(bar=request.bar, judging=judge_run.head("sentences"), judges=[result])
+    calibration = JudgeCalibration(bar=request.bar, judging=judge_run.head(task.rubric_file), judges=[result])
     judging.write_papers(folder, task, calibration, draw_report(calibration))
-    if calls.stopped is None:
-        return Judged(results=calibration, folder=folder, code=calibration.exit_code)
-    stopped = [f"{model.id} stopped: {calls.stopped}"]
-    command = resume_command(request, judge_run, folder, stopped)
-    return Judged(results=calibration, folder=folder, code=EXIT_INCOMPLETE, stopped=stopped, again=command)
+    stopped = [] if calls.stopped is None else [f"{model.id} stopped: {calls.stopped}"]
+    again = resume_command(request, judge_run, folder, stopped) if stopped else []
+    code = EXIT_INCOMPLETE if stopped else calibration.exit_code
+    return Judged(results=calibration, folder=folder, code=code, stopped=stopped, again=again)
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
@@ -271,6 +262,7 @@ def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> judging.Jud
         questions=[question for item in items.values() if (question := votes_on(item, {}, seed).question)],
         notes=[_CALLS_NOTE],
         paper={"sentences": sentences},
+        rubric_file="sentences",
     )
 
 
@@ -290,7 +282,7 @@ def sentence_result(
     units = [Unit(people=[label.human], requests=[[vote.holds]], verdict=vote.holds) for label, vote in labelled]
     return JudgeResult(
         judge=judge,
-        agreement=[] if unusable else [measure("sentences", "all", units, bar)],
+        agreement=[] if unusable else [agreement.measure("sentences", "all", units, bar)],
         sentences={
             "": _sentence_errors([(label.human, vote.holds) for label, vote in labelled]),
             **{name: one for name, one in errors.items() if one.labels >= _MIN_SENTENCE_LABELS},

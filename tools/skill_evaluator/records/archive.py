@@ -74,7 +74,7 @@ class RecordedRun(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     run_id: RunId
-    skill_version: str
+    version: str = Field(alias="skill_version")
     model_id: ModelId
     scenario: Label | None = None
     complete: bool
@@ -86,11 +86,6 @@ class RecordedRun(BaseModel):
     scored: int = 0
     draft: bool = False
     edited: bool = False
-
-    @property
-    def version(self) -> str:
-        """The version of the component."""
-        return self.skill_version
 
     @property
     def prompt(self) -> str | None:

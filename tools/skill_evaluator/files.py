@@ -375,10 +375,7 @@ def read_checked(
 def read_placed_lines(
     path: Path, error: type[SkillEvaluatorError], *, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, int, Any]]:
-    """Yield the number, byte offset and value of each line of a JSON Lines file; raise `error` if one is invalid.
-
-    With `torn_lines`, invalid lines, which a crash leaves, are skipped and NaN is accepted.
-    """
+    """Yield number, byte offset and value of each JSON line; with `torn_lines`, skip invalid lines and accept NaN."""
     offset = 0
     with open_file(path, error) as handle:
         for number, line in enumerate(iter(lambda: handle.readline(limit.max_bytes + 1), b""), 1):

@@ -225,10 +225,7 @@ def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedAudit:
-    """The result of an audit, its scores as measured, and the models without outputs (`absent`).
-
-    `out` is the folder for the report's files, or None to write no file.
-    """
+    """The result of an audit, its scores as measured, the models without outputs, and the folder for files or None."""
 
     result: AuditResult
     cube: Cube

@@ -192,7 +192,6 @@ def drawn_audit(manifest: AuditManifest, request: AuditRunRequest) -> DrawnAudit
 
 
 def _default_benchmarks(folders: AuditFolders) -> tuple[str, ...]:
-    """Return the names of all components with `output: choice`."""
     names: tuple[str, ...] = ()
     for path in sorted(folders.components.glob("*/prompt.md")):
         try:

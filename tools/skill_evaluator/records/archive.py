@@ -74,7 +74,7 @@ class RecordedRun(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     run_id: RunId
-    skill_version: str
+    version: str = Field(alias="skill_version")
     model_id: ModelId
     scenario: Label | None = None
     complete: bool
@@ -86,11 +86,6 @@ class RecordedRun(BaseModel):
     scored: int = 0
     draft: bool = False
     edited: bool = False
-
-    @property
-    def version(self) -> str:
-        """The version of the component."""
-        return self.skill_version
 
     @property
     def prompt(self) -> str | None:
@@ -122,10 +117,7 @@ class LeaderboardKeys(BaseModel):
 
 
 class Acceptance(FrozenModel):
-    """An accepted version. `models` are the models for which it is accepted; None means all models.
-
-    `run_ids` has the complete runs of the version by model id, oldest first.
-    """
+    """An accepted version, with its complete runs by model id, oldest first; `models` None means all models."""
 
     version: str
     by: str = Field(min_length=1)
@@ -420,10 +412,7 @@ def with_rows(
 
 
 def resolve_conflicts(path: Path, skill: str) -> bool:
-    """Write a leaderboard with conflict markers anew, from the rows of both sides and from the records.
-
-    Return whether the file had conflict markers. Raise LeaderboardError if a row or a record is invalid.
-    """
+    """Write a leaderboard with conflict markers anew from both sides and the records; return whether it had any."""
     text = read_board(path) or b""
     if b"\n<<<<<<< " not in b"\n" + text:
         return False

@@ -41,10 +41,7 @@ _COMMITTED_FILE = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedRecords:
-    """A component's leaderboard (None: no file) and its records by run id, as bytes.
-
-    Rows and records may have one of the names in `formerly`.
-    """
+    """A component's leaderboard (None: no file) and its records by run id; both may have a former name."""
 
     skill: str
     folder: str
@@ -102,10 +99,7 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
 
 
 def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
-    """Check a component's leaderboard and records, and their changes since `past`.
-
-    `folder` is the components folder in the problems. Raise LeaderboardError if a file cannot be read.
-    """
+    """Check leaderboard, records and their changes since `past`; `folder` is the components folder in the problems."""
     component = components / name
     after = read_version(component, within(folder, name))
     names = (name,) if after is None else (name, *after.formerly)

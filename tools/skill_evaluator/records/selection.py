@@ -285,7 +285,6 @@ def accept(
 def _to_accept(
     entries: Sequence[RecordedRun], version: str | None, models: Sequence[str], skill: str
 ) -> tuple[str, dict[str, list[RecordedRun]]]:
-    """Return the version to accept and its complete runs by model id."""
     runs = runs_of_versions(entries)
     complete = [run for versions in runs.values() for of_version in versions.values() for run in of_version]
     complete.sort(key=lambda run: run.version_order)

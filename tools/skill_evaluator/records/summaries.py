@@ -67,10 +67,7 @@ class FieldSummary(FrozenModel):
 
 
 class ArraySummary(FrozenModel):
-    """The length of an array over a run: its stability between replicates, as mean over cases.
-
-    `varied` counts the cases whose outputs differ in length; `widest` is the largest difference.
-    """
+    """The stability of an array's length; `varied` counts cases whose lengths differ, `widest` is the largest range."""
 
     stability: float
     n_cases: NonNegativeInt
@@ -104,10 +101,7 @@ class ContractFault(FrozenModel):
 
 
 class ContractSummary(FrozenModel):
-    """The schema violations of a run's n parsed outputs, most frequent first.
-
-    `missing_keys` and `extra_keys` count outputs by required and by unknown top-level key.
-    """
+    """The schema violations of a run's n parsed outputs; `missing_keys` and `extra_keys` are top-level keys."""
 
     n: NonNegativeInt
     valid: float | None

@@ -170,8 +170,8 @@ def amounts_by_case(
     latencies_s = [call.latency_s for call in completed]
     by_case: dict[str, dict[str, CaseAmount]] = {}
     for name, values in zip(AMOUNTS, (tokens, costs, latencies_s), strict=True):
-        known = ((call.case_id, value) for call, value in zip(completed, values, strict=True) if value is not None)
-        for case_id, amounts in by_key(known).items():
+        measured = ((call.case_id, value) for call, value in zip(completed, values, strict=True) if value is not None)
+        for case_id, amounts in by_key(measured).items():
             by_case.setdefault(case_id, {})[name] = CaseAmount(mean=round(fmean(amounts), 9), n=len(amounts))
     return by_case
 

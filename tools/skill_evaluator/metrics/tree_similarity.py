@@ -131,7 +131,7 @@ def _add_distances(a: Tree, b: Tree, tops: tuple[int, int], k: int, distances: d
             node_b = begin_b + q - 1
             size_of_b = sizes[node_b]
             mapped = before[q - size_of_b]
-            if size == 1 or size_of_b == 1:  # all node_b nodes of the larger subtree have no partner
+            if size == 1 or size_of_b == 1:  # the rest of the larger subtree has no partner
                 mapped += size + size_of_b - 1 - (label == labels[node_b])
             elif size == p and size_of_b == q:
                 mapped = above[q - 1] + (label != labels[node_b])

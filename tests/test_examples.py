@@ -41,6 +41,7 @@ def run(arguments: list[str], folder: Path, **environment: str) -> subprocess.Co
     )
 
 
+@pytest.mark.pages
 def test_examples_of_the_page_are_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subprocess.run([sys.executable, "-m", "skill_evaluator", "demo", "demo"], cwd=tmp_path, check=True)
     monkeypatch.chdir(tmp_path / "demo")

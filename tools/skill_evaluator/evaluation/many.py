@@ -1,8 +1,10 @@
-"""Evaluate several components one after the other, and `switch`: compare two models on every component."""
+"""Dry runs, evaluations of several components one after the other, and `switch`: two models on every component."""
 
+import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
@@ -14,30 +16,178 @@ from skill_evaluator.errors import (
     EXIT_OK,
     ComponentError,
     ConfigError,
+    FixtureError,
     GitError,
+    LeaderboardError,
     NotEvaluatedError,
     RunError,
     SkillEvaluatorError,
 )
-from skill_evaluator.evaluation.dry_run import DryRun, dry_run
 from skill_evaluator.evaluation.pipeline import EvaluationResult, WriteReport, evaluate
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, SwitchRequest
-from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Policy, VerdictName, select_models
+from skill_evaluator.evaluation.runs import Inputs, baseline_notes, plan_runs, read_inputs
+from skill_evaluator.judges.modes.sentences import judge_estimate
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, Policy, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
-from skill_evaluator.providers import missing_key, read_configuration
+from skill_evaluator.providers import key_note, missing_key, read_configuration
 from skill_evaluator.providers.redaction import result_or_error
+from skill_evaluator.providers.structured import schema_problems
 from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.record import unusable_text
+from skill_evaluator.records.record import strict_score, unusable_text
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.runner.journal import Run
+from skill_evaluator.runner.prices import (
+    COST_OF_BATCHES,
+    CostEstimate,
+    Forecast,
+    InputSize,
+    ModelEstimate,
+    context_of,
+    estimate,
+    forecasts_of,
+    input_sizes,
+    sum_of,
+)
+from skill_evaluator.runner.schedule import calls_in_flight
 from skill_evaluator.runner.session import Watch, print_resume_command
-from skill_evaluator.stats import total_or_none
-from skill_evaluator.text import counted, nearest
+from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.stats import rounded, total_or_none
+from skill_evaluator.text import counted, listed, nearest
 from skill_evaluator.verdicts.component import RecordedComponent
 from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
 from skill_evaluator.verdicts.decide.rules import exit_code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """The calls and cost of an evaluation: an estimate per model, the cost of each call mode, remarks and problems."""
+
+    component: Component
+    cases: Sequence[Case]
+    estimates: Sequence[ModelEstimate]
+    forecasts: Sequence[Forecast]
+    further: Sequence[str]
+    problems: Sequence[str]
+
+    @property
+    def calls(self) -> int:
+        """The number of calls of all models."""
+        return sum(each.calls for each in self.estimates)
+
+    @property
+    def cost_at_most_usd(self) -> float | None:
+        """The maximum cost of all models in USD. None if a price is unknown."""
+        return total_or_none(each.cost_upper_usd for each in self.estimates)
+
+
+_FILES = "tokens of images and of pages of PDFs are estimates, by each vendor's rule of November 2026"
+
+
+def dry_run(request: EvaluationRequest) -> DryRun:
+    """Check everything that requires no call, and estimate the calls, cost and duration of a run."""
+    inputs = read_inputs(request)
+    kinds = inputs.kinds
+    planned = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True)))
+    runs = planned.runs
+    chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
+    _check_truth(inputs.component, chosen)
+    estimates_of_model: dict[str, list[CostEstimate]] = {}
+    remarks, sizes_of_group = _extra_calls(runs), dict[tuple[object, ...], dict[str, InputSize]]()
+    for run in runs:
+        run_cases = [case for case in chosen if case.id in run.manifest.cases]
+        component = planned.components[run.manifest.run_id]
+        group = (id(component), *run.manifest.cases)  # most models have the same component and cases
+        sizes = sizes_of_group[group] = sizes_of_group.get(group) or input_sizes(component, run_cases)
+        kind, replicates = kinds[run.model.provider], run.manifest.replicates
+        run_estimate = estimate(sizes, run.model, kind, replicates, batch=request.batch)
+        estimates_of_model.setdefault(run.model.id, []).append(run_estimate)
+        if (judge := inputs.judge) is not None:
+            judge_share = judge_estimate(judge, kinds[judge.provider], run_cases, run.model, replicates)
+            estimates_of_model.setdefault(judge.id, []).append(judge_share)
+            remarks.append(f"{judge.id} judges each output with one to three calls, mostly one")
+        excluded = [f"{case_id} ({reason})" for case_id, reason in run.manifest.not_applicable.items()]
+        remarks += [f"not applicable to {run.model.id} and not called: {listed(excluded)}"] if excluded else []
+        model_sizes = {case_id: size.of_model(run.model, kind) for case_id, size in sizes.items()}
+        remarks += _too_long(model_sizes, run.model, context_of(run.model, kind))
+        remarks += [_FILES] if any(size.files for size in sizes.values()) else []
+    remarks += [COST_OF_BATCHES] if request.batch else _durations(estimates_of_model, runs, inputs)
+    estimates = [
+        ModelEstimate(
+            model_id=model.id,
+            provider=model.provider,
+            key=key_note(model, kinds[model.provider], inputs.keys),
+            **asdict(sum_of(estimates_of_model[model.id])),
+        )
+        for model in {model.id: model for model in (*(run.model for run in runs), inputs.judge) if model}.values()
+        if model.id in estimates_of_model
+    ]
+    unpriced = listed([each.model_id for each in estimates if each.cost_upper_usd is None], 3)
+    remarks += [f"the price of {unpriced} is unknown: set `price` in models.yaml"] if unpriced else []
+    return DryRun(
+        component=inputs.component,
+        cases=chosen,
+        estimates=estimates,
+        forecasts=forecasts_of((each.model_id, each) for each in estimates),
+        further=list(dict.fromkeys(remarks)),
+        problems=schema_problems(inputs.component, inputs.models),
+    )
+
+
+def _extra_calls(runs: Sequence[Run]) -> list[str]:
+    versions: dict[str, list[str]] = {}
+    for run in runs:
+        manifest = run.manifest
+        if manifest.role == "again":
+            suffix = f" under {manifest.scenario}" if manifest.scenario else ""
+            versions.setdefault(run.model.id, []).append(f"{manifest.skill_version}{suffix}")
+    recorded = [f"{name} is called with recorded prompts: {', '.join(of)}" for name, of in versions.items()]
+    return [*baseline_notes(runs), *recorded]
+
+
+def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None) -> Iterator[str]:
+    too_long = [(name, size.likely) for name, size in sizes.items() if context and size.likely > context]
+    if too_long:
+        cases = listed([f"{name} (about {tokens:,} tokens)" for name, tokens in too_long])
+        yield f"longer than the context of {model.id} ({context:,} tokens): {cases}"
+
+
+def _durations(
+    estimates_of_model: Mapping[str, Sequence[CostEstimate]], runs: Sequence[Run], inputs: Inputs
+) -> Iterator[str]:
+    """Estimate the duration of each model's calls by the median latency of its newest record, if there is one."""
+    archive = Archive(inputs.component)
+    for model in {run.model.id: run.model for run in runs}.values():
+        row = next((row for row in archive.entries if row.model_id == model.id), None)
+        record = None
+        with suppress(LeaderboardError):  # `lint` reports an unreadable record
+            record = None if row is None else archive.record(row)
+        if record is None or record.latency_s.p50 is None:
+            continue
+        kind = inputs.kinds[model.provider]
+        _, flights = calls_in_flight(model, kind, inputs.request.concurrency or inputs.settings.concurrency)
+        calls = sum_of(estimates_of_model[model.id]).calls
+        minutes = calls * record.latency_s.p50 / min(flights, calls) / 60
+        duration = "under a minute" if minutes < 1 else f"about {minutes:,.0f} minutes"
+        yield f"{model.id} will take {duration}, as its calls in {record.run_id} took"
+
+
+def _check_truth(component: Component, cases: Sequence[Case]) -> None:
+    """Raise FixtureError if a ground truth, scored as an output, scores below 1 on a metric that is defined."""
+    cases = [replace(case, checks=()) for case in cases if case.labelled]  # checks may run programs
+    with open_scores(component, cases, calls=0) as scores:
+        scorer = Scorer(component, cases, 1, scores)
+        for case in cases:
+            scored = scorer.scored(case.id, json.dumps(case.truth) if component.output == "json" else case.truth)
+            for name, value in (scored.metrics or {component.primary_metric: None}).items():
+                score = strict_score(scored.outcome, value)
+                if score is not None and rounded(score) != 1.0:
+                    shown = f"scored as an output, has {rounded(score)} on {name} instead of 1"
+                    remedy = "check how its fields are compared in evals/datasets.json"
+                    raise FixtureError(f"case '{case.id}': the ground truth, {shown}; {remedy}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,12 @@ nor pass them on, because the best of many drafts would look like an improvement
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.request import EvaluationRequest
@@ -35,23 +36,8 @@ from skill_evaluator.records.archive import (
 from skill_evaluator.records.record import SCORER_VERSION, read_record, short_digests
 from skill_evaluator.records.selection import default_baseline, runs_like
 from skill_evaluator.repository import Repository, tolerating_git
-from skill_evaluator.runner.journal import (
-    MANIFEST,
-    Manifest,
-    Role,
-    Run,
-    RunSize,
-    create_run,
-    find_runs,
-    input_digests,
-    is_unfinished,
-    new_runs,
-    outcomes,
-    read_component_manifest,
-    read_manifest,
-    resumed_run,
-    run_with_component,
-)
+from skill_evaluator.runner import journal
+from skill_evaluator.runner.journal import Manifest, Role, Run, RunSize
 from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of, refuse_unpriced
 from skill_evaluator.runner.schedule import Shard, refuse_amounts, replicates_of_baseline
 from skill_evaluator.scoring.recording import Finished
@@ -73,52 +59,45 @@ class Inputs(Configuration):
 
 def read_inputs(request: EvaluationRequest) -> Inputs:
     """Read settings, component, cases and models, and check the leaderboard. Raise SkillEvaluatorError if invalid."""
-    request = _with_scenario(request)
+    if request.no_prompt:
+        if request.scenario is not None or request.rerun_baseline or request.with_baseline:
+            raise RunError("--no-prompt cannot be combined with --scenario, --with-baseline or --rerun-baseline")
+        request = replace(request, no_prompt=False, scenario=SCHEMA_ALONE)
     amounts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
     refuse_amounts(amounts, request.max_calls, request.max_cost)
     if request.resumed is not None and (request.dry_run or request.no_reuse):
         raise RunError("--resume and --run cannot be combined with --dry-run or --no-reuse")
     _refuse_designs(request)
     configuration = read_configuration(request.config)
-    component = apply_scenario(
-        load_component(request.components, request.skill, configuration.settings.limits, request.fixtures),
-        request.config,
-        request.scenario,
-    )
-    configuration_of_component = with_program(configuration, component)
+    settings, all_models = configuration.settings, configuration.models
+    component = load_component(request.components, request.skill, settings.limits, request.fixtures)
+    component = apply_scenario(component, request.config, request.scenario)
+    configuration = with_program(configuration, component)
     with tolerating_git():  # fails before any paid call
         Repository(component.files[0])
     patterns = () if request.resumed else request.cases  # a resumed run has its cases in its manifest
     cases = load_cases(component, request.fixtures, patterns)
     check_leaderboard(component)
-    models = select_models(configuration_of_component.models, request.models)
+    models = select_models(configuration.models, request.models)
     if request.batch:
         refuse_unbatched(models)
-    judge, models = judge_of(component, cases, models, configuration.models, configuration.settings)
+    judge, models = judge_of(component, cases, models, all_models, settings)
     if judge is not None:
-        read_calibration(request.config, configuration.settings)
+        read_calibration(request.config, settings)
     if request.max_cost is not None:
-        refuse_unpriced([*models, *([judge] if judge else [])], configuration_of_component.kinds)
+        refuse_unpriced([*models, *([judge] if judge else [])], configuration.kinds)
     return Inputs(
         request=request,
         component=component,
         cases=cases,
         models=models,
-        kinds=configuration_of_component.kinds,
-        keys=configuration_of_component.keys,
-        settings=configuration_of_component.settings,
+        kinds=configuration.kinds,
+        keys=configuration.keys,
+        settings=configuration.settings,
         shard=Shard.parse(request.shard) if request.shard else None,
         results_dir=request.results or component.results_dir,
         judge=judge,
     )
-
-
-def _with_scenario(request: EvaluationRequest) -> EvaluationRequest:
-    if not request.no_prompt:
-        return request
-    if request.scenario is not None or request.rerun_baseline or request.with_baseline:
-        raise RunError("--no-prompt cannot be combined with --scenario, --with-baseline or --rerun-baseline")
-    return replace(request, no_prompt=False, scenario=SCHEMA_ALONE)
 
 
 def _refuse_designs(request: EvaluationRequest) -> None:
@@ -229,7 +208,7 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
         invocation=request.invocation,
         transport="batch" if request.batch else "direct",
     )
-    new = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
+    new = journal.new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
     for run in new:
         if not run.manifest.cases:
             reasons = listed([f"{case_id} ({reason})" for case_id, reason in run.manifest.not_applicable.items()])
@@ -239,7 +218,9 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
         raise RunError(f"no case of '{component.name}' is applicable to a model; see not_applicable in meta.json")
     alone = _planned_runs([(run, component) for run in new], request)
     designed = request.with_baseline or request.failing or request.rerun_baseline
-    if not designed and not _is_interleaved(request, inputs.settings.policy):
+    has_no_verdict = request.draft or request.cases or request.shard or request.scenario
+    plain = has_no_verdict or request.recorded_baseline or request.invocation  # jobs of a plan are designed by the plan
+    if not designed and (plain or inputs.settings.policy.design != "beside"):
         return alone
     if request.failing and not (new := _failing_runs(new, inputs)):
         return _planned_runs([], request)
@@ -250,13 +231,8 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
     return planned
 
 
-def _is_interleaved(request: EvaluationRequest, policy: Policy) -> bool:
-    otherwise = (request.draft, request.cases, request.shard, request.scenario, request.invocation)
-    return policy.design == "beside" and not request.recorded_baseline and not any(otherwise)
-
-
 def _planned_runs(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
-    runs = [replace(run, manifest=run.manifest.model_copy(update={"draft": request.draft})) for run, _ in pieces]
+    runs = [_changed(run, draft=request.draft) for run, _ in pieces]
     components = {run.manifest.run_id: component for run, component in pieces}
     return PlannedRuns(runs=runs, components=components, roles=_roles_of(runs))
 
@@ -298,7 +274,9 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
     for run in usable:
         manifest, model = run.manifest, run.model
         cases = [case for case in inputs.cases if case.id in manifest.cases]
-        answered = Counter(call.case_id for call, replicate in outcomes(run.folder).items() if replicate.answered)
+        answered = Counter(
+            call.case_id for call, replicate in journal.outcomes(run.folder).items() if replicate.answered
+        )
         price, batch = price_of(model, inputs.kinds[model.provider]), manifest.transport == "batch"
         for case_id, size in input_sizes(planned.components[manifest.run_id], cases).items():
             model_size = size.of_model(model, inputs.kinds[model.provider])
@@ -341,19 +319,24 @@ def _with_unfinished_runs(planned: PlannedRuns, inputs: Inputs, recorded: Sequen
 
 def _extended(unfinished: Run, run: Run) -> Run:
     names = ("cases", "replicates", "selection", "not_applicable")
-    manifest = unfinished.manifest.model_copy(update={name: getattr(run.manifest, name) for name in names})
-    create_run(unfinished.folder, manifest)
+    extended = _changed(unfinished, **{name: getattr(run.manifest, name) for name in names})
+    manifest = extended.manifest
+    journal.create_run(unfinished.folder, manifest)
     size = f"{counted(len(manifest.cases), 'case')} × {counted(manifest.replicates, 'replicate')}"
     print(f"continuing the unfinished run {manifest.run_id} with {size} {_NO_REUSE_HINT}", file=sys.stderr)
-    return replace(unfinished, manifest=manifest)
+    return extended
+
+
+def _changed(run: Run, **values: Any) -> Run:
+    return replace(run, manifest=run.manifest.model_copy(update=values))
 
 
 def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
     """Yield the runs on this machine with the prompt, schema and settings of new runs. Skip active runs."""
     models = {run.model.id: run.model for run in runs if run.model.provider != "replay"}  # replay is free
-    for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{MANIFEST}")):
+    for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{journal.MANIFEST}")):
         with suppress(RunError):  # skips unreadable folders
-            manifest = read_component_manifest(folder)
+            manifest = journal.read_component_manifest(folder)
             is_same_plan = manifest.model_id in models and any(manifest.has_same_inputs(run.manifest) for run in runs)
             has_name_and_seed = manifest.run_id == folder.name and inputs.request.seed in (None, manifest.seed)
             if is_same_plan and has_name_and_seed and try_lock(folder / ".lock") is not None:  # released at once
@@ -363,7 +346,7 @@ def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
 def _is_continuable(run: Run, recorded: Sequence[RecordedRun]) -> bool:
     rows = (row for row in recorded if (row.model_id, row.scenario) == (run.model.id, run.manifest.scenario))
     newest = max((invocation_of(row.run_id) for row in rows), default="")
-    return newest <= invocation_of(run.manifest.run_id) and is_unfinished(run.folder)
+    return newest <= invocation_of(run.manifest.run_id) and journal.is_unfinished(run.folder)
 
 
 def _resume_runs(inputs: Inputs, name: str) -> PlannedRuns:
@@ -386,7 +369,7 @@ def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Compone
     request = inputs.request
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
-    folders = _with_interleaved_runs(find_runs(inputs.results_dir, name, inputs.component.name))
+    folders = _with_interleaved_runs(journal.find_runs(inputs.results_dir, name, inputs.component.name))
     for folder, manifest in folders:
         if manifest.scenario != request.scenario:
             scenario = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
@@ -395,7 +378,7 @@ def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Compone
     if not selected:
         raise RunError(f"the runs to resume are not of --model {' '.join(request.models)}; remove --model")
     components = {manifest.run_id: _component_of(manifest, inputs) for _, manifest in selected}
-    runs = [resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in selected]
+    runs = [journal.resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in selected]
     _check_planned_options(runs, request)
     return runs, components
 
@@ -409,7 +392,7 @@ def _with_interleaved_runs(folders: Sequence[tuple[Path, Manifest]]) -> list[tup
     for folder, manifest in folders:
         if manifest.beside is not None:
             interleaved = folder.parent / manifest.beside
-            manifests.setdefault(interleaved, read_manifest(interleaved))
+            manifests.setdefault(interleaved, journal.read_manifest(interleaved))
     return list(manifests.items())
 
 
@@ -459,7 +442,7 @@ def _future_run(component: Component, model: Model) -> RecordedRun:
         scenario=component.scenario,
         complete=False,
         timestamp="",
-        digests=short_digests({**input_digests(component, model), "datasets": component.digests["datasets"]}),
+        digests=short_digests({**journal.input_digests(component, model), "datasets": component.digests["datasets"]}),
         scorer_version=SCORER_VERSION,
     )
 
@@ -468,16 +451,14 @@ Pieces = tuple[Run, Component]
 
 
 def _design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
-    design: Callable[[Run, Inputs, Archive], Iterator[Pieces]]
-    request = inputs.request
-    if request.with_baseline or request.failing:
-        design, reason = _run_with_baseline, "there is no complete record of a lower version as its baseline"
-        option = "--failing" if request.failing else "--with-baseline"
-    else:
-        design, reason, option = _rerun, "there is no complete record yet", "--rerun-baseline"
-    archive = Archive(inputs.component)
+    request, archive = inputs.request, Archive(inputs.component)
+    option = "--failing" if request.failing else "--with-baseline"
+    reason = "there is no complete record of a lower version as its baseline"
+    if request.rerun_baseline:
+        option, reason = "--rerun-baseline", "there is no complete record yet"
     pieces: list[Pieces] = []
     for run in plain:
+        design = _rerun if request.rerun_baseline else _run_with_baseline
         model_runs = list(design(run, inputs, archive))
         if not model_runs:
             print(f"warning: skipping {run.model.id}: {reason}", file=sys.stderr)
@@ -502,8 +483,7 @@ def _failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
         cases = {case_id: digest for case_id, digest in run.manifest.cases.items() if case_id in failed}
         print(f"{run.model.id}: {listed(list(cases)) or 'no case'} failed in {newest.run_id}", file=sys.stderr)
         if cases:
-            manifest = run.manifest.model_copy(update={"cases": cases, "selection": tuple(cases)})
-            failing.append(replace(run, manifest=manifest))
+            failing.append(_changed(run, cases=cases, selection=tuple(cases)))
     return failing
 
 
@@ -549,11 +529,10 @@ def _run_with_baseline(run: Run, inputs: Inputs, archive: Archive) -> Iterator[P
         baseline_component, commit = _recorded_component(entry, archive, inputs)
     baseline_component = apply_scenario(baseline_component, request.config, request.scenario)
     run = _with_fresh_seed(run, archive, (baseline_component.version, inputs.component.version), request.seed)
-    baseline = run_with_component(run, baseline_component, BASELINE, "baseline", commit)
-    update = {"replicates": replicates_of_baseline(run.manifest.replicates)}
-    baseline = replace(baseline, manifest=baseline.manifest.model_copy(update=update))
-    yield _linked(run, baseline), inputs.component
-    yield _linked(baseline, run), baseline_component
+    baseline = journal.run_with_component(run, baseline_component, BASELINE, "baseline", commit)
+    replicates = replicates_of_baseline(run.manifest.replicates)
+    yield _changed(run, beside=baseline.manifest.run_id), inputs.component
+    yield _changed(baseline, beside=run.manifest.run_id, replicates=replicates), baseline_component
 
 
 def _rerun(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
@@ -564,7 +543,7 @@ def _rerun(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
     component, commit = _recorded_component(entry, archive, inputs)
     component = apply_scenario(component, request.config, request.scenario)
     run = _with_fresh_seed(run, archive, (entry.version,), request.seed)
-    yield run_with_component(run, component, "", "again", commit), component
+    yield journal.run_with_component(run, component, "", "again", commit), component
 
 
 def _recorded_component(entry: RecordedRun, archive: Archive, inputs: Inputs) -> tuple[Component, str | None]:
@@ -576,9 +555,4 @@ def _recorded_component(entry: RecordedRun, archive: Archive, inputs: Inputs) ->
 def _with_fresh_seed(run: Run, archive: Archive, versions: Sequence[str], seed: int | None) -> Run:
     if seed is not None:
         return run
-    seed = fresh_seed(archive, run.model.id, versions, run.manifest.seed)
-    return replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
-
-
-def _linked(run: Run, interleaved: Run) -> Run:
-    return replace(run, manifest=run.manifest.model_copy(update={"beside": interleaved.manifest.run_id}))
+    return _changed(run, seed=fresh_seed(archive, run.model.id, versions, run.manifest.seed))

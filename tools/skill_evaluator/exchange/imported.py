@@ -18,7 +18,7 @@ from skill_evaluator.library.config import Settings
 from skill_evaluator.library.prompts import check_semver
 from skill_evaluator.library.tables import ENDINGS, ProblemHandler, read_rows, value_at, with_decimal_point
 from skill_evaluator.parsing.answer import parse_output
-from skill_evaluator.records.archive import add_records, check_leaderboard, read_entries
+from skill_evaluator.records.archive import append_rows, check_leaderboard, read_entries
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
 from skill_evaluator.scoring import summaries
 from skill_evaluator.scoring.answers import CaseScore, Scorecard
@@ -314,7 +314,8 @@ def import_results(
         (record, component.records_dir / f"{record.run_id}.json", record.run_id not in known_runs) for record in records
     ]
     if new := {path: record for record, path, is_new in imported if is_new}:
-        add_records(component.leaderboard_path, new)
+        rows = [record.row() for record in new.values()]
+        append_rows(component.leaderboard_path, component.name, rows, new)
     return imported
 
 

@@ -95,7 +95,7 @@ class JudgePolicy(StrictModel):
     calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return the share of regressions above which a batch alerts, by dimension."""
+        """Return the share of regressions above which a batch alerts by dimension; empty if none is set."""
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}
@@ -268,12 +268,10 @@ class Models(StrictModel):
 
     @model_validator(mode="after")
     def _unique_ids(self) -> Self:
-        indexes: dict[str, int] = {}
+        ids = [model.id.casefold() for model in self.models]  # folder names, which may be case-insensitive
         for index, model in enumerate(self.models):
-            key = model.id.casefold()  # ids name folders, and some file systems are case-insensitive
-            if key in indexes:
-                raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{indexes[key]}]")
-            indexes[key] = index
+            if (first_index := ids.index(ids[index])) != index:
+                raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{first_index}]")
         return self
 
 

@@ -16,8 +16,7 @@ from skill_evaluator.files import FrozenModel, parse_json, read_bytes
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource
-from skill_evaluator.library.programs import ProgramUnderTest
-from skill_evaluator.library.prompts import Prompt, check_semver, parse_prompt
+from skill_evaluator.library.prompts import ProgramUnderTest, Prompt, check_semver, parse_prompt
 from skill_evaluator.library.sources import (
     SourceLocation,
     named_origins,

@@ -11,7 +11,7 @@ from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Sec
 from skill_evaluator.display.safe_text import name_text
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
-from skill_evaluator.evaluation.dry_run import DryRun
+from skill_evaluator.evaluation.many import DryRun
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.files import replace_text
 from skill_evaluator.records.record import SCORED, Record, fault_lines

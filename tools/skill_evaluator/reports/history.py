@@ -33,7 +33,7 @@ from skill_evaluator.reports.summary import (
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
-from skill_evaluator.verdicts.shipping import History, ModelRanking, Point, RankedModel, Step
+from skill_evaluator.verdicts.shipping import History, ModelRanking, Point, PromptEffect, RankedModel, Step
 from skill_evaluator.verdicts.sizing import PlannedDesign, Sizing, SizingPlan
 
 _MAX_FLAKY = 5
@@ -250,32 +250,30 @@ def _ranking_sheet(ranking: ModelRanking) -> Sheet:
 
 def _figures_sheet(ranking: ModelRanking) -> Sheet:
     metrics = dict.fromkeys(name for model in ranking.models for name in (*model.accuracy, *model.reproducibility))
-    rows = {name: [_score_words(model, name) for model in ranking.models] for name in metrics}
+    rows = {name: [number(_score_of(model, name)) for model in ranking.models] for name in metrics}
     rows |= {
         "latency, median": [seconds(model.latency_p50_s) for model in ranking.models],
         "latency, 95 % below": [seconds(model.latency_p95_s) for model in ranking.models],
-        "measured": [_age(model) for model in ranking.models],
-        "added by the prompt": [_prompt_effect(model) for model in ranking.models],
+        "measured": [_age(model.age_days) for model in ranking.models],
+        "added by the prompt": [_prompt_effect(model.prompt_adds) for model in ranking.models],
     }
     names = [model.model_id for model in ranking.models]
     shown = [[Cell(name), *map(Cell, cells)] for name, cells in rows.items() if set(cells) != {"–"}]
     return Sheet(columns=("figure", *names), rows=shown, named=frozenset(names))
 
 
-def _score_words(model: RankedModel, metric: str) -> str:
+def _score_of(model: RankedModel, metric: str) -> float | None:
     score = model.accuracy.get(metric)
-    return number(model.reproducibility.get(metric) if score is None else score.strict_mean)
+    return model.reproducibility.get(metric) if score is None else score.strict_mean
 
 
-def _age(model: RankedModel) -> str:
-    if model.age_days is None:
-        return "–"
-    stale = ", stale" if model.age_days > STALE_DAYS else ""
-    return f"{counted(model.age_days, 'day')} ago{stale}" if model.age_days else "today"
+def _age(days: int | None) -> str:
+    if not days:
+        return "–" if days is None else "today"
+    return f"{counted(days, 'day')} ago{', stale' if days > STALE_DAYS else ''}"
 
 
-def _prompt_effect(model: RankedModel) -> str:
-    effect = model.prompt_adds
+def _prompt_effect(effect: PromptEffect | None) -> str:
     if effect is None or effect.difference is None or effect.ci95 is None:
         return "–"
     low, high = map(signed, effect.ci95)
@@ -288,17 +286,13 @@ def sizing_blocks(plan: SizingPlan) -> Iterator[Block]:
     title = f": cases that detect a drop of {plain(plan.detect)} with {power}"
     yield Heading(Cell(plan.skill, code=True), title, level=2)
     for model in plan.models:
-        yield Heading(Cell(model.model_id, code=True), f": {_detects_now(model)}")
+        now = f"its {counted(model.cases, 'case')} × {model.replicates} detect a drop of about {plain(model.shows, 2)}"
+        shown = "; ".join(model.remarks) if model.shows is None else now
+        yield Heading(Cell(model.model_id, code=True), f": {shown}")
         yield Lines(list(_sizing_facts(model, plan)))
         yield _sizing_sheet(model, plan.detect)
     yield Line(_DESIGNS[plan.design], style="dim")
     yield Line(_PREMISE, style="dim")
-
-
-def _detects_now(model: Sizing) -> str:
-    if model.shows is None:
-        return "; ".join(model.remarks)
-    return f"its {counted(model.cases, 'case')} × {model.replicates} detect a drop of about {plain(model.shows, 2)}"
 
 
 def _sizing_facts(model: Sizing, plan: SizingPlan) -> Iterator[str]:

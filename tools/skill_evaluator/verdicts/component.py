@@ -8,29 +8,15 @@ import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import combinations, groupby
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy, Settings, VerdictName
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
+from skill_evaluator.records import selection
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
 from skill_evaluator.records.record import Record, unusable_text
-from skill_evaluator.records.selection import (
-    choose,
-    default_baseline,
-    last_accepted,
-    lower_version_runs,
-    newest_of_versions,
-    next_lower_version,
-    runs_like,
-    runs_of_models,
-    runs_of_versions,
-    same_series,
-    skipped_run_notes,
-    versions_patched_to,
-)
 from skill_evaluator.records.summaries import Drift
 from skill_evaluator.stats import stdev_or_none, t_quantile
 from skill_evaluator.text import counted, listed, version_words
@@ -52,62 +38,10 @@ _ALPHA_OF_DRIFT = 0.025  # rate of false drift reports
 _MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable run has if it is the anchor
 
 
-def models_pair(names: tuple[str, str], archive: Archive, version: str | None = None) -> Pair | None:
-    """Pair the runs of two models of `version` (default: the highest that both have). Return None if there are none."""
-    versions = runs_of_versions(archive.entries)
-    runs_of_first, runs_of_second = (versions.get(name, {}) for name in names)
-    both = [each for each in runs_of_first if each in runs_of_second and version in (None, each)]
-    if not both:
-        return None
-    first, second = (archive.record(runs[both[-1]][-1]) for runs in (runs_of_first, runs_of_second))
-    alone = mark_concurrent(Pair(baseline=first, candidate=second))
-    again = _again(first, archive), _again(second, archive)
-    pooled = mark_concurrent(replace(alone, baseline_again=again[0], candidate_again=again[1]))
-    return alone if alone.side_by_side and not pooled.side_by_side else pooled
-
-
-def prompt_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run with the schema alone and one with the prompt, of which `record` is one, or return None."""
-    scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
-    runs = (run for run in archive.entries if run.complete and not run.edited and run.scenario == scenario)
-    same = (run for run in runs if (run.version, run.model_id) == (record.skill_version, record.model_id))
-    entry = next(same, None)
-    if entry is None:
-        return None
-    alone, whole = (record, archive.record(entry)) if scenario is None else (archive.record(entry), record)
-    return Pair(baseline=alone, candidate=whole, candidate_again=_again(whole, archive))
-
-
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
     """Pair a run with the earlier runs of its series and the versions that it patches, or return None."""
     older = _again(record, archive, patched=True)
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
-
-
-def hidden_pairs(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
-    """Pair the runs of the other models of the candidates' versions: all models are one family of tests."""
-    usual, pairs = partial(default_baseline, archive=archive, policy=policy), []
-    for record, lower in other_models([pair.candidate for pair in shown], archive, baseline, usual):
-        with suppress(LeaderboardError):  # a record may be unreadable
-            pairs += [] if lower is None else [pair_of(record, lower, archive, policy)]
-    return pairs
-
-
-def other_models(
-    records: Sequence[Record],
-    archive: Archive,
-    baseline: str | None = None,
-    usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
-) -> Iterator[tuple[Record, RecordedRun | None]]:
-    """Yield the newest run of each model that `records` do not have, for each of their versions, and its baseline."""
-    models = {record.model_id for record in records}
-    recorded = {entry.run_id for entry in archive.entries if entry.scenario is None and not entry.edited}
-    of_family = (record for record in records if record.run_id in recorded and not record.draft)
-    for version in sorted({record.skill_version for record in of_family}):
-        for choice in choose(archive.entries, version, baseline, usual=usual).choices:
-            if choice.candidate.model_id not in models:
-                with suppress(LeaderboardError):  # a record may be unreadable
-                    yield archive.record(choice.candidate), choice.baseline
 
 
 def pair_of(
@@ -118,7 +52,7 @@ def pair_of(
     Drafts and interleaved runs are not pooled with other runs. If `anchored` is false, there is no accepted version.
     """
     entry = entry_of(candidate)
-    skipped = list(skipped_run_notes(archive.entries, entry, baseline))
+    skipped = list(selection.skipped_run_notes(archive.entries, entry, baseline))
     if candidate.beside is not None and archive.interleaved_baseline(entry) is None:
         skipped.insert(0, "its interleaved baseline is not complete, so it is compared with a recorded run")
     beside = baseline is not None and baseline.run_id == entry.beside
@@ -157,17 +91,17 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
 
 def _runs_of_series(record: Record, archive: Archive, *, patched: bool = False) -> list[Record]:
     run = entry_of(record)
-    versions = versions_patched_to(archive.entries, run.version) if patched else {run.version}
+    versions = selection.versions_patched_to(archive.entries, run.version) if patched else {run.version}
     others = [
         archive.record(other)
-        for other in runs_like(archive.runs_of(run.model_id), run)
+        for other in selection.runs_like(archive.runs_of(run.model_id), run)
         if other.version in versions
         and other.run_id != run.run_id
         and not other.draft
         and other.is_comparable(run)
         and other.digests.get("prompt") == run.digests.get("prompt")
     ]
-    return same_series(record, others)
+    return selection.same_series(record, others)
 
 
 def _may_be_copied(run: Record, earlier_run: Record) -> bool:
@@ -184,11 +118,11 @@ def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedR
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
         return None
-    accepted = last_accepted(entry, archive, policy)
+    accepted = selection.last_accepted(entry, archive, policy)
     if accepted is not None:
         return accepted
     stretch = []
-    for _, runs in groupby(lower_version_runs(archive.entries, entry), key=lambda run: run.version):
+    for _, runs in groupby(selection.lower_version_runs(archive.entries, entry), key=lambda run: run.version):
         newest = next((run for run in runs if run.is_comparable(entry)), None)
         if newest is None:
             break
@@ -260,11 +194,11 @@ class RecordedComponent:
         path = self.component.leaderboard_path
         if not self.archive.entries:
             raise LeaderboardError(f"{path} holds no run yet; evaluate '{self.component.name}' first")
-        return runs_of_models(self.archive.entries, models, path)
+        return selection.runs_of_models(self.archive.entries, models, path)
 
     def status(self) -> ComponentStatus | None:
         """Return the newest records, history and ranking of the component. Return None if no run is complete."""
-        newest = newest_of_versions(self.archive.entries)
+        newest = selection.newest_of_versions(self.archive.entries)
         if not newest:
             return None
         history, ranking = self.with_advice(self.archive.entries)
@@ -277,7 +211,9 @@ class RecordedComponent:
     def unmeasured(self, shown: Iterable[str]) -> str:
         """Return a note that a result shows other versions than that on disk. Return "" if that has a complete run."""
         version, shown = self.component.version, sorted(shown, key=precedence)
-        if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
+        if not shown or any(
+            version in of_model for of_model in selection.runs_of_versions(self.archive.entries).values()
+        ):
             return ""
         return f"{version_words(version)} on disk is not measured; this is {version_words(shown[-1])}"
 
@@ -289,7 +225,7 @@ class RecordedComponent:
 
     def refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
         """Raise LeaderboardError if no run is complete."""
-        if not runs_of_versions(runs):
+        if not selection.runs_of_versions(runs):
             raise LeaderboardError(f"{self.component.name} on {runs[0].model_id}: {self._why_incomplete(runs[0])}")
 
     def with_advice(
@@ -300,7 +236,7 @@ class RecordedComponent:
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
         if history.to_ship not in versions:
-            choices = choose(runs, history.to_ship, None).choices
+            choices = selection.choose(runs, history.to_ship, None).choices
             shipped = self.ranking_of([self.archive.record(choice.candidate) for choice in choices])
         unmeasured = self.unmeasured(versions or {history.newest})
         update = {"advice": shipping_advice(history, shipped), "unmeasured": unmeasured}
@@ -315,33 +251,31 @@ class RecordedComponent:
     def ship_words(self) -> str:
         """Return the version and model to ship as text, by all records except drafts. "" if no run is complete."""
         entries = [entry for entry in self.archive.entries if not entry.draft]
-        return self.with_advice(entries)[1].advice.words if runs_of_versions(entries) else ""
+        return self.with_advice(entries)[1].advice.words if selection.runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Compare each version with the version before, and the highest also with the accepted version."""
-        archive, policy = self.archive, self.settings.policy
+        archive = self.archive
         by_model = {
             model_id: [
-                pair_of(
+                self._pair(
                     archive.record(run),
-                    archive.interleaved_baseline(run) or next_lower_version(archive.entries, run),
-                    archive,
-                    policy,
+                    archive.interleaved_baseline(run) or selection.next_lower_version(archive.entries, run),
                     anchored=run is newest[-1],
                 )
                 for run in newest
             ]
-            for model_id, newest in sorted(newest_of_versions(entries).items())
+            for model_id, newest in sorted(selection.newest_of_versions(entries).items())
         }
         latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
         return history_of(self.component.name, by_model, rules_for(self.settings, latest))
 
     def ranking(self, entries: Sequence[RecordedRun], version: str | None = None) -> ModelRanking:
         """Rank the models of a version, by default of the highest. The ranking is empty if no run is complete."""
-        if version is None and not newest_of_versions(entries):
+        if version is None and not selection.newest_of_versions(entries):
             newest = {entry.model_id: entry for entry in reversed(entries)}
             return self.ranking_of([], None, {model_id: self._why_incomplete(newest[model_id]) for model_id in newest})
-        chosen = choose(entries, version, None)
+        chosen = selection.choose(entries, version, None)
         records = [self.archive.record(choice.candidate) for choice in chosen.choices]
         return self.ranking_of(records, self.verdict_on(records), chosen.left_out)
 
@@ -351,21 +285,21 @@ class RecordedComponent:
         `baseline` and `candidate` are a version, whose runs are pooled, or a run id, a draft's id or a record, which is
         compared alone. None means the default of `choose`.
         """
-        archive, policy = self.archive, self.settings.policy
+        archive = self.archive
         if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
             beside = None if draft.beside is None else archive.draft(draft.beside)
             archive.add([] if beside is None else [beside])
             candidate = draft
         record, lower = (one if isinstance(one, Record) else None for one in (candidate, baseline))
         path = self.component.leaderboard_path
-        runs = self.runs(models) if record is None else runs_of_models(archive.entries, models, path)
+        runs = self.runs(models) if record is None else selection.runs_of_models(archive.entries, models, path)
         if candidate is None:
             self.refuse_incomplete(runs)
-        choices = choose(
+        choices = selection.choose(
             runs,
             entry_of(candidate) if isinstance(candidate, Record) else candidate,
             entry_of(baseline) if isinstance(baseline, Record) else baseline,
-            usual=lambda run: default_baseline(run, archive, policy),
+            usual=self._default_baseline,
         )
         pairs, family = [], []
         for choice in choices.choices:
@@ -374,17 +308,17 @@ class RecordedComponent:
                 met = lower or (archive.record(choice.baseline) if choice.baseline else None)
                 pair = mark_concurrent(Pair(baseline=met, candidate=judged))
             else:
-                pair = pair_of(judged, choice.baseline, archive, policy)
-                family.append(pair)
+                pair = self._pair(judged, choice.baseline)
+                family.append(pair.candidate)
             pairs.append(replace(pair, absent=choice.absent))
         version = baseline if isinstance(baseline, str) else None
-        hidden = hidden_pairs(family, archive, policy, version) if models else ()
+        hidden = self._hidden_pairs(family, version) if models else ()
         return Chosen(pairs=pairs, hidden=hidden, left_out=choices.left_out)
 
     def choose_models(self, names: tuple[str, str], version: str | None) -> Chosen:
         """Choose the runs of two models of a version, by default of the highest version that both have."""
         self.runs(names)  # raises LeaderboardError for an unknown model
-        pair = models_pair(names, self.archive, version)
+        pair = self._pair_of_models(names, version)
         if pair is None:
             of_version = "the same version" if version is None else f"version {version}"
             text = f"{names[0]} and {names[1]} do not both have a complete run of {of_version}"
@@ -397,14 +331,26 @@ class RecordedComponent:
 
     def comparisons(self) -> Comparisons:
         """Compare the five highest versions with their baselines, and all pairs of at most eight models."""
-        by_model = runs_of_versions(self.archive.entries)
+        by_model = selection.runs_of_versions(self.archive.entries)
         every = {version for versions in by_model.values() for version in versions}
         newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
         versions = {version: self.compare(self.choose_runs(None, version)) for version in newest}
         names = combinations(sorted(by_model)[:_MAX_MODELS], 2)
-        pairs = (models_pair(pair, self.archive) for pair in names)
+        pairs = map(self._pair_of_models, names)
         models = [self.compare(Chosen(pairs=[pair])) for pair in pairs if pair is not None]
         return Comparisons(versions=versions, models=models)
+
+    def _pair_of_models(self, names: tuple[str, str], version: str | None = None) -> Pair | None:
+        archive, versions = self.archive, selection.runs_of_versions(self.archive.entries)
+        runs_of_first, runs_of_second = (versions.get(name, {}) for name in names)
+        both = [each for each in runs_of_first if each in runs_of_second and version in (None, each)]
+        if not both:
+            return None
+        first, second = (archive.record(runs[both[-1]][-1]) for runs in (runs_of_first, runs_of_second))
+        alone = mark_concurrent(Pair(baseline=first, candidate=second))
+        again = _again(first, archive), _again(second, archive)
+        pooled = mark_concurrent(replace(alone, baseline_again=again[0], candidate_again=again[1]))
+        return alone if alone.side_by_side and not pooled.side_by_side else pooled
 
     def verdict_on(
         self, records: Sequence[Record], partial: Container[str] = (), *, asked_again: bool = False
@@ -415,22 +361,62 @@ class RecordedComponent:
         `partial` has the ids of runs with only some of the cases; their baselines are restricted to these cases. With
         `asked_again`, failed cases were run again, and only these runs count.
         """
-        archive, policy = self.archive, self.settings.policy
-        archive.add(records)
+        self.archive.add(records)
         chosen = [
-            (record, default_baseline(entry, archive, policy))
+            (record, self._default_baseline(entry))
             for record in records
             if record.scenario != SCHEMA_ALONE and not (entry := entry_of(record)).is_baseline
         ]
         if asked_again:
-            pairs = [pair_of(record, lower, archive, policy, anchored=False) for record, lower in chosen]
+            pairs = [self._pair(record, lower, anchored=False) for record, lower in chosen]
             return self.compare(Chosen(pairs=pairs)).model_copy(update={"asked_again": True})
-        pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
-        hidden = hidden_pairs([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
+        pairs = [self._pair(record, lower) for record, lower in chosen if lower is not None]
+        hidden = self._hidden_pairs([pair.candidate for pair in pairs if pair.candidate.run_id not in partial])
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
-        alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
-        pairs += [pair for pair in alone if pair is not None]
+        pairs += self._prompt_pairs([record for record in records if record.scenario == SCHEMA_ALONE])
         return self.compare(Chosen(pairs=pairs, hidden=hidden)) if pairs else None
+
+    def _default_baseline(self, run: RecordedRun) -> RecordedRun | None:
+        return selection.default_baseline(run, self.archive, self.settings.policy)
+
+    def _pair(self, candidate: Record, baseline: RecordedRun | None, *, anchored: bool = True) -> Pair:
+        return pair_of(candidate, baseline, self.archive, self.settings.policy, anchored=anchored)
+
+    def _hidden_pairs(self, shown: Sequence[Record], baseline: str | None = None) -> list[Pair]:
+        """Pair the runs of the models that are not shown: all models of a version are one family of tests."""
+        pairs = []
+        for record, lower in self._other_models(shown, baseline, self._default_baseline):
+            with suppress(LeaderboardError):  # a record may be unreadable
+                pairs += [] if lower is None else [self._pair(record, lower)]
+        return pairs
+
+    def _other_models(
+        self,
+        records: Sequence[Record],
+        baseline: str | None = None,
+        usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
+    ) -> Iterator[tuple[Record, RecordedRun | None]]:
+        """Yield the newest run of each model that `records` do not have, for each version, and its baseline."""
+        entries, models = self.archive.entries, {record.model_id for record in records}
+        recorded = {entry.run_id for entry in entries if entry.scenario is None and not entry.edited}
+        of_family = (record for record in records if record.run_id in recorded and not record.draft)
+        for version in sorted({record.skill_version for record in of_family}):
+            for choice in selection.choose(entries, version, baseline, usual=usual).choices:
+                if choice.candidate.model_id not in models:
+                    with suppress(LeaderboardError):  # a record may be unreadable
+                        yield self.archive.record(choice.candidate), choice.baseline
+
+    def _prompt_pairs(self, records: Sequence[Record]) -> list[Pair]:
+        """Pair each run with the schema alone and the run with the prompt; `records` have one of them."""
+        archive, pairs = self.archive, []
+        for record in records:
+            scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
+            runs = (run for run in archive.entries if run.complete and not run.edited and run.scenario == scenario)
+            same = (run for run in runs if (run.version, run.model_id) == (record.skill_version, record.model_id))
+            if (entry := next(same, None)) is not None:
+                alone, whole = (record, archive.record(entry)) if scenario is None else (archive.record(entry), record)
+                pairs.append(Pair(baseline=alone, candidate=whole, candidate_again=_again(whole, archive)))
+        return pairs
 
     def drift_of(self, records: Sequence[Record]) -> ComparisonResult | None:
         """Compare each complete run with the earlier runs of its series. Return None if no run has an earlier one."""
@@ -457,14 +443,14 @@ class RecordedComponent:
         """Rank complete runs, one per model. `left_out` has the reason of each model without a run, by model id."""
         archive = self.archive
         archive.add(records)
-        family = [*records, *(record for record, _ in other_models(records, archive))]
-        pairs = [pair_of(record, None, archive, self.settings.policy, anchored=False) for record in family]
+        family = [*records, *(record for record, _ in self._other_models(records))]
+        pairs = [self._pair(record, None, anchored=False) for record in family]
         ranking = rank_models(
             self.component.name,
             pairs[: len(records)],
             rules_for(self.settings, records[0] if records else archive.record(archive.entries[0])),
             hidden=pairs[len(records) :],
-            prompts=[pair for record in records if (pair := prompt_pair(record, archive)) is not None],
+            prompts=self._prompt_pairs(records),
             verdicts={} if verdict is None else {model.model_id: model.verdict for model in verdict.models},
         )
         return ranking.model_copy(update={"left_out": {**(left_out or {}), **ranking.left_out}})

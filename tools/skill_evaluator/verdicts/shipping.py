@@ -144,18 +144,6 @@ class ModelRanking(FrozenModel):
     unmeasured: str = ""
 
 
-CostAndScore = tuple[float | None, float]  # cost in USD per 1,000 outputs, and score
-
-
-def on_frontier(model: CostAndScore, models: Iterable[CostAndScore]) -> bool | None:
-    """Return whether no other of `models` is both as cheap and as good. Return None if the model's cost is unknown."""
-    cost, score = model
-    if cost is None:
-        return None
-    others = ((other, of_other) for other, of_other in models if other is not None and (other, of_other) != model)
-    return not any(other <= cost and of_other >= score for other, of_other in others)
-
-
 def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
     """Return the best model: no other is significantly better; of several such models the cheapest, then the quickest.
 
@@ -238,7 +226,14 @@ def rank_models(
     if not shared:
         unlike |= {pair.candidate.model_id: "no case was answered by all models" for pair in comparable}
     metric, hidden_ids = rules.primary_metric, {pair.candidate.model_id for pair in hidden}
-    family = sorted(map(_measured, shared.values()), key=lambda model: _worst_last(model, metric))
+    measured = {name: _measured(pair) for name, pair in shared.items()}
+    scores, costs = dict.fromkeys(measured, -1.0), dict.fromkeys(measured, math.inf)  # if they are unknown
+    for name, model in measured.items():
+        if metric in model.accuracy and (mean := model.accuracy[metric].strict_mean) is not None:
+            scores[name] = mean
+        if model.usd_per_1000_cases is not None:
+            costs[name] = model.usd_per_1000_cases
+    family = [measured[name] for name in sorted(measured, key=lambda name: (-scores[name], costs[name], name))]
     contrasts = _contrasts(skill, [shared[model.model_id] for model in family], rules)
     pairs = [pair for pair in contrasts if not {pair.higher, pair.lower} & hidden_ids]
     models = [model for model in family if model.model_id not in hidden_ids]
@@ -248,19 +243,19 @@ def rank_models(
         (result,) = compare_records(skill, [pair], rules, wanted=_is_metric).models
         primary = _primary(result, metric)
         added[result.model_id] = None if primary is None else PromptEffect.view(primary)
-    points = [(model.usd_per_1000_cases, _score_by(model, metric)) for model in models]
-    rows = [
-        model.model_copy(
-            update={
-                "place": 1 + sum(score > point[1] for _, score in points),
-                "like_best": model.model_id not in worse,
-                "verdict": verdicts.get(model.model_id),
-                "prompt_adds": added.get(model.model_id),
-                "frontier": on_frontier(point, points),
-            }
-        )
-        for model, point in zip(models, points, strict=True)
-    ]
+    rows, names = [], [model.model_id for model in models]
+    for name in names:
+        cost, score = costs[name], scores[name]
+        others = [other for other in names if (costs[other], scores[other]) != (cost, score)]
+        is_beaten = any(costs[other] <= cost and scores[other] >= score for other in others)
+        update = {
+            "place": 1 + sum(scores[other] > score for other in names),
+            "like_best": name not in worse,
+            "verdict": verdicts.get(name),
+            "prompt_adds": added.get(name),
+            "frontier": None if cost == math.inf else not is_beaten,
+        }
+        rows.append(measured[name].model_copy(update=update))
     return ModelRanking(
         skill=skill,
         metric=metric,
@@ -291,17 +286,6 @@ def _measured(pair: Pair) -> RankedModel:
         latency_p50_s=pair.candidate.latency_s.p50,
         latency_p95_s=pair.candidate.latency_s.p95,
     )
-
-
-def _score_by(model: RankedModel, metric: str) -> float:
-    """Return the strict mean of a metric, or −1 if it is not measured."""
-    score = model.accuracy[metric].strict_mean if metric in model.accuracy else None
-    return -1.0 if score is None else score
-
-
-def _worst_last(model: RankedModel, metric: str) -> tuple[float, float, str]:
-    cost = math.inf if model.usd_per_1000_cases is None else model.usd_per_1000_cases
-    return -_score_by(model, metric), cost, model.model_id
 
 
 def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:

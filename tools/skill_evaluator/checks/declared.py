@@ -153,7 +153,9 @@ def _read_check(
         pointer, name = argument.at, argument.kind
         ignore_case = ignore_case or argument.ignore_case
         argument = getattr(argument, name) if name else None
-    text = (f"json {pointer} " if pointer is not None else "") + _check_text(name or "is there", argument)
+    argument_text = argument if isinstance(argument, str) else canonical_json(argument)
+    text = (f"json {pointer} " if pointer is not None else "") + (name or "is there")
+    text += "" if argument in (None, True) else f" {argument_text}"
     derived_id = _derived_id(text)
     if name == "python":
         file, _, derived_id = argument.rpartition(":")
@@ -173,11 +175,6 @@ def _read_check(
         digest=digest(canonical_json(content)),
         source=source,
     )
-
-
-def _check_text(name: str, argument: Any) -> str:
-    argument_text = argument if isinstance(argument, str) else canonical_json(argument)
-    return name if argument in (None, True) else f"{name} {argument_text}"
 
 
 def _derived_id(text: str) -> str:

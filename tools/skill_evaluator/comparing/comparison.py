@@ -7,14 +7,8 @@ from math import fsum, perm
 from operator import getitem
 from typing import Any, Literal
 
-from skill_evaluator.comparing.array_items import (
-    ItemLeaves,
-    MemoizedValue,
-    identities,
-    item_leaves,
-    pairs_by_best,
-    text_of,
-)
+from skill_evaluator.comparing import array_items
+from skill_evaluator.comparing.array_items import ItemLeaves, MemoizedValue
 from skill_evaluator.comparing.comparators import equal
 from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field, FieldPlan
@@ -122,10 +116,10 @@ class _Comparison:
         truth_indices, output_indices = range(len(truth)), range(len(output))
         if not truth or not output or rule.align == "ordered":
             return zip_longest(truth_indices, output_indices)
-        if pairs_by_best(rule, field):
+        if array_items.pairs_by_best(rule, field):
             return self._assign(truth_indices, output_indices, truth, output, field)
-        truth_ids = self._truth.once(identities, truth, field, rule)
-        output_ids = self._output.once(identities, output, field, rule)
+        truth_ids = self._truth.once(array_items.identities, truth, field, rule)
+        output_ids = self._output.once(array_items.identities, output, field, rule)
         pairs: list[Pair] = []
         for truth_group, output_group in _equal_groups(enumerate(truth_ids), enumerate(output_ids)):
             one_each = len(truth_group) < 2 and len(output_group) < 2
@@ -144,18 +138,18 @@ class _Comparison:
         """
         if not rows or not columns or len(rows) == len(columns) == 1:
             return zip_longest(rows, columns)
-        truth_leaves = self._truth.once(item_leaves, truth, field)
-        output_leaves = self._output.once(item_leaves, output, field)
+        truth_leaves = self._truth.once(array_items.item_leaves, truth, field)
+        output_leaves = self._output.once(array_items.item_leaves, output, field)
         equal_items = _equal_groups(
             ((index, truth_leaves[index].leaves) for index in rows),
             ((index, output_leaves[index].leaves) for index in columns),
         )
 
         def truth_text(index: int) -> str:
-            return self._truth.once(text_of, truth[index], field.item)
+            return self._truth.once(array_items.text_of, truth[index], field.item)
 
         def output_text(index: int) -> str:
-            return self._output.once(text_of, output[index], field.item)
+            return self._output.once(array_items.text_of, output[index], field.item)
 
         partners: dict[int, int] = {}
         for truth_group, output_group in equal_items:

@@ -7,16 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from skill_evaluator.comparing import declarations
 from skill_evaluator.comparing.comparators import comparator, read_number
-from skill_evaluator.comparing.declarations import (
-    Align,
-    FieldRule,
-    SchemaPath,
-    below,
-    paths_outside,
-    refuse_idle_settings,
-    schema_places,
-)
+from skill_evaluator.comparing.declarations import Align, FieldRule, SchemaPath, below
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.text import keys_by_nfc_name, nearest_path, with_nfc_keys
 
@@ -164,7 +157,7 @@ class Field:
 
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:
     """Compile a schema and the rules declared in the file `where`. Raise ComponentError for an unknown path."""
-    schema_paths = {} if schema is None else schema_places(schema)
+    schema_paths = {} if schema is None else declarations.schema_places(schema)
     numeric = {path for path, path_schema in schema_paths.items() if path_schema.allows_numeric_text}
     kinds = {path: path_schema.kind for path, path_schema in schema_paths.items() if path or path_schema.kind != "any"}
     kinds |= dict.fromkeys(numeric, "number")
@@ -185,7 +178,7 @@ def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRu
         elif kind != "object" or rule.compare is not None:
             leaves[path] = _leaf_rule(rule, kind, path, where)
         elif path in declared:
-            refuse_idle_settings(rule, "object", path, where)
+            declarations.refuse_idle_settings(rule, "object", path, where)
     return FieldPlan(
         leaves=leaves,
         arrays=arrays,
@@ -206,7 +199,7 @@ def _stars(path: str) -> list[str]:
 def _paths_inside(closed: Sequence[str], path_schemas: Mapping[str, SchemaPath], declared: Iterable[str]) -> set[str]:
     """Return the paths below the `closed` paths. A closed path is compared or ignored as a whole."""
     if path_schemas:
-        return path_schemas.keys() - paths_outside(path_schemas, closed)
+        return path_schemas.keys() - declarations.paths_outside(path_schemas, closed)
     return {
         path
         for path in declared
@@ -218,7 +211,7 @@ def _paths_inside(closed: Sequence[str], path_schemas: Mapping[str, SchemaPath],
 def _leaf_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
     chosen = rule if rule.compare else replace(rule, compare="string" if kind == "any" else kind)
     comparator(chosen.compare or "exact")  # raises for unknown comparators and plugins that do not load
-    refuse_idle_settings(chosen, "leaf", path, where)
+    declarations.refuse_idle_settings(chosen, "leaf", path, where)
     return chosen
 
 
@@ -227,7 +220,7 @@ def _array_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
     if align == "key" and not rule.key:
         raise ComponentError(f"align: key requires key: [...] at fields.{path} in {where}")
     chosen = replace(rule, align=align)
-    refuse_idle_settings(chosen, "array", path, where)
+    declarations.refuse_idle_settings(chosen, "array", path, where)
     return chosen
 
 

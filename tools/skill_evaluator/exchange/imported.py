@@ -247,7 +247,9 @@ def _table_outputs(path: Path, on_problem: ProblemHandler) -> list[ImportedOutpu
         nested = fields["scores"] or {}
         scores = {name: row.get(name) for name in metrics} | nested if isinstance(nested, dict) else nested
         if is_compared and isinstance(scores, dict):
-            scores["exact_match"] = float(_is_equal(fields["case"], fields["output"]))
+            expected, output = fields["case"], fields["output"]
+            is_same_text = isinstance(expected, str) and expected == output
+            scores["exact_match"] = float(is_same_text or _canonical_value(expected) == _canonical_value(output))
         failed = bool(fields["error"])
         fields |= {"model": fields["model"] or None, "failed": failed, "scores": {} if failed else scores}
         try:
@@ -261,10 +263,6 @@ def _are_scores(cells: Sequence[Any]) -> bool:
     filled = [number for cell in cells if (number := _as_number(cell)) is not None]
     numbers = [each for each in filled if isinstance(each, int | float) and abs(each) < inf]
     return 0 < len(filled) <= 2 * len(numbers) and all(0 <= number <= 1 for number in numbers)
-
-
-def _is_equal(truth: Any, output: Any) -> bool:
-    return (isinstance(truth, str) and truth == output) or _canonical_value(truth) == _canonical_value(output)
 
 
 def _canonical_value(content: Any) -> str:

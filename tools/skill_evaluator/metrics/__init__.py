@@ -9,16 +9,8 @@ from functools import partial
 
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
+from skill_evaluator.metrics import agreement
 from skill_evaluator.metrics.accuracy import checks, exact_match, field_level_f1, jaccard, schema_valid
-from skill_evaluator.metrics.agreement import (
-    array_length_stability,
-    distinct_outputs,
-    field_stability,
-    pairwise_exact_match,
-    pairwise_field_f1,
-    tara_at_n,
-    tarr_at_n,
-)
 from skill_evaluator.metrics.base import AgreementMetric, Metric, checked_score
 from skill_evaluator.metrics.tree_similarity import tree_similarity
 from skill_evaluator.text import nearest
@@ -37,13 +29,13 @@ METRICS: Mapping[str, Metric] = {
 }
 
 REPRODUCIBILITY: Mapping[str, AgreementMetric] = {
-    "pairwise_exact_match": AgreementMetric(score=pairwise_exact_match, unordered_arrays="none"),
-    "pairwise_field_f1": AgreementMetric(score=pairwise_field_f1, unordered_arrays="all"),
-    "field_stability": AgreementMetric(score=field_stability, unordered_arrays="all"),
-    "array_length_stability": AgreementMetric(score=array_length_stability, unordered_arrays="all"),
-    "distinct_outputs": AgreementMetric(score=distinct_outputs, is_count=True, unordered_arrays="none"),
-    "tarr_at_n": AgreementMetric(score=tarr_at_n, reads_raw_text=True, unordered_arrays="none"),
-    "tara_at_n": AgreementMetric(score=tara_at_n, unordered_arrays="none"),
+    "pairwise_exact_match": AgreementMetric(score=agreement.pairwise_exact_match, unordered_arrays="none"),
+    "pairwise_field_f1": AgreementMetric(score=agreement.pairwise_field_f1, unordered_arrays="all"),
+    "field_stability": AgreementMetric(score=agreement.field_stability, unordered_arrays="all"),
+    "array_length_stability": AgreementMetric(score=agreement.array_length_stability, unordered_arrays="all"),
+    "distinct_outputs": AgreementMetric(score=agreement.distinct_outputs, is_count=True, unordered_arrays="none"),
+    "tarr_at_n": AgreementMetric(score=agreement.tarr_at_n, reads_raw_text=True, unordered_arrays="none"),
+    "tara_at_n": AgreementMetric(score=agreement.tara_at_n, unordered_arrays="none"),
 }
 
 # The metrics of a component whose evals/datasets.json declares none. A new metric is not added here, because it would

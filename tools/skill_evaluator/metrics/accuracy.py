@@ -7,7 +7,7 @@ from math import comb
 from skill_evaluator.comparing.comparison import counted_weight
 from skill_evaluator.metrics.base import Comparison
 
-KS = (1, 2, 3, 5, 10)  # of pass^k
+KS = (1, 2, 3, 5, 10)  # values of k in pass^k
 
 
 def schema_valid(comparison: Comparison) -> float:

@@ -4,7 +4,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import fsum
 from operator import mul
@@ -143,8 +143,8 @@ class ArrayLengths:
     """The share of the most frequent length of an array in a case's outputs, and the extremes (None: none parsed)."""
 
     stability: float
-    shortest: int | None
-    longest: int | None
+    shortest: int | None = field(metadata={"ge": 0})
+    longest: int | None = field(metadata={"ge": 0})
 
 
 def array_lengths(outputs: CaseOutputs) -> dict[str, ArrayLengths]:

@@ -121,13 +121,7 @@ def _texts(row: ComparedLeaf) -> tuple[str, str]:
 
 
 def label(value: object) -> str:
-    """Return a text that is equal for equal values: a normalised text, or the JSON of any other value.
-
-    A text that looks like JSON is also written as JSON, so that it differs from the value.
-
-    >>> [label(value) for value in (" for  sale", None, "null", 5.0, "5")]
-    ['for sale', 'null', '"null"', '5', '"5"']
-    """
+    """Return a normalised text, or the JSON of any other value and of a text that looks like JSON, such as `null`."""
     if not isinstance(value, str):
         return canonical_json(value)
     text = normalise(value)
@@ -138,11 +132,6 @@ def field_values(outputs: CaseOutputs) -> dict[str, Counter[Hashable]]:
     """Return the counts of canonical values over the parsed outputs of a case, by leaf path; None means absent.
 
     An array path counts the multiset of its values as one value. The paths are those in the schema and in the outputs.
-
-    >>> outputs = CaseOutputs()
-    >>> for text in ('{"a":1}', '{"a":1}', '{"b":2}'): outputs.add(text, text)
-    >>> [sorted(counts.values()) for counts in field_values(outputs).values()]
-    [[1, 2], [1, 2]]
     """
     paths = (path for path, rule in outputs.plan.leaves.items() if rule.compare != "ignore")
     values: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}

@@ -119,25 +119,25 @@ def _add_distances(a: Tree, b: Tree, tops: tuple[int, int], k: int, distances: d
     budget = k - abs(begin_a - begin_b)  # bounds |p - q| + |excess - (p - q)|, the nodes without a partner
     if budget < abs(excess):
         return
-    least, most = -((budget - excess) // 2), (budget + excess) // 2  # of p - q
+    lowest, highest = -((budget - excess) // 2), (budget + excess) // 2  # bounds of p - q
     labels, sizes, shapes, size_b = b.labels, b.sizes, b.shapes, b.sizes[tops[1]]
     outside = [len(a.labels) + len(b.labels)] * (size_b + 1)  # above the cost of any mapping
     rows = [list(range(size_b + 1))]
-    for p in range(1, min(a.sizes[tops[0]], size_b + most) + 1):
+    for p in range(1, min(a.sizes[tops[0]], size_b + highest) + 1):
         node = begin_a + p - 1
         size, label, shape = a.sizes[node], a.labels[node], a.shapes[node]
         above, before, row = rows[-1], rows[p - size], [p, *outside[1:]]
-        for q in range(max(1, p - most), min(size_b, p - least) + 1):
-            other = begin_b + q - 1
-            other_size = sizes[other]
-            mapped = before[q - other_size]
-            if size == 1 or other_size == 1:  # all other nodes of the larger subtree have no partner
-                mapped += size + other_size - 1 - (label == labels[other])
-            elif size == p and other_size == q:
-                mapped = above[q - 1] + (label != labels[other])
-            elif shape != shapes[other]:
-                mapped += distances.get((node, other), outside[0])
+        for q in range(max(1, p - highest), min(size_b, p - lowest) + 1):
+            node_b = begin_b + q - 1
+            size_of_b = sizes[node_b]
+            mapped = before[q - size_of_b]
+            if size == 1 or size_of_b == 1:  # the rest of the larger subtree has no partner
+                mapped += size + size_of_b - 1 - (label == labels[node_b])
+            elif size == p and size_of_b == q:
+                mapped = above[q - 1] + (label != labels[node_b])
+            elif shape != shapes[node_b]:
+                mapped += distances.get((node, node_b), outside[0])
             row[q] = min(mapped, above[q] + 1, row[q - 1] + 1)
-            if size == p and other_size == q:
-                distances[node, other] = row[q]
+            if size == p and size_of_b == q:
+                distances[node, node_b] = row[q]
         rows.append(row)

@@ -29,6 +29,7 @@ from skill_evaluator.identifiers import (
 )
 from skill_evaluator.library.config import IGNORABLE
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
+from skill_evaluator.metrics.agreement import ArrayLengths
 from skill_evaluator.metrics.fields import Stability
 from skill_evaluator.parsing import NotJson
 from skill_evaluator.records.summaries import (
@@ -157,14 +158,6 @@ class FieldCount(FrozenModel):
     n: NonNegativeInt
 
 
-class ArrayLength(FrozenModel):
-    """The lengths of an array in the parsed outputs of a case; `stability`: the share of the most frequent length."""
-
-    stability: float
-    shortest: NonNegativeInt | None
-    longest: NonNegativeInt | None
-
-
 class CheckRecord(FrozenModel):
     """A check of a case, and its score of each planned output (None: not measured).
 
@@ -199,7 +192,7 @@ class CaseRecord(FrozenModel):
     replicates: dict[str, list[float | None]]
     fields: dict[str, FieldCount]
     profile: dict[str, Stability] = {}
-    arrays: dict[str, ArrayLength] = {}
+    arrays: dict[str, ArrayLengths] = {}
     exact: NonNegativeInt | None = None
     checks: dict[str, CheckRecord] = Field(default={}, exclude_if=lambda checks: not checks)
     parts: dict[str, Digest] = Field(default={}, exclude_if=lambda parts: not parts)

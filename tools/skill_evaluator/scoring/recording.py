@@ -1,7 +1,7 @@
 """Build the record of a run from manifest, component and scorecard."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,7 +17,6 @@ from skill_evaluator.records.record import (
     MIN_USABLE,
     SCORED,
     SCORER_VERSION,
-    ArrayLength,
     CaseRecord,
     FieldCount,
     ModelSettings,
@@ -170,8 +169,8 @@ def amounts_by_case(
     latencies_s = [call.latency_s for call in completed]
     by_case: dict[str, dict[str, CaseAmount]] = {}
     for name, values in zip(AMOUNTS, (tokens, costs, latencies_s), strict=True):
-        known = ((call.case_id, value) for call, value in zip(completed, values, strict=True) if value is not None)
-        for case_id, amounts in by_key(known).items():
+        measured = ((call.case_id, value) for call, value in zip(completed, values, strict=True) if value is not None)
+        for case_id, amounts in by_key(measured).items():
             by_case.setdefault(case_id, {})[name] = CaseAmount(mean=round(fmean(amounts), 9), n=len(amounts))
     return by_case
 
@@ -193,10 +192,7 @@ def case_record(
         replicates={name: [rounded_values[value] for value in values] for name, values in case.metrics.items()},
         fields={path: FieldCount(right=total.right, n=total.n) for path, total in case.fields.items()},
         profile=dict(case.profile),
-        arrays={
-            path: ArrayLength(stability=round(lengths.stability, 6), shortest=lengths.shortest, longest=lengths.longest)
-            for path, lengths in case.arrays.items()
-        },
+        arrays={path: replace(lengths, stability=round(lengths.stability, 6)) for path, lengths in case.arrays.items()},
         exact=case.exact,
         amounts=dict(amounts),
         checks=dict(case.checks),

@@ -14,14 +14,8 @@ from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.stats import ALPHA, ROUNDING, benjamini_hochberg, by_key, rounded, t_cdf, t_quantile
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.comparability import (
-    Pair,
-    PairedScores,
-    SharedCases,
-    field_scores,
-    served_change,
-    without_unstable,
-)
+from skill_evaluator.verdicts.decide import comparability
+from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores, SharedCases
 from skill_evaluator.verdicts.decide.measuring import (
     MAX_MISSED,
     Compared,
@@ -123,7 +117,10 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
     """Return whether a case turned from nearly right to nearly wrong or back, by its fields or, if few, by `means`."""
     if len(before.fields) >= _MIN_FIELDS:
-        sides = [[score for path in before.fields for score in field_scores(case, path)] for case in (before, after)]
+        sides = [
+            [score for path in before.fields for score in comparability.field_scores(case, path)]
+            for case in (before, after)
+        ]
         means = (fmean(sides[0] or [0.0]), fmean(sides[1] or [0.0]))
     elif not is_graded:
         return False
@@ -399,7 +396,7 @@ def compare_records(
     """
     family = []
     for pair in (*pairs, *hidden):
-        pair = without_unstable(pair, rules.unstable_cases, rules.primary_metric)
+        pair = comparability.without_unstable(pair, rules.unstable_cases, rules.primary_metric)
         any_served = pair.any_served or rules.policy.served == "any"
         family.append(replace(pair, any_served=any_served, unproved_judge=rules.uncalibrated_judge(pair.candidate)))
     comparable = sum(pair.baseline is not None for pair in family)
@@ -540,7 +537,7 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
         falls=falls_of(losses, results),
         remedy=remedy if verdict == "inconclusive" else None,
         unproved_judge=_deciding_judge(compared, results, verdict),
-        served=None if pair.baseline is None else served_change(pair.baseline, pair.candidate),
+        served=None if pair.baseline is None else comparability.served_change(pair.baseline, pair.candidate),
     )
 
 

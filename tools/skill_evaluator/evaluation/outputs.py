@@ -77,8 +77,7 @@ def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, c
     return judged_by(items, results, manifest.seed, configuration, config, model)
 
 
-def read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuration, config: Path) -> JudgedRun:
-    """Read the stored outputs of a run's judge without a call. The result is empty if no check requires a judge."""
+def _read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuration, config: Path) -> JudgedRun:
     items = judged_items(cases, journal.outcomes(run.folder))
     if not items:
         return JudgedRun()
@@ -211,7 +210,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     with open_scores(component, run_cases, len(calls)) as scores:
         scorer = Scorer(component, run_cases, run.manifest.replicates, scores)
         scorer.add_all(answered[call] for call in calls)
-        judged = read_judged_run(run, run_cases, configuration, config)
+        judged = _read_judged_run(run, run_cases, configuration, config)
         scorer.take(judged.scores)
         scorecard = scorer.scorecard()
     origin = commits_of(component, fixtures)

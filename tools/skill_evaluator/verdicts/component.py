@@ -217,8 +217,7 @@ class RecordedComponent:
         on_disk = "" if version == run.version else f"; {version_words(version)} on disk is not measured"
         return f"no run is complete; {version_words(run.version)}: {reason}{on_disk}"
 
-    def refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
-        """Raise LeaderboardError if no run is complete."""
+    def _refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
         if not selection.runs_of_versions(runs):
             raise LeaderboardError(f"{self.component.name} on {runs[0].model_id}: {self._why_incomplete(runs[0])}")
 
@@ -226,7 +225,7 @@ class RecordedComponent:
         self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None
     ) -> tuple[History, ModelRanking]:
         """Return the history of the runs and a ranking, by default of the highest version, both with the advice."""
-        self.refuse_incomplete(runs)
+        self._refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
         if history.to_ship not in versions:
@@ -288,7 +287,7 @@ class RecordedComponent:
         path = self.component.leaderboard_path
         runs = self.runs(models) if record is None else selection.runs_of_models(archive.entries, models, path)
         if candidate is None:
-            self.refuse_incomplete(runs)
+            self._refuse_incomplete(runs)
         choices = selection.choose(
             runs,
             entry_of(candidate) if isinstance(candidate, Record) else candidate,

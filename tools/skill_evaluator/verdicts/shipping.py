@@ -136,12 +136,8 @@ class ModelRanking(FrozenModel):
     unmeasured: str = ""
 
 
-def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
-    """Return the best model: no other is significantly better; of several such models the cheapest, then the quickest.
-
-    No model is best if another one scores higher and a drop beyond the tolerance is not ruled out. A model that
-    regressed is never best.
-    """
+def _advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
+    """Return the best model; of models that do not differ significantly the cheapest, then the quickest."""
     if len(rows) < 2:
         return Advice(reason="there is no other model to compare it with" if rows else "no model can be ranked")
     beaten = {pair.lower for pair in pairs if pair.significant}
@@ -257,7 +253,7 @@ def rank_models(
         models=rows,
         pairs=pairs,
         family=len(contrasts),
-        advice=advise(rows, pairs, rules.primary_tolerance),
+        advice=_advise(rows, pairs, rules.primary_tolerance),
         left_out={name: reason for name, reason in unlike.items() if name not in hidden_ids},
     )
 

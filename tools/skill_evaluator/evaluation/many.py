@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -15,7 +14,7 @@ from skill_evaluator.display import with_progress
 from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.pipeline import EvaluationResult, WriteReport, evaluate
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, SwitchRequest
-from skill_evaluator.evaluation.runs import Inputs, baseline_notes, plan_runs, read_inputs
+from skill_evaluator.evaluation.runs import baseline_notes, plan_runs, read_inputs
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component, load_component
@@ -31,7 +30,6 @@ from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner import prices
 from skill_evaluator.runner.journal import Run
-from skill_evaluator.runner.schedule import calls_in_flight
 from skill_evaluator.runner.session import Watch, print_resume_command
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import rounded, total_or_none
@@ -67,7 +65,7 @@ _FILES = "tokens of images and of pages of PDFs are estimates, by each vendor's 
 
 
 def dry_run(request: EvaluationRequest) -> DryRun:
-    """Check everything that requires no call, and estimate the calls, cost and duration of a run."""
+    """Check everything that requires no call, and estimate the calls and the cost of a run."""
     inputs = read_inputs(request)
     kinds = inputs.kinds
     planned = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True)))
@@ -93,7 +91,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
         model_sizes = {case_id: size.of_model(run.model, kind) for case_id, size in sizes.items()}
         remarks += _too_long(model_sizes, run.model, prices.context_of(run.model, kind))
         remarks += [_FILES] if any(size.files for size in sizes.values()) else []
-    remarks += [prices.COST_OF_BATCHES] if request.batch else _durations(estimates_of_model, runs, inputs)
+    remarks += [prices.COST_OF_BATCHES] if request.batch else []
     estimates = [
         prices.ModelEstimate(
             model_id=model.id,
@@ -132,26 +130,6 @@ def _too_long(sizes: Mapping[str, prices.InputSize], model: Model, context: int 
     if too_long:
         cases = listed([f"{name} (about {tokens:,} tokens)" for name, tokens in too_long])
         yield f"longer than the context of {model.id} ({context:,} tokens): {cases}"
-
-
-def _durations(
-    estimates_of_model: Mapping[str, Sequence[prices.CostEstimate]], runs: Sequence[Run], inputs: Inputs
-) -> Iterator[str]:
-    """Estimate the duration of each model's calls by the median latency of its newest record, if there is one."""
-    archive = Archive(inputs.component)
-    for model in {run.model.id: run.model for run in runs}.values():
-        row = next((row for row in archive.entries if row.model_id == model.id), None)
-        record = None
-        with suppress(errors.LeaderboardError):  # `lint` reports an unreadable record
-            record = None if row is None else archive.record(row)
-        if record is None or record.latency_s.p50 is None:
-            continue
-        kind = inputs.kinds[model.provider]
-        _, flights = calls_in_flight(model, kind, inputs.request.concurrency or inputs.settings.concurrency)
-        calls = prices.sum_of(estimates_of_model[model.id]).calls
-        minutes = calls * record.latency_s.p50 / min(flights, calls) / 60
-        duration = "under a minute" if minutes < 1 else f"about {minutes:,.0f} minutes"
-        yield f"{model.id} will take {duration}, as its calls in {record.run_id} took"
 
 
 def _check_truth(component: Component, cases: Sequence[Case]) -> None:

@@ -138,6 +138,7 @@ def _check_truth(component: Component, cases: Sequence[Case]) -> None:
     with open_scores(component, cases, calls=0) as scores:
         scorer = Scorer(component, cases, 1, scores)
         for case in cases:
+            scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
             scored = scorer.scored(case.id, json.dumps(case.truth) if component.output == "json" else case.truth)
             for name, value in (scored.metrics or {component.primary_metric: None}).items():
                 score = strict_score(scored.outcome, value)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.processes import ProcessLimits, ProcessResult, Program, run_process, run_process_in
+from skill_evaluator.processes import ProcessResult, Program, run_process, run_process_in
 
 from tests.support.library import wait_until
 
@@ -22,7 +22,7 @@ def run(code: str, folder: Path, *, stdin: bytes = b"", mark: str = "none", **li
     """Run Python code, which has the mark of its test in the environment."""
     every = {"seconds": 20.0, "output_bytes": 100_000, **limits}
     argv = [sys.executable, "-c", textwrap.dedent(code)]
-    program = Program(argv=argv, folder=folder, limits=ProcessLimits(**every), environment={"MARK": mark})
+    program = Program(argv=argv, folder=folder, environment={"MARK": mark}, **every)
     return run_process(program, stdin)
 
 
@@ -91,14 +91,13 @@ def test_memory_is_limited(tmp_path: Path) -> None:
 
 
 def test_program_that_cannot_be_started_has_a_reason(tmp_path: Path) -> None:
-    limits = ProcessLimits(seconds=5, output_bytes=10)
     for argv, folder, reason in [
         (["no-such-program"], tmp_path, "No such file"),
         ([str(tmp_path)], tmp_path, "Permission denied"),
         (["a\0b"], tmp_path, "null byte"),
         (["true"], tmp_path / "none", "No such file"),
     ]:
-        ended = run_process(Program(argv=argv, folder=folder, limits=limits))
+        ended = run_process(Program(argv=argv, folder=folder, seconds=5, output_bytes=10))
         assert ended.reason == "absent"
         assert reason in str(ended.problem)
 
@@ -109,9 +108,8 @@ def test_cancelled_task_ends_all_processes(tmp_path: Path) -> None:
 
     async def cancel() -> None:
         argv = [sys.executable, "-c", "import os, time\nos.fork(); time.sleep(60)"]
-        limits = ProcessLimits(seconds=60, output_bytes=10)
         with ThreadPoolExecutor() as threads:
-            program = Program(argv=argv, folder=tmp_path, limits=limits, environment={"MARK": mark})
+            program = Program(argv=argv, folder=tmp_path, seconds=60, output_bytes=10, environment={"MARK": mark})
             task = asyncio.create_task(run_process_in(threads, program))
             while len(alive(mark)) < 2:
                 await asyncio.sleep(0.02)
@@ -127,9 +125,9 @@ def test_cancelled_task_ends_all_processes(tmp_path: Path) -> None:
 def test_program_cannot_read_the_evaluators_memory() -> None:
     code = """
     import ctypes, pathlib
-    from skill_evaluator.processes import ProcessLimits, Program, run_process
+    from skill_evaluator.processes import Program, run_process
     print(ctypes.CDLL(None).prctl(3))  # PR_GET_DUMPABLE: 1, any process of the user reads /proc/<pid>/environ
-    run_process(Program(argv=["true"], folder=pathlib.Path("/"), limits=ProcessLimits(seconds=20, output_bytes=10)))
+    run_process(Program(argv=["true"], folder=pathlib.Path("/"), seconds=20, output_bytes=10))
     print(ctypes.CDLL(None).prctl(3))
     """
     argv = [sys.executable, "-c", textwrap.dedent(code)]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from skill_evaluator.audit.auditing import audit
+from skill_evaluator.audit.calls import CallTally
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes, cube_of_outcomes, cube_of_scores, read_cube
-from skill_evaluator.audit.gathering import CallTally
 from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest
 from skill_evaluator.audit.results import AuditResult
 

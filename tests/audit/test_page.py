@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 from skill_evaluator.audit.auditing import audit
-from skill_evaluator.audit.calls import AuditResults, AuditRun
-from skill_evaluator.audit.gathering import CallTally
-from skill_evaluator.audit.page import audit_page, finding_text, points, print_audit
-from skill_evaluator.audit.printing import print_audit_runs
+from skill_evaluator.audit.calls import AuditResults, AuditRun, CallTally
+from skill_evaluator.audit.page import audit_page, finding_text, points, print_audit, print_audit_runs
 from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.audit.results import QUADRANTS, AuditResult, RankEntry, Regime
 

@@ -1,12 +1,12 @@
 """Functions of python checks: their scores, and their limits in a separate process."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.checks import programs
-from skill_evaluator.checks.programs import FunctionScore, call_function
-from skill_evaluator.processes import ProcessLimits
+from skill_evaluator.checks import declared
+from skill_evaluator.checks.declared import FunctionScore, call_function
 
 from tests.checks.test_checks import checks
 
@@ -60,8 +60,7 @@ def test_function_returns_score_and_reason(
 def test_function_that_fails_or_exceeds_a_limit_scores_0(
     tmp_path: Path, body: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = ProcessLimits(seconds=1, output_bytes=10_000, memory_bytes=1_000_000_000)
-    monkeypatch.setattr(programs, "LIMITS", limits)
+    monkeypatch.setattr(declared, "CHILD", replace(declared.CHILD, seconds=1))
     pwned = tmp_path / "pwned"
     head = f"""
 import os, time

@@ -75,8 +75,8 @@ def reasons(library: Library) -> Counter[str]:
     return Counter(line["error"]["reason"] if "error" in line else "answered" for line in journal(library))
 
 
-def test_batch_run_is_recorded_at_half_price(library: Library, server: BatchServer, vendor: str) -> None:
-    set_up(library, server, vendor)
+def test_batch_run_is_recorded_at_half_price(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai")
     server.polls = 3
     done = evaluate(library, "--batch")
     assert done.code == 0, done

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.audit.gathering import gather
+from skill_evaluator.audit.calls import gather
 
 from tests.audit.audit_library import CELLS, AuditLibrary
 from tests.support.batch_server import VENDORS, BatchServer

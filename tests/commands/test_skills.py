@@ -1,4 +1,4 @@
-"""A repository of skills is evaluated in place: each skill by its evals, all of them by the queries for them."""
+"""A repository of skills is evaluated in place, each skill by its evals."""
 
 from pathlib import Path
 
@@ -14,10 +14,6 @@ EVALS = [
     {"id": 2, "prompt": "And b.pdf?", "assertions": [{"type": "contains", "value": "pypdf"}]},
     {"id": 3, "prompt": "Read c.pdf.", "files": ["c.pdf"]},
 ]
-QUERIES = [
-    {"id": 1, "query": "Read a.pdf.", "should_trigger": True},
-    {"id": 2, "query": "Add up column B.", "should_trigger": False},
-]
 
 
 @pytest.fixture
@@ -29,23 +25,7 @@ def skills(tmp_path: Path) -> Library:
     library.write("skills/pdf/SKILL.md", SKILL)
     library.write("skills/xlsx/SKILL.md", SKILL.replace("pdf", "xlsx").replace("PDFs", "sheets"))
     library.write("skills/pdf/evals/evals.json", {"skill_name": "pdf", "evals": EVALS})
-    library.write("skills/pdf/evals/trigger-eval.json", QUERIES)
-    library.record_answers({(case_id, at): "Use pypdf." for case_id in ("1", "2") for at in range(2)})
     return library
-
-
-def _files(library: Library) -> set[str]:
-    return {path for path, content in library.tree().items() if content is not None}
-
-
-def test_skill_is_evaluated_by_its_evals_in_place(skills: Library) -> None:
-    before = _files(skills)
-    done = skills.call("evaluate", "pdf", "--format", "json")
-    assert done.code == 0, done.err
-    (run,) = done.json["runs"]
-    assert (run["skill_version"], run["primary_metric"], run["n_cases"]) == ("1.0.0", "checks", 2)
-    assert run["accuracy"]["checks"]["mean"] == 1.0
-    assert all(path.startswith(".evaluator/") for path in _files(skills) - before)
 
 
 def test_skill_without_a_usable_eval_is_refused_with_the_reason(skills: Library) -> None:

@@ -117,7 +117,7 @@ def test_adopted_library_is_red_when_broken_and_not_when_mended(name: str, tmp_p
         story.adopt()
         first = story.evaluate()
         assert (first.code, story.versions()) == (0, ["0.1.0"]), first.err
-        assert "there is no lower version to compare it with" in first.out
+        assert "no lower version has a complete run to compare it with" in first.out
         story.git.commit("records")
 
         story.edit("Be brief.", BROKEN)

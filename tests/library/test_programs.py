@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from skill_evaluator.library.programs import ProgramUnderTest
+from skill_evaluator.library.prompts import ProgramUnderTest
 
 from tests.support.git import GitRepository
 

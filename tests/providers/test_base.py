@@ -10,7 +10,7 @@ from skill_evaluator.providers.base import Failure, ProviderError
 from skill_evaluator.providers.remote import error_from_status, retry_after_seconds
 
 
-def test_waiting_time() -> None:
+def test_retry_after_is_read_from_the_headers() -> None:
     for headers, seconds in (
         ({}, None),
         ({"retry-after": "7"}, 7.0),
@@ -30,7 +30,7 @@ def test_waiting_time() -> None:
         assert retry_after_seconds(headers) == seconds, headers
 
 
-def test_a_date_is_counted_from_now() -> None:
+def test_retry_after_date_is_counted_from_now() -> None:
     moment = datetime.now(UTC) + timedelta(minutes=10)
     assert retry_after_seconds({"retry-after": format_datetime(moment, usegmt=True)}) == pytest.approx(600, abs=30)
 
@@ -41,7 +41,7 @@ def test_any_header_is_read_without_failing(value: str) -> None:
     assert seconds is None or seconds >= 0
 
 
-def test_every_status_has_one_reading() -> None:
+def test_every_status_has_one_error() -> None:
     for status in range(300, 600):
         error = error_from_status(status, {}, "words")
         assert error.status == status
@@ -52,7 +52,7 @@ def test_every_status_has_one_reading() -> None:
         assert error.fatal == (status in (401, 402, 403, 404, 410)), status
 
 
-def test_the_server_may_say_whether_to_try_again() -> None:
+def test_should_retry_header_decides_whether_to_retry() -> None:
     for word, status, retryable in (
         ("true", 400, True),
         ("TRUE", 422, True),
@@ -89,7 +89,7 @@ def test_wrong_key_is_never_retried() -> None:
     assert (error.retryable, error.fatal, error.kind) == (False, True, "no_credentials")
 
 
-def test_an_error_becomes_a_value_of_bounded_length() -> None:
+def test_failure_message_is_cut() -> None:
     error = ProviderError("rate_limited", "too\nmany  " + "words " * 1000, status=429)
     failure = error.failure()
     assert failure == Failure(kind="provider_error", reason="rate_limited", message=failure.message, status=429)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.library.case_files import read_file
+from skill_evaluator.library.cases import read_file
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.library.prompts import File, Message, Prompt
 from skill_evaluator.providers import BATCHES, PROVIDERS

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.case_files import read_file
+from skill_evaluator.library.cases import read_file
 from skill_evaluator.library.config import Model, SafetyLimits
 from skill_evaluator.library.prompts import Message
 from skill_evaluator.providers import PROVIDERS, batch_refusal, key_note, kinds_of, read_keys

@@ -38,7 +38,7 @@ def answer_with(vendor: str, place: Place, value: Any) -> Json:
     return body
 
 
-def test_a_number_of_thousands_of_digits_is_no_count(vendor: str, server: VendorServer) -> None:
+def test_huge_number_is_no_token_count(vendor: str, server: VendorServer) -> None:
     usage, given_name, _ = DIALECTS[vendor].usage
     body = json.dumps(answer_with(vendor, (usage,), {given_name: "DIGITS"}))
     server.enqueue(Malformed(body.replace('"DIGITS"', "9" * 5_000).encode()))
@@ -110,20 +110,20 @@ def test_body_over_the_limit_is_an_output_without_text(server: VendorServer) -> 
     assert sum(bodies["without end"].sent) < 20_000_000  # what lay in the system's buffers
 
 
-def test_a_body_of_millions_of_values_is_not_built(server: VendorServer) -> None:
+def test_body_with_millions_of_values_is_too_large(server: VendorServer) -> None:
     server.enqueue(Malformed(b"[" + b"[]," * 600_000 + b"0]"))
     with asking(entry(COMPATIBLE, server.url), Settings()) as complete:
         assert complete().stop_reason == "too_large"
 
 
-def test_of_an_error_only_the_beginning_is_read(server: VendorServer) -> None:
+def test_only_the_beginning_of_an_error_is_read(server: VendorServer) -> None:
     for body in (Status(500, {"content-encoding": "gzip"}, body=BOMB), Endless(500)):
         server.enqueue(body)
         problem = ask_and_fail(entry(COMPATIBLE, server.url))
         assert (problem.reason, problem.status, problem.retryable) == ("server_error", 500, True)
 
 
-def test_a_key_is_sent_to_no_other_origin(vendor: str, server: VendorServer) -> None:
+def test_key_is_not_sent_to_another_origin(vendor: str, server: VendorServer) -> None:
     with vendor_server() as elsewhere, asking(entry(vendor, server.url)) as complete:
         location = f"{elsewhere.url}/{vendor}{DIALECTS[vendor].path}?secret=path"
         for number, status in enumerate((301, 302, 303, 307, 308), 1):
@@ -137,7 +137,7 @@ def test_a_key_is_sent_to_no_other_origin(vendor: str, server: VendorServer) -> 
             assert "secret" not in str(problem)
 
 
-def test_any_other_redirect_ends_with_its_reason(server: VendorServer) -> None:
+def test_refused_redirect_has_a_reason(server: VendorServer) -> None:
     with asking(entry(COMPATIBLE, server.url)) as complete:
         for location in ("http://[broken", "//", "ftp://127.0.0.1/", "http://user:pass@127.0.0.1:9/v1", "?again"):
             server.default = Status(308, {"location": location})

@@ -62,7 +62,7 @@ def ask(provider: Provider, **asked: Any) -> Completion:
     return asyncio.run(provider.complete(question(**asked)))
 
 
-def test_equal_seeds_give_equal_answers_and_different_seeds_differ(provider: Provider) -> None:
+def test_equal_seeds_give_equal_outputs(provider: Provider) -> None:
     first = [ask(provider, seed=seed).text for seed in range(4)]
     again = [ask(provider, seed=seed).text for seed in range(4)]
     assert first == again
@@ -136,7 +136,7 @@ def test_local_output_follows_the_schema_and_has_token_counts(provider: Provider
     assert completion.served_model == "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
-def test_an_answer_cut_off_is_told_apart(provider: Provider) -> None:
+def test_truncated_output_has_stop_reason_length(provider: Provider) -> None:
     assert ask(provider, limit=3).stop_reason == "length"
 
 

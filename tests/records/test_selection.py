@@ -8,7 +8,7 @@ import semver
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.records.archive import RecordedRun, precedence, read_entries
+from skill_evaluator.records.archive import RecordedRun, order, precedence, read_entries
 from skill_evaluator.records.selection import choose, newest_of_versions, runs_of_versions
 
 
@@ -28,7 +28,7 @@ def entry(
 def pairs(
     entries: list[RecordedRun], candidate: str | RecordedRun | None = None, baseline: str | RecordedRun | None = None
 ) -> list[str]:
-    newest_first = sorted(entries, key=lambda one: one.order, reverse=True)
+    newest_first = sorted(entries, key=order, reverse=True)
     return [
         f"{one.baseline.run_id if one.baseline else None} → {one.candidate.run_id}"
         for one in choose(newest_first, candidate, baseline).choices

@@ -264,13 +264,25 @@ def test_external_names_add_no_line() -> None:
 def test_first_run_concludes_with_the_drop_that_it_could_detect() -> None:
     record = a_record({name: [0.9, 0.8] for name in "abc"}, skill="receipts")
     assert lines_of(conclude_first(record, HERE, is_recorded=True, ship="to ship: 1.0.0 with m")) == [
-        "receipts 1.0.0: measured on 3 cases; there is no lower version to compare it with",
+        "receipts 1.0.0: measured on 3 cases; no lower version has a complete run to compare it with",
         f"how sure: {can_show(3)}",
         "to ship: 1.0.0 with m",
         "next: change the prompt and compare it with this run: `skill-evaluator try receipts`",
     ]
     not_recorded = conclude_first(record, HERE, is_recorded=False)
     assert not_recorded.next == "record a baseline for later versions: `skill-evaluator evaluate receipts`"
+
+
+def test_first_run_that_scored_0_leads_to_its_outputs() -> None:
+    record = a_record({name: [0.0] for name in "abc"}, skill="receipts")
+    zero = record.accuracy["field_level_f1"].model_copy(update={"strict_mean": 0.0})
+    record = record.model_copy(update={"accuracy": {"field_level_f1": zero}})
+    reader = Reader(outputs={record.run_id: "run"})
+    assert lines_of(conclude_first(record, reader, is_recorded=True, ship="to ship: 1.0.0 with m")) == [
+        "receipts 1.0.0: measured on 3 cases; no lower version has a complete run to compare it with",
+        "field_level_f1 is 0 in every case, so no later version can be worse",
+        "next: compare the outputs with the ground truth: `skill-evaluator explain run`",
+    ]
 
 
 def test_next_step_after_an_accepted_or_before_an_unmeasured_version() -> None:

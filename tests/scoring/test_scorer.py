@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.contract import Contract
-from skill_evaluator.metrics.schema_errors import ContractError
 from skill_evaluator.providers.base import Completion, Usage
 from skill_evaluator.records.record import CaseRecord, CheckRecord, Record
 from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import CaseScore, CompletedCall
+from skill_evaluator.scoring.answers import CaseScore, CompletedCall, ContractError
 from skill_evaluator.scoring.recording import amounts_by_case
 from skill_evaluator.scoring.scorer import Scorer, check_stability, passed_counts
 from skill_evaluator.scoring.summaries import contract

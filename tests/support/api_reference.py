@@ -15,7 +15,10 @@ PUBLIC: Mapping[str, Mapping[str, str]] = {  # by module the title of each name
         name: name for name in ("score_output", "score_text", "OutputScorer", "OutputScores", "LeafRow")
     },
     "api/__init__.py": {"Library": "Library"},
-    "api/judging.py": {"JudgeOptions": "JudgeOptions", "JudgedOptions": "JudgedOptions", "Judges": "Library.judge"},
+    "api/judging.py": {
+        **{name: name for name in ("JudgeOptions", "JudgedOptions", "DraftOptions")},
+        "Judges": "Library.judge",
+    },
     "api/auditing.py": {"Audits": "Library.audits"},
     "api/ci.py": {"ContinuousIntegration": "Library.ci"},
 }

@@ -4,10 +4,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.judges.modes.regression import JudgedPair, RegressionAnswer, RegressionItem, read_answer
-from skill_evaluator.judges.modes.regression_results import PairResult, combine_orders
+from skill_evaluator.judges.modes.regression import (
+    JudgedPair,
+    PairResult,
+    RegressionAnswer,
+    RegressionItem,
+    combine_orders,
+    read_answer,
+)
 from skill_evaluator.judges.modes.ship_rules import Dimension, ShipRules, dimensions_of
-from skill_evaluator.judges.prompting.results import ORDERS, JudgeRecord, Order
+from skill_evaluator.judges.prompting.judging import ORDERS, JudgeRecord, Order
 
 JUDGE = JudgeRecord(
     model_id="m", provider="replay", settings="s", served_models=[], planned=8, answered=8,

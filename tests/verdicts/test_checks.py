@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from skill_evaluator.records.record import CaseAccuracy, CheckRecord, Record
+from skill_evaluator.records.record import CaseAccuracy, CheckRecord, FieldCount, Record
 from skill_evaluator.verdicts.decide.comparability import Pair, check_changes, with_same_checks
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ModelVerdict
@@ -149,3 +149,16 @@ def test_cases_that_turn_and_flaky_baselines_are_named(
     assert {(turn.before, turn.after) for turn in cases.turned} == ({turned} if turned else set())
     assert len(cases.turned) == (len(CASES) if turned else 0)
     assert bool(cases.unreliable) is unreliable
+
+
+@pytest.mark.parametrize(("lost", "judge"), [("short", None), ("polite", "j")])
+def test_verdict_names_the_judge_only_if_it_depends_on_it(lost: str, judge: str | None) -> None:
+    checks = {"polite": (ALWAYS, {}), "short": (ALWAYS, {"judged": False})}
+    paths = {f"checks.{name}": FieldCount(right=4, n=4) for name in checks}
+    old, new = (
+        record.model_copy(update={"per_case": [case.model_copy(update={"fields": paths}) for case in record.per_case]})
+        for record in (checked("old", checks), checked("new", {**checks, lost: ([0.0] * 4, checks[lost][1])}))
+    )
+    found = compared(old, new)
+    assert found.lost_fields == [f"checks.{lost}"]
+    assert (found.verdict, found.unproved_judge) == ("regressed", judge)

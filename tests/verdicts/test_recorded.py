@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from skill_evaluator import Library as PromptLibrary
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Policy
-from skill_evaluator.records.archive import Acceptance, Archive, accept_version, add_records, entry_of
+from skill_evaluator.records.archive import Acceptance, Archive, accept_version, append_rows, entry_of
 from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.records.selection import default_baseline
 from skill_evaluator.verdicts.component import drift_pair, pair_of
@@ -230,9 +230,8 @@ def test_interleaved_baseline_is_found_only_by_its_candidate(library: Library, h
     """Rows of such runs were added once; now there is their record alone."""
     keep(library, run("0.9.0", 1), CANDIDATE)
     if has_row:
-        add_records(
-            library.leaderboard, {library.component / "evals" / "records" / "candidate@baseline.json": BASELINE}
-        )
+        path = library.component / "evals" / "records" / "candidate@baseline.json"
+        append_rows(library.leaderboard, SKILL, [BASELINE.row()], {path: BASELINE})
     else:
         write_record(library.component / "evals" / "records" / "candidate@baseline.json", BASELINE)
     archive = Archive(load_component(library.root / "components", SKILL))

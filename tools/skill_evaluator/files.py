@@ -91,12 +91,9 @@ def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit
     """Read a file's bytes; raise `error` if it is missing, unreadable or too large."""
     with open_file(path, error) as handle:
         size = os.fstat(handle.fileno()).st_size
-        content = handle.read(min(size, limit.max_bytes) + 1)
-        if len(content) > size:  # the file grows, or reports no size, as some system files do
-            content += handle.read(limit.max_bytes + 1 - len(content))
-        if len(content) > limit.max_bytes:
-            raise error(f"{path} has {max(size, len(content)):,} bytes; {limit}")
-    return content
+        if size > limit.max_bytes:
+            raise error(f"{path} has {size:,} bytes; {limit}")
+        return handle.read()
 
 
 @contextlib.contextmanager
@@ -213,11 +210,10 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: 
     value_text, advice = json.dumps(value, ensure_ascii=False, default=str)[:_MAX_VALUE_CHARS], ""
     if kind in ("string_type", "literal_error") and isinstance(value, bool | int | float | datetime.date):
         interpretation = "this as a date" if isinstance(value, datetime.date) else "this as a number"
-        interpretation = (
-            f"{'on and yes' if value else 'off and no'} as {value_text}" if isinstance(value, bool) else interpretation
-        )
-        is_yaml = path is not None and path.suffix in (".yaml", ".yml", ".md")
-        advice = f"(YAML reads {interpretation}; put it in quotes)" if is_yaml else ""
+        if isinstance(value, bool):
+            interpretation = f"{'on and yes' if value else 'off and no'} as {value_text}"
+        if path is not None and path.suffix in (".yaml", ".yml", ".md"):
+            advice = f"(YAML reads {interpretation}; put it in quotes)"
     elif kind == "literal_error" and isinstance(value, str):
         names, escaped = re.split(", | or ", context["expected"].replace("'", "")), value_text.strip('"')
         return f"unknown value '{escaped}'", nearest(value, names)

@@ -40,24 +40,17 @@ def child_environment() -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessLimits:
-    """The limits of a program."""
-
-    seconds: float
-    output_bytes: int  # of stdout and of stderr each
-    memory_bytes: int | None = None  # per process (Linux's RLIMIT_DATA); None: no limit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program to run in a folder, without a shell.
+    """A program to run in a folder, without a shell, and its limits.
 
     Its variables are `environment`, PATH, LC_CTYPE, and HOME and TMPDIR: a new folder that is deleted afterwards.
     """
 
     argv: Sequence[str]
     folder: Path
-    limits: ProcessLimits
+    seconds: float
+    output_bytes: int  # the limit of stdout and of stderr
+    memory_bytes: int | None = None  # the limit of each process (Linux's RLIMIT_DATA)
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -69,7 +62,7 @@ class ProcessResult:
     code: int | None = None  # exit code, negative for a signal; None if it could not be started
     stdout: bytes = b""  # cut at the limit
     stderr: bytes = b""  # only its end
-    limits: ProcessLimits
+    program: Program
 
     @property
     def problem(self) -> str | None:
@@ -79,8 +72,8 @@ class ProcessResult:
         last_line = self.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         reasons = {
             "exited": f"exit code {self.code}" if (self.code or 0) > 0 else f"killed by signal {-(self.code or 0)}",
-            "timeout": f"not done after {self.limits.seconds:g} s",
-            "output": f"more than {self.limits.output_bytes:,} bytes of output",
+            "timeout": f"not done after {self.program.seconds:g} s",
+            "output": f"more than {self.program.output_bytes:,} bytes of output",
             "absent": "it cannot be started",
         }
         return f"{reasons[self.reason]}: {last_line}" if last_line else reasons[self.reason]
@@ -92,7 +85,6 @@ def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event
         import ctypes
 
         ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)
-    limits = program.limits
     home = tempfile.TemporaryDirectory(prefix="program-", ignore_cleanup_errors=True)
     with home, tempfile.TemporaryFile() as content, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         content.write(stdin)
@@ -109,34 +101,34 @@ def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event
                 start_new_session=True,
             )
         except (OSError, ValueError) as problem:  # no such program or folder, or a NUL in the arguments
-            return ProcessResult(reason="absent", stderr=str(problem).encode(), limits=limits)
+            return ProcessResult(reason="absent", stderr=str(problem).encode(), program=program)
         with process:
             try:
-                reason = _wait(process, limits, (out, errors), cancelled)
+                reason = _wait(process, program, (out, errors), cancelled)
             finally:
                 with suppress(OSError):  # all processes of the group have ended
                     os.killpg(process.pid, signal.SIGKILL)
         size = errors.seek(0, os.SEEK_END)
-        stdout = os.pread(out.fileno(), limits.output_bytes, 0)
+        stdout = os.pread(out.fileno(), program.output_bytes, 0)
         stderr = os.pread(errors.fileno(), _MAX_ERROR_BYTES, max(0, size - _MAX_ERROR_BYTES))
-        return ProcessResult(reason=reason, code=process.returncode, stdout=stdout, stderr=stderr, limits=limits)
+        return ProcessResult(reason=reason, code=process.returncode, stdout=stdout, stderr=stderr, program=program)
 
 
 def _wait(
     process: subprocess.Popen[bytes],
-    limits: ProcessLimits,
+    program: Program,
     outputs: Sequence[IO[bytes]],
     cancelled: threading.Event | None,
 ) -> EndReason:
-    if limits.memory_bytes is not None and sys.platform == "linux":
+    if program.memory_bytes is not None and sys.platform == "linux":
         with suppress(OSError, ValueError):  # the program has ended, or has a lower limit
-            resource.prlimit(process.pid, resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
-    deadline, has_ended = time.monotonic() + limits.seconds, False
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (program.memory_bytes, program.memory_bytes))
+    deadline, has_ended = time.monotonic() + program.seconds, False
     while True:
         with suppress(subprocess.TimeoutExpired):
             process.wait(_POLL_S)
             has_ended = True
-        if max(os.fstat(file.fileno()).st_size for file in outputs) > limits.output_bytes:
+        if max(os.fstat(file.fileno()).st_size for file in outputs) > program.output_bytes:
             return "output"
         if has_ended:
             return "exited"

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ class Repository:
             if problem.code is None or _NO_REPOSITORY not in str(problem):
                 raise
             raise GitError(f"{path} is not in a git repository; run this in a clone") from None
+        self._text, self._run = partial(_text, self.root), partial(_run, self.root)
 
     def commit(self, ref: str) -> str | None:
         """Return the commit id of a ref, or None if the ref is empty, all zeros or not in this clone."""
@@ -145,7 +146,7 @@ class Repository:
         ids = list(dict.fromkeys(blobs))
         if not ids:
             return {}
-        stream: bytes = self._run("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in ids).encode())
+        stream = self._run("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in ids).encode())
         contents, offset = {}, 0
         for blob in ids:
             end = stream.index(b"\n", offset)
@@ -204,10 +205,7 @@ class Repository:
         return self._answer("merge-base", "--is-ancestor", commit, descendant) is not None
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes | None], message: str) -> str | None:
-        """Create a commit from the tree of the last parent with files replaced, or removed (None), and return its id.
-
-        Return None and create no commit if nothing changes.
-        """
+        """Commit files onto the last parent (None removes a file) and return the commit; None if nothing changes."""
         for path in files:
             if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
                 raise GitError(f"{path!a} cannot be the path of a file in a repository")
@@ -263,12 +261,6 @@ class Repository:
         except GitError:
             return None
 
-    def _text(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
-        return _text(self.root, *arguments, env=env)
-
-    def _run(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-        return _run(self.root, *arguments, stdin=stdin, env=env)
-
 
 def _text(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> str:
     return _run(folder, *arguments, env=env).decode("utf-8", "surrogateescape")
@@ -311,20 +303,13 @@ def open_store(folder: Path) -> Repository:
 
 
 def within(folder: str, name: str) -> str:
-    """Return the git path of a name in a folder.
-
-    >>> within("components", "a"), within(".", "a")
-    ('components/a', 'a')
-    """
+    """Return the git path of a name in a folder."""
     return name if folder in ("", ".") else f"{folder}/{name}"
 
 
 @contextmanager
 def tolerating_git() -> Iterator[None]:
-    """Warn once if a git command in the block fails; in CI raise GitError.
-
-    There is no warning if git, the repository or the first commit is missing.
-    """
+    """Warn once if a git command in the block fails, or in CI raise GitError, unless there is no repository."""
     try:
         yield
     except GitError as problem:
@@ -336,10 +321,7 @@ def tolerating_git() -> Iterator[None]:
 
 
 def commit_of(*paths: Path) -> str | None:
-    """Return the last commit that changed one of the paths, with `-dirty` if there are uncommitted changes.
-
-    Return None if there is no commit.
-    """
+    """Return the last commit that changed one of the paths (None if none), with `-dirty` for uncommitted changes."""
     folder, pathspecs = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
     with tolerating_git():
         commit = _text(folder, "log", "-1", "--format=%H", "--", *pathspecs).strip()

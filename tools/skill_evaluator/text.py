@@ -38,17 +38,11 @@ def canonical_json(value: Any) -> str:
 
 
 def _canonical(value: Any) -> Any:
-    # loops, because a comprehension adds a stack frame per level
     if isinstance(value, dict):
-        members, object_members = {}, _members(value)
-        for key in sorted(object_members):
-            members[key] = _canonical(object_members[key])
-        return members
+        members = dict(sorted(_members(value).items()))
+        return dict(zip(members, map(_canonical, members.values()), strict=True))
     if isinstance(value, list):
-        items = []
-        for child in value:
-            items.append(_canonical(child))
-        return items
+        return list(map(_canonical, value))
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -82,19 +76,12 @@ def rename_keys(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, An
 
 
 def frozen(value: Any) -> Hashable:
-    """Return a hashable form of a JSON value, equal for equal values: objects and arrays become tuples.
-
-    >>> frozen({"b": 1.0, "a": None}) == frozen({"b": 1}), frozen([1]) == frozen([True])
-    (True, False)
-    """
+    """Return a hashable form of a JSON value, equal for equal values: objects and arrays become tuples."""
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     if isinstance(value, dict):
-        members = _members(value)
-        parts: list[Hashable] = ["object"]
-        for key in sorted(members):
-            parts += (key, frozen(members[key]))
-        return tuple(parts)
+        members = dict(sorted(_members(value).items()))
+        return ("object", *members, *map(frozen, members.values()))
     if isinstance(value, list):
         return ("array", *map(frozen, value))
     if value is None or isinstance(value, bool):
@@ -147,20 +134,12 @@ def letters_of(options: Sequence[str]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Format a number with its noun.
-
-    >>> counted(1, "case"), counted(2, "case")
-    ('1 case', '2 cases')
-    """
+    """Format a number with its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(names: Sequence[str], max_names: int = 5) -> str:
-    """Format the first names of a list, and the number of the other names.
-
-    >>> listed(["a", "b", "c"], max_names=2)
-    'a, b and 1 more'
-    """
+    """Format the first names of a list, and the number of the other names."""
     return ", ".join(names[:max_names]) + (f" and {len(names) - max_names} more" if len(names) > max_names else "")
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges.calibration.agreement import batch_result, detection_of, with_alerts
 from skill_evaluator.judges.calibration.corruption import CONTROL, CorruptedPair
-from skill_evaluator.judges.calibration.detection import batch_result, detection_of, with_alerts
 from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel
 from skill_evaluator.judges.calibration.results import (
     DetectionResult,
@@ -14,15 +14,9 @@ from skill_evaluator.judges.calibration.results import (
     JudgeCalibration,
     JudgeResult,
 )
-from skill_evaluator.judges.modes.regression_results import (
-    DimensionSummary,
-    JudgeRegressions,
-    PairResult,
-    RegressionResults,
-)
-from skill_evaluator.judges.prompting.judging import JudgeRunHead
+from skill_evaluator.judges.modes.regression import DimensionSummary, JudgeRegressions, PairResult, RegressionResults
+from skill_evaluator.judges.prompting.judging import JudgeRunHead, NoUsableOutput
 from skill_evaluator.judges.prompting.questions import PromptIdentity
-from skill_evaluator.judges.prompting.results import NoUsableOutput
 from skill_evaluator.judges.statistics import rate
 from skill_evaluator.library.config import JudgePolicy
 

@@ -8,17 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.judges.modes.regression import JudgedPair, regression_form, with_questions
-from skill_evaluator.judges.modes.regression_results import (
+from skill_evaluator.judges.modes.regression import (
     DimensionSummary,
+    JudgedPair,
     JudgeRegressions,
     combine_orders,
     rate_changes,
     reduce_regressions,
+    regression_form,
+    with_questions,
 )
 from skill_evaluator.judges.modes.ship_rules import PRESETS, ShipRules, blocking_sentence, decide, dimensions_of
-from skill_evaluator.judges.prompting.judging import JudgeCalls
-from skill_evaluator.judges.prompting.results import ORDERS
+from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls
 from skill_evaluator.judges.statistics import rate
 from skill_evaluator.library.config import ComponentJudge
 from skill_evaluator.providers.base import Completion

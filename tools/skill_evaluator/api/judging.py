@@ -3,12 +3,11 @@
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_type_hints
 
-from skill_evaluator.audit.drafting import draft_scenarios
 from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
-from skill_evaluator.ci.fixtures import refuse_fetched
+from skill_evaluator.ci.platforms import refuse_fetched
 from skill_evaluator.display.options import request_of
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.modes.run_outputs import pin_outputs
@@ -16,20 +15,11 @@ from skill_evaluator.judges.prompting.judging import JudgeRunSize
 from skill_evaluator.judges.review.queue import export_labels, items_from, queue_in
 from skill_evaluator.judges.review.server import ReviewServer
 from skill_evaluator.judges.statistics import BAR
+from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.calibration import calibrate
 from skill_evaluator.judges.workflows.drafting import DraftedCases, draft_cases, draft_rubric
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.judges.workflows.judging import judge as judge_outputs
-from skill_evaluator.judges.workflows.requests import (
-    CalibrateRequest,
-    CasesDraftRequest,
-    JudgeRequest,
-    PairwiseRequest,
-    RegressionRequest,
-    RubricDraftRequest,
-    ScoreRequest,
-    Stakes,
-)
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
@@ -39,7 +29,7 @@ from skill_evaluator.reports.judge_results import bias_report
 from skill_evaluator.runner.journal import find_run, read_component_manifest
 from skill_evaluator.runner.session import Watch
 
-_Request = TypeVar("_Request", bound=JudgeRequest)
+_Request = TypeVar("_Request")
 
 
 class JudgeOptions(TypedDict, total=False):
@@ -88,6 +78,22 @@ class JudgedOptions(JudgeOptions, total=False):
     cascade: str | None
 
 
+class DraftOptions(TypedDict, total=False):
+    """Options of the methods that have a model draft a text.
+
+    Attributes:
+        seed: Seed of the calls; default 0.
+        max_cost: Maximum cost of the calls, in USD.
+        dry_run: Check the inputs and return the size of the calls; make none.
+        watch: Receives the progress of the calls; default: no output.
+    """
+
+    seed: int
+    max_cost: float | None
+    dry_run: bool
+    watch: Watch | None
+
+
 class Judges:
     """Judge with models: `Library.judge`. A judge or an input that cannot be used raises JudgeError.
 
@@ -123,7 +129,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(_request(ScoreRequest, locals()), options.get("watch"), bias_report)
+        return judge_outputs(_request(requests.ScoreRequest, locals()), options.get("watch"), bias_report)
 
     def pairwise(
         self,
@@ -144,7 +150,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(_request(PairwiseRequest, locals()), options.get("watch"), bias_report)
+        return judge_outputs(_request(requests.PairwiseRequest, locals()), options.get("watch"), bias_report)
 
     def regression(
         self,
@@ -154,7 +160,7 @@ class Judges:
         baseline: str | None = None,
         dimensions: str | Sequence[str] = (),
         preset: str = "default",
-        stakes: Stakes = "normal",
+        stakes: Literal["normal", "high"] = "normal",
         against: str | None = None,
         **options: Unpack[JudgedOptions],
     ) -> Judged | JudgeRunSize:
@@ -173,7 +179,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(_request(RegressionRequest, locals()), options.get("watch"), bias_report)
+        return judge_outputs(_request(requests.RegressionRequest, locals()), options.get("watch"), bias_report)
 
     def calibrate(
         self,
@@ -202,7 +208,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return calibrate(_request(CalibrateRequest, locals()), options.get("watch"), bias_report)
+        return calibrate(_request(requests.CalibrateRequest, locals()), options.get("watch"), bias_report)
 
     def rubric(
         self,
@@ -210,10 +216,7 @@ class Judges:
         draft: str,
         judge: str,
         out: str | Path,
-        seed: int = 0,
-        max_cost: float | None = None,
-        dry_run: bool = False,
-        watch: Watch | None = None,
+        **options: Unpack[DraftOptions],
     ) -> RubricLint | JudgeRunSize:
         """Have a model draft a rubric, as `judge rubric` does.
 
@@ -221,16 +224,13 @@ class Judges:
             draft: What should be judged, in a sentence or two.
             judge: The model of models.yaml that drafts.
             out: The new file, .yaml; its name is the id.
-            seed: Seed of the call.
-            max_cost: Maximum cost of all models together, in USD.
-            dry_run: Check the inputs and return the size of the judge run; make no call.
-            watch: Receives the progress of the calls; default: no output.
+            options: See `DraftOptions`.
 
         Returns:
             The findings of `judge lint` in the draft, or the size of the call in a dry run.
         """
-        request = request_of(RubricDraftRequest, locals())
-        return draft_rubric(request, watch) or self.lint([request.out])
+        request = _request(requests.RubricDraftRequest, locals())
+        return draft_rubric(request, options.get("watch")) or self.lint([request.out])
 
     def scenarios(
         self,
@@ -238,10 +238,7 @@ class Judges:
         task: str,
         model: str,
         family: str | None = None,
-        seed: int = 0,
-        max_cost: float | None = None,
-        dry_run: bool = False,
-        watch: Watch | None = None,
+        **options: Unpack[DraftOptions],
     ) -> Path | JudgeRunSize:
         """Have a model draft a family of scenarios, as `scenarios draft` does.
 
@@ -249,15 +246,15 @@ class Judges:
             task: The domain, in a few words.
             model: The model of models.yaml that drafts.
             family: The new folder of scenarios; default: a name made from `task`.
-            seed: Seed of the call.
-            max_cost: Maximum cost of the call, in USD.
-            dry_run: Check the inputs and return the size of the call; do not make it.
-            watch: Receives the progress of the call; default: no output.
+            options: See `DraftOptions`.
 
         Returns:
             The folder of the scenarios, or the size of the call in a dry run.
         """
-        return draft_scenarios(request_of(ScenariosDraftRequest, locals()), watch)
+        request = _request(ScenariosDraftRequest, locals())
+        from skill_evaluator.audit import family as families  # imports numpy
+
+        return families.draft_scenarios(request, options.get("watch"))
 
     def draft_cases(
         self,
@@ -265,10 +262,7 @@ class Judges:
         *,
         model: str,
         count: int = 10,
-        seed: int = 0,
-        max_cost: float | None = None,
-        dry_run: bool = False,
-        watch: Watch | None = None,
+        **options: Unpack[DraftOptions],
     ) -> DraftedCases | JudgeRunSize:
         """Have a model draft cases of a component, marked as unreviewed, as `cases draft` does.
 
@@ -276,16 +270,13 @@ class Judges:
             skill: The component, by name or folder.
             model: The model of models.yaml that drafts.
             count: The number of cases.
-            seed: Seed of the calls.
-            max_cost: Maximum cost of the calls, in USD.
-            dry_run: Check the inputs and return the size of the calls; make none.
-            watch: Receives the progress of the calls; default: no output.
+            options: See `DraftOptions`.
 
         Returns:
             The drafted cases and the number of skipped drafts by reason, or the size of the calls in a dry run.
         """
         refuse_fetched(load_settings(self.config).fixtures, self.fixtures)
-        return draft_cases(request_of(CasesDraftRequest, locals()), watch)
+        return draft_cases(_request(requests.CasesDraftRequest, locals()), options.get("watch"))
 
     def lint(self, files: Sequence[Path] = ()) -> RubricLint:
         """Check rubrics, by default all in `.evaluator/rubrics`, as `judge lint` does."""

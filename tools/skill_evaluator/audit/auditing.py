@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from skill_evaluator.audit import statistics
+from skill_evaluator.audit.calls import CallTally, gather
 from skill_evaluator.audit.cube import Cube, Floats, read_cube
-from skill_evaluator.audit.gathering import CallTally, gather
 from skill_evaluator.audit.manifest import audit_folders, size_warnings
 from skill_evaluator.audit.request import AuditReportRequest
 from skill_evaluator.audit.results import (
@@ -20,23 +21,6 @@ from skill_evaluator.audit.results import (
     ModelAudit,
     RankEntry,
     Regime,
-)
-from skill_evaluator.audit.statistics import (
-    ability_interval,
-    binomial_noise,
-    fluctuation_interval,
-    grades_of,
-    is_settled,
-    medians_of,
-    neutrality_of,
-    quadrants_of,
-    question_noise,
-    replicate_noise,
-    scale_of,
-    thresholds_of,
-    upper_bounds,
-    widest_interval,
-    without_noise,
 )
 from skill_evaluator.errors import AuditError
 from skill_evaluator.records.record import ANSWERED, SCORED
@@ -52,10 +36,10 @@ class _Figures:
 
     def __init__(self, cube: Cube, scale: Sequence[str]) -> None:
         self.abilities, self.fluctuations = cube.abilities, cube.fluctuations
-        self.grades = grades_of(self.fluctuations, scale)
-        self.thresholds = thresholds_of(self.fluctuations, scale)
-        self.noise, ceiling = replicate_noise(cube), binomial_noise(cube)
-        self.corrected = None if self.noise is None else without_noise(self.fluctuations**2, self.noise)
+        self.grades = statistics.grades_of(self.fluctuations, scale)
+        self.thresholds = statistics.thresholds_of(self.fluctuations, scale)
+        self.noise, ceiling = statistics.replicate_noise(cube), statistics.binomial_noise(cube)
+        self.corrected = None if self.noise is None else statistics.without_noise(self.fluctuations**2, self.noise)
         self.noise_floor, self.noise_ceiling = _median_noise(self.noise), _median_noise(ceiling)
 
     def model(self, index: int) -> BenchmarkFigures:
@@ -78,9 +62,9 @@ def audit(
     """
     if len(cube.scenarios) < 2:
         raise AuditError(f"an audit requires at least 2 scenarios, better 10; this one has {len(cube.scenarios)}")
-    scale = scale_of(bins, len(cube.models))
-    neutrality, centered_cube = neutrality_of(cube), cube.centered()
-    raw_grades, new_grades = (grades_of(each.fluctuations, scale) for each in (cube, centered_cube))
+    scale = statistics.scale_of(bins, len(cube.models))
+    neutrality, centered_cube = statistics.neutrality_of(cube), cube.centered()
+    raw_grades, new_grades = (statistics.grades_of(each.fluctuations, scale) for each in (cube, centered_cube))
     if centered:
         note = "scores are centered: each scenario's mean over the models is subtracted"
         cube = centered_cube.with_treatment(note)
@@ -99,7 +83,7 @@ def audit(
         replicates=cube.replicates,
         treatment=cube.treatment,
         models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
-        medians=medians_of(overall.abilities, overall.fluctuations),
+        medians=statistics.medians_of(overall.abilities, overall.fluctuations),
         neutrality=neutrality,
         regraded=None if len(cube.models) < 2 else sum(a != b for a, b in zip(raw_grades, new_grades, strict=True)),
         regimes=regimes_of(models),
@@ -118,23 +102,23 @@ def _model_audits(
     centered_grades: Sequence[str | None],
     scale: Sequence[str],
 ) -> list[ModelAudit]:
-    quadrants = quadrants_of(overall.abilities, overall.fluctuations)
-    noise, interval_of = question_noise(cube), fluctuation_interval
+    quadrants = statistics.quadrants_of(overall.abilities, overall.fluctuations)
+    noise, interval_of = statistics.question_noise(cube), statistics.fluctuation_interval
     if cube.outcomes is None:
-        noise, interval_of = binomial_noise(cube), widest_interval
-    cuts = upper_bounds(overall.fluctuations, len(scale))
+        noise, interval_of = statistics.binomial_noise(cube), statistics.widest_interval
+    cuts = statistics.upper_bounds(overall.fluctuations, len(scale))
     audits = []
     for m, name in enumerate(cube.models):
         figures, interval, settled = overall.model(m), None, None
         if noise is not None:
             interval = interval_of(figures.fluctuation**2, float(noise[m]), len(cube.scenarios))
         if noise is not None and interval is not None and figures.grade is not None:
-            settled = is_settled(figures.fluctuation, interval, float(np.sqrt(noise[m])), cuts)
+            settled = statistics.is_settled(figures.fluctuation, interval, float(np.sqrt(noise[m])), cuts)
         audits.append(
             ModelAudit.view(
                 figures,
                 model=name,
-                ability_ci95=ability_interval(cube, m),
+                ability_ci95=statistics.ability_interval(cube, m),
                 fluctuation_ci95=interval,
                 settled=settled,
                 centered_grade=centered_grades[m],

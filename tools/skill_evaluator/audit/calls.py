@@ -1,25 +1,236 @@
-"""`audit run`: call every model with every question in every scenario, and count the outcomes."""
+"""The calls of an audit: make them (`audit run`), read them, and score their outputs."""
 
 import shlex
-import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
-from skill_evaluator.audit.drawing import DrawnAudit, drawn_audit, new_audit, validate_request
-from skill_evaluator.audit.gathering import CallTally, gather, read_runs
-from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditManifest, audit_folders, read_audit_manifest
-from skill_evaluator.audit.request import AuditRunRequest
-from skill_evaluator.display.options import FOLDERS, LATEST, words_of
+import numpy as np
+from numpy.typing import NDArray
+
+from skill_evaluator.audit.cube import Cube, Outcomes, cube_of_outcomes, without_gaps
+from skill_evaluator.audit.drawing import changed_cases, draw_audit, read_benchmark
+from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditedBenchmark, AuditManifest, read_audit_manifest
+from skill_evaluator.audit.request import AuditFolders, AuditRunRequest, Missing
+from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import AuditError
+from skill_evaluator.errors import AuditError, RunError
 from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.library.config import load_models
+from skill_evaluator.providers import kinds_of
+from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, strict_score
 from skill_evaluator.runner.engine import CallHandlers
-from skill_evaluator.runner.journal import Run, check_writable, settings_digest
+from skill_evaluator.runner.journal import (
+    MANIFEST,
+    SET_DURING_RUN,
+    Manifest,
+    Run,
+    check_writable,
+    merged_outcomes,
+    read_answers,
+    read_manifest,
+    settings_digest,
+)
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import sum_of
+from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of, sum_of
+from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.runner.session import Session, Watch, with_keys
-from skill_evaluator.text import nearest
+from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.stats import quantile, total_or_none
+from skill_evaluator.text import counted
+
+_IN_BATCHES = "the calls were made in batches (transport: batch): half the cost of direct calls, and no latency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTally:
+    """The cost and median latency of a model's calls, and their number by kind (`outcomes`), such as `unparseable`."""
+
+    planned: int
+    outcomes: Mapping[str, int]
+    cost_usd: float | None
+    hit_rate: float | None
+    latency_s: float | None
+    served_models: tuple[str, ...]
+
+    @classmethod
+    def count(
+        cls, planned: int, outcomes: Mapping[str, int], replicates: Collection[Replicate], priced: Priced | None
+    ) -> Self:
+        """Build a tally; `priced` is None if the model is no longer in models.yaml."""
+        answered = [(call.completion, call.latency_s) for call in replicates if call.completion is not None]
+        return cls(
+            planned=planned,
+            outcomes=dict(sorted(outcomes.items())),
+            cost_usd=total_or_none(call_cost(*priced, call) if priced else None for call in replicates),
+            hit_rate=hit_rate([completion.usage for completion, _ in answered]),
+            latency_s=quantile([latency_s for _, latency_s in answered if latency_s is not None], 0.5),
+            served_models=tuple(sorted({call.served_model for call, _ in answered if call.served_model})),
+        )
+
+    @property
+    def answered(self) -> int:
+        """The number of calls with an output, also of those without a score."""
+        return sum(count for kind, count in self.outcomes.items() if kind in ANSWERED)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """The number of calls without a score, by kind."""
+        return {kind: count for kind, count in sorted(self.outcomes.items()) if kind != SCORED}
+
+    @property
+    def unmade(self) -> int:
+        """The number of planned calls without an outcome."""
+        return self.planned - sum(self.outcomes.values())
+
+    @property
+    def usd_per_output(self) -> float | None:
+        """The mean cost of an output in USD, or None if it is unknown."""
+        return None if self.cost_usd is None or not self.answered else self.cost_usd / self.answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GatheredAudit:
+    """An audit with its outputs by benchmark, its calls by model, and warnings (`remarks`)."""
+
+    manifest: AuditManifest
+    outcomes: Mapping[str, Outcomes]
+    tallies: Mapping[str, CallTally]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def absent(self) -> list[str]:
+        """The models without any output."""
+        return [name for name in self.manifest.models if not self.tallies[name].answered]
+
+    def cube(self, weights: Mapping[str, float], missing: Missing) -> Cube:
+        """Build the cube of the models with outputs, see `without_gaps`; `weights` replace those of the manifest."""
+        models = [name for name in self.manifest.models if self.tallies[name].answered]
+        if not models:
+            raise AuditError(
+                f"no model has an output yet; continue: skill-evaluator audit run --run {self.manifest.id}"
+            )
+        scenarios = list(self.manifest.scenarios)
+        all_weights = {benchmark.name: benchmark.weight for benchmark in self.manifest.benchmarks} | dict(weights)
+        cube = cube_of_outcomes(list(self.manifest.models), scenarios, self.outcomes, weights=all_weights)
+        return without_gaps(cube.select(models, scenarios), missing, f"the audit {self.manifest.id}")
+
+
+def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
+    """Read and score every run of an audit; raise AuditError if a case or a run does not belong to it."""
+    if not (folder / AUDIT).is_file():
+        raise AuditError(f"{folder} is not an audit: it has no {AUDIT}")
+    manifest = read_audit_manifest(folder / AUDIT)
+    runs = read_runs(folder, manifest)
+    remarks: list[str] = []
+    with ExitStack() as stack:
+        grids = {benchmark.name: _Grid(benchmark, manifest, folders, stack) for benchmark in manifest.benchmarks}
+        models = load_models(folders.config, folders.limits)
+        kinds = kinds_of(models, str(folders.config / "models.yaml"))
+        prices = {model.id: (model, price_of(model, kinds[model.provider])) for model in models}
+        tallies: dict[str, CallTally] = {}
+        for m, model_id in enumerate(manifest.models):
+            journals = []
+            if model_id in runs:
+                path, run = runs[model_id]
+                journals = [(run, _answers(path, run, remarks))]
+            answers = merged_outcomes(journals)
+            for replicate in answers.values():
+                benchmark, _, case = replicate.call.case_id.split("/")
+                grids[benchmark].begin(replicate, case)
+            outcomes: Counter[str] = Counter()
+            for replicate in answers.values():
+                benchmark, scenario, case = replicate.call.case_id.split("/")
+                outcomes[grids[benchmark].score(replicate, m, scenario, case)] += 1
+            planned = manifest.calls_per_model if journals else 0
+            tallies[model_id] = CallTally.count(planned, outcomes, answers.values(), prices.get(model_id))
+    return GatheredAudit(
+        manifest=manifest,
+        outcomes={name: Outcomes(questions=tuple(grid.questions), scores=grid.scores) for name, grid in grids.items()},
+        tallies=tallies,
+        remarks=(
+            *([_IN_BATCHES] if manifest.transport == "batch" else []),
+            *(remark for grid in grids.values() for remark in grid.remarks),
+            *map(visible, remarks),
+        ),
+    )
+
+
+class _Grid:
+    """The scores of one benchmark; NaN until a call is scored."""
+
+    def __init__(
+        self, benchmark: AuditedBenchmark, audit: AuditManifest, folders: AuditFolders, stack: ExitStack
+    ) -> None:
+        name = benchmark.name
+        labelled = read_benchmark(folders, name)
+        changed = changed_cases(benchmark, labelled)
+        if changed:
+            raise AuditError(f"{changed[0]} changed since the audit {audit.id} began; check out its commit")
+        if benchmark.metric not in labelled.component.metrics:
+            raise AuditError(f"'{name}' no longer declares {benchmark.metric}, the metric of the audit {audit.id}")
+        shape = (len(audit.models), len(audit.scenarios), len(benchmark.cases), audit.replicates)
+        self.scores: NDArray[np.float32] = np.full(shape, np.nan, dtype=np.float32)
+        self.questions = {case: place for place, case in enumerate(benchmark.cases)}
+        declared = labelled.component.digests["datasets"] == benchmark.digests.get("datasets")
+        self.remarks = [] if declared else [f"the declarations of '{name}' changed since the audit began"]
+        self.remarks += benchmark.left_out
+        self._metric = benchmark.metric
+        self._scenarios = {scenario: place for place, scenario in enumerate(audit.scenarios)}
+        cases = [labelled.cases[case] for case in benchmark.cases]
+        calls = len(audit.models) * len(audit.scenarios) * len(cases) * audit.replicates
+        scores = stack.enter_context(open_scores(labelled.component, cases, calls))
+        self._scorer = Scorer(labelled.component, cases, audit.replicates, scores)
+
+    def begin(self, replicate: Replicate, case: str) -> None:
+        """Start to score the output of a call, if the call has one."""
+        if replicate.completion is not None and replicate.failure is None:
+            self._scorer.begin(case, replicate.completion.text)
+
+    def score(self, replicate: Replicate, model: int, scenario: str, case: str) -> str:
+        """Store the score of a call and return the kind of its outcome."""
+        if replicate.completion is not None and replicate.failure is None:
+            scored = self._scorer.scored(case, replicate.completion.text)
+            kind, score = scored.outcome, scored.metrics[self._metric]
+        else:
+            kind, score = replicate.failure.kind if replicate.failure else NOT_RUN, None
+        value = strict_score(kind, score)
+        cell = model, self._scenarios[scenario], self.questions[case], replicate.call.replicate
+        self.scores[cell] = np.nan if value is None else value
+        return kind
+
+
+def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manifest]]:
+    """Return folder and manifest of each run of an audit by model id; raise AuditError if a run is not of the audit."""
+    runs = {}
+    for path in sorted(path.parent for path in folder.glob(f"{RUNS}/*/{MANIFEST}")):
+        run = read_manifest(path)
+        if run.audit != audit.id:
+            owner = f"the audit {run.audit}" if run.audit else f"'{run.skill}'"
+            raise AuditError(f"{path} is a run of {owner}, not of the audit {audit.id}")
+        planned = audit.run(run.model_id, run.provider, audit.models.get(run.model_id, "none"))
+        fields = Manifest.model_fields.keys() - {"evaluator_version", *SET_DURING_RUN}
+        changed = sorted(name for name in fields if getattr(run, name) != getattr(planned, name))
+        if changed:
+            raise AuditError(f"{path} differs from {AUDIT} of the audit {audit.id} in: {', '.join(changed)}")
+        runs[run.model_id] = path, run
+    return runs
+
+
+def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replicate]:
+    """Yield the replicates of a run's journal; append problems of its lines to `remarks`."""
+    unplanned = 0
+    try:
+        for replicate in read_answers(folder, remarks.append):
+            unplanned += not run.includes(replicate.call)
+            yield replicate
+    except RunError as problem:
+        remarks.append(str(problem))
+    if unplanned:
+        remarks.append(f"{folder}: ignored {counted(unplanned, 'line')} of calls that were not planned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +278,7 @@ class AuditResults:
 
 def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
     """Draw a new audit or resume one, make the missing calls, and count the outcomes."""
-    validate_request(request)
-    drawn, folder = _draw(request)
+    drawn, folder = draw_audit(request)
     audit, configuration = drawn.manifest, drawn.configuration
     earlier = read_runs(folder, audit)
     runs = []
@@ -100,23 +310,3 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
         upper = sum_of(drawn.estimates()).cost_upper_usd or 0.0
         request = replace(request, max_cost=round(upper + 0.01, 2))
     return AuditResults(request=request, audit=audit, folder=folder, models=len(configuration.models), runs=results)
-
-
-def _draw(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
-    """Return the audit to resume, or a new one, and its folder."""
-    if request.resumed is None:
-        drawn = new_audit(request, keyed=True)
-        for doubt in drawn.manifest.doubts:
-            print(f"warning: {visible(doubt)}", file=sys.stderr)
-        return drawn, request.audits / drawn.manifest.id
-    folder = Path(request.resumed)
-    if not (folder / AUDIT).is_file():  # an id or `latest`
-        ids = [audit_folder.name for audit_folder in audit_folders(request.audits)]
-        audit_id = ids[-1] if request.resumed == LATEST and ids else request.resumed
-        if audit_id not in ids:
-            raise AuditError(f"no audit '{audit_id}' in {request.audits} to resume {nearest(audit_id, ids)}")
-        folder = request.audits / audit_id
-    audit = read_audit_manifest(folder / AUDIT)
-    if request.batch and audit.transport != "batch":
-        raise AuditError(f"cannot resume the audit {audit.id} with --batch: it was started without it")
-    return drawn_audit(audit, request), folder

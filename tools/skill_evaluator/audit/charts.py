@@ -7,27 +7,16 @@ import altair as alt
 
 from skill_evaluator.audit.results import QUADRANTS, SCALES, AuditResult, ModelAudit
 from skill_evaluator.audit.statistics import QUADRANT_OF
-from skill_evaluator.display.chart_style import (
-    FONT_SIZE,
-    GREY,
-    INK,
-    drawn_from,
-    grade_legend,
-    grade_scales,
-    short_name,
-    text_width,
-    title,
-)
+from skill_evaluator.display import chart_style
 from skill_evaluator.display.safe_text import name_text, visible
 
 MAX_NAMED = 25  # models; more names would hide the points
 _WIDTH, _HEIGHT = 780, 500
 _MARGIN = 0.06
-_TITLE_OFFSET = 52  # pixels from the axis to the name of a quadrant, below its title
+_TITLE_OFFSET = 52  # pixels from the axis to the name of a quadrant, below its chart_style.title
 _NAME_OFFSET = 9  # pixels from a point to its name
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"
-_INTERVALS = ("ability_ci95", "fluctuation_ci95")
 _BLUE = "#0072b2"
 _ARIA = {"description": alt.Description("description:N"), "tooltip": alt.Tooltip("description:N")}
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
@@ -72,7 +61,7 @@ def quadrant_map(result: AuditResult) -> alt.LayerChart:
         legend.append("The table has the names.")
     axes = _Axes(shown)
     layers = [*_quadrants(result, axes), *_model_layers(shown, axes)]
-    heading = title("Ability and fluctuation", " ".join(legend))
+    heading = chart_style.title("Ability and fluctuation", " ".join(legend))
     return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, title=heading)
 
 
@@ -81,15 +70,12 @@ def _point(model: ModelAudit) -> dict[str, Any]:
     return {
         "ability": model.ability,
         "fluctuation": model.fluctuation,
-        "name": short_name(model.model),
+        "name": chart_style.short_name(model.model),
         "grade": _UNGRADED if model.grade is None else visible(model.grade),
         "description": description if model.grade is None else f"{description}, grade {visible(model.grade)}",
-        **{name: getattr(model, name) or () for name in _INTERVALS},
+        "ability_ci95": model.ability_ci95 or (),
+        "fluctuation_ci95": model.fluctuation_ci95 or (),
     }
-
-
-def _data_of(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in point.items() if name not in _INTERVALS} for point in points]
 
 
 def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
@@ -97,8 +83,8 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
         return []
     middle = {"x": result.medians.ability, "y": result.medians.fluctuation}
     best = {"left": middle["x"], "right": axes.across[1], "low": axes.up[0], "high": middle["y"]}
-    tint = drawn_from([best]).mark_rect(color=_BLUE, opacity=0.06, aria=False)
-    lines = drawn_from([middle]).mark_rule(color=GREY, strokeWidth=1)
+    tint = chart_style.drawn_from([best]).mark_rect(color=_BLUE, opacity=0.06, aria=False)
+    lines = chart_style.drawn_from([middle]).mark_rule(color=chart_style.GREY, strokeWidth=1)
     layers = [
         tint.encode(x=axes.x("left"), x2="right", y=axes.y("low"), y2="high"),
         lines.encode(x=axes.x("x")),
@@ -106,8 +92,13 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
     ]
     for (able, stable), name in QUADRANT_OF.items():  # names outside of the axes, clear of points
         corner = {"x": axes.across[able], "y": axes.up[not stable], "name": f"{QUADRANTS[name]} {name}"}
-        style = {"baseline": "bottom", "fontStyle": "italic", "fontSize": FONT_SIZE, "color": GREY}
-        mark = drawn_from([corner]).mark_text
+        style = {
+            "baseline": "bottom",
+            "fontStyle": "italic",
+            "fontSize": chart_style.FONT_SIZE,
+            "color": chart_style.GREY,
+        }
+        mark = chart_style.drawn_from([corner]).mark_text
         layer = mark(**style, align="right" if able else "left", dy=_TITLE_OFFSET if stable else -4)
         layers.append(layer.encode(axes.x("x"), axes.y("y"), text="name:N"))
     return layers
@@ -116,12 +107,13 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
 def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
     colour, shape = _grade_encodings(point["grade"] for point in shown)
     style = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MAX_NAMED else 0.22, "aria": False}
-    bars = (  # low to high
-        [dict(zip(("low", "high"), point[name], strict=True)) | _data_of([point])[0] for point in shown if point[name]]
-        for name in _INTERVALS
+    across, up = (
+        chart_style.drawn_from(
+            [{**point, "low": point[name][0], "high": point[name][1]} for point in shown if point[name]]
+        )
+        for name in ("ability_ci95", "fluctuation_ci95")
     )
-    across, up = map(drawn_from, bars)
-    marks = drawn_from(_data_of(shown)).mark_point(filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8)
+    marks = chart_style.drawn_from(shown).mark_point(filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8)
     x, y = axes.x("ability"), axes.y("fluctuation")
     layers = [
         across.mark_rule(**style).encode(x=axes.x("low"), x2="high", y=y, color=colour),
@@ -132,12 +124,12 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
         return layers
     middle = sum(axes.across) / 2
     for align, dx in (("left", _NAME_OFFSET), ("right", -_NAME_OFFSET)):  # names on the inner side, clear of the axes
-        named_points = _data_of(point for point in shown if (point["ability"] <= middle) == (align == "left"))
+        named_points = [point for point in shown if (point["ability"] <= middle) == (align == "left")]
         if named_points:
-            text = drawn_from(named_points).encode(x=x, y=y, text="name:N")
-            label: dict[str, Any] = {"align": align, "baseline": "middle", "dx": dx, "fontSize": FONT_SIZE}
+            text = chart_style.drawn_from(named_points).encode(x=x, y=y, text="name:N")
+            label: dict[str, Any] = {"align": align, "baseline": "middle", "dx": dx, "fontSize": chart_style.FONT_SIZE}
             halo = text.mark_text(**label, stroke="white", strokeWidth=3, aria=False)
-            layers += [halo, text.mark_text(**label, color=INK)]
+            layers += [halo, text.mark_text(**label, color=chart_style.INK)]
     return layers
 
 
@@ -145,8 +137,8 @@ def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
     plain = {_UNGRADED}.intersection(shown := set(names))
     scale = next((list(scale) for scale in SCALES.values() if shown - plain <= {*scale}), sorted(shown - plain))
     graded = [*(scale if shown - plain else ()), *plain]
-    colours, shapes = grade_scales(graded)
-    legend = grade_legend() if shown - plain else None
+    colours, shapes = chart_style.grade_scales(graded)
+    legend = chart_style.grade_legend() if shown - plain else None
     shared: dict[str, Any] = {"sort": graded, "legend": legend}
     return alt.Color("grade:N", scale=colours, **shared), alt.Shape("grade:N", scale=shapes, **shared)
 
@@ -158,7 +150,7 @@ def heat_map(result: AuditResult) -> Any:
     rows = [{**row, "pale": abs(row["deviation"]) > _MAX_PALE_DEVIATION * largest} for row in rows]
     across, cell = _scenario_axis(result)
     width = cell * len(result.scenarios)
-    base = drawn_from(rows).encode(x=across, y=_model_axis(result.ablest_first()))
+    base = chart_style.drawn_from(rows).encode(x=across, y=_model_axis(result.ablest_first()))
     colour = alt.Color(
         "deviation:Q",
         scale=alt.Scale(scheme="redblue", domain=[-largest, largest], domainMid=0),
@@ -166,10 +158,10 @@ def heat_map(result: AuditResult) -> Any:
             title="points from the model's ability", titleLimit=0, orient="bottom", gradientLength=240, format="+.1f"
         ),
     )
-    text = base.mark_text(fontSize=FONT_SIZE - 1, aria=False).encode(
+    text = base.mark_text(fontSize=chart_style.FONT_SIZE - 1, aria=False).encode(
         text="score:N", color=alt.condition("datum.pale", alt.value(_TEXT_ON_DARK), alt.value(_TEXT_ON_LIGHT))
     )
-    heading = title(
+    heading = chart_style.title(
         "Score in each scenario",
         "% right in each scenario. Blue: better than the model's own ability; red: worse. The ablest model is on top.",
         width=width,
@@ -199,7 +191,7 @@ def box_chart(result: AuditResult) -> Any:
         for model in result.models
         for row, score in zip(_cells(model), model.scenarios.values(), strict=True)
     ]
-    base = drawn_from(rows).encode(
+    base = chart_style.drawn_from(rows).encode(
         x=alt.X("value:Q", title="% right in a scenario", scale=alt.Scale(zero=False)),
         y=_model_axis(result.ablest_first()),
     )
@@ -207,12 +199,12 @@ def box_chart(result: AuditResult) -> Any:
         extent="min-max",
         size=13,
         opacity=0.45,
-        median={"color": INK, "strokeWidth": 2},
-        rule={"color": GREY},
-        box={"stroke": GREY, "strokeWidth": 0.6},
+        median={"color": chart_style.INK, "strokeWidth": 2},
+        rule={"color": chart_style.GREY},
+        box={"stroke": chart_style.GREY, "strokeWidth": 0.6},
     ).encode(color=_grade_encodings(row["grade"] for row in rows)[0])
-    dots = base.mark_circle(color=INK, opacity=0.5, size=16, aria=False)
-    heading = title(
+    dots = base.mark_circle(color=chart_style.INK, opacity=0.5, size=16, aria=False)
+    heading = chart_style.title(
         "Spread over the scenarios",
         "Box: the middle half; line: the median; whiskers: the worst and the best scenario; dots: scenarios.",
         width=_BOX_WIDTH,
@@ -229,7 +221,7 @@ def _scenario_axis(result: AuditResult) -> tuple[alt.X, int]:
     """Return an axis of scenario names, and the width of a column in pixels."""
     names = [name_text(name) for name in result.scenarios]
     width = _WIDE_CELL if len(names) <= _MANY_SCENARIOS else _NARROW_CELL
-    axis = _name_axis("top", 0 if max(map(text_width, names), default=0.0) < width else -40)
+    axis = _name_axis("top", 0 if max(map(chart_style.text_width, names), default=0.0) < width else -40)
     return alt.X("scenario:N", sort=names, title=None, axis=axis), width
 
 

@@ -245,10 +245,7 @@ def _parse_score(cell: str, location: str, column: str) -> float:
 
 
 def write_cube(cube: Cube, folder: Path) -> list[Path]:
-    """Write cube.csv and, if outputs are known, outcomes.csv, and return their paths; raise StorageError.
-
-    A call without a score has no line in outcomes.csv.
-    """
+    """Write cube.csv and, if outputs are known, outcomes.csv, and return their paths."""
     table, answers = folder / "cube.csv", folder / "outcomes.csv"
     rows: list[list[Any]] = [["model", "template", *cube.benchmarks]]
     for model, scores in zip(cube.models, cube.scores.tolist(), strict=True):

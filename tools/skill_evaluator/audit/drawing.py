@@ -6,10 +6,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from skill_evaluator import __version__
-from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest
+from skill_evaluator.audit.manifest import AUDIT, AuditedBenchmark, AuditManifest, audit_folders, read_audit_manifest
 from skill_evaluator.audit.request import AuditFolders, AuditRunRequest
+from skill_evaluator.display.options import LATEST
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ComponentError
 from skill_evaluator.files import read_text
@@ -100,6 +102,27 @@ def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
     if not labelled:
         raise AuditError(f"no case of the benchmark '{name}' has a ground truth, which scores require")
     return LabelledBenchmark(component=component, cases=labelled, unlabelled=len(cases) - len(labelled))
+
+
+def draw_audit(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
+    """Return the audit to resume, or a new one, and its folder."""
+    validate_request(request)
+    if request.resumed is None:
+        drawn = new_audit(request, keyed=True)
+        for doubt in drawn.manifest.doubts:
+            print(f"warning: {visible(doubt)}", file=sys.stderr)
+        return drawn, request.audits / drawn.manifest.id
+    folder = Path(request.resumed)
+    if not (folder / AUDIT).is_file():  # an id or `latest`
+        ids = [audit_folder.name for audit_folder in audit_folders(request.audits)]
+        audit_id = ids[-1] if request.resumed == LATEST and ids else request.resumed
+        if audit_id not in ids:
+            raise AuditError(f"no audit '{audit_id}' in {request.audits} to resume {nearest(audit_id, ids)}")
+        folder = request.audits / audit_id
+    audit = read_audit_manifest(folder / AUDIT)
+    if request.batch and audit.transport != "batch":
+        raise AuditError(f"cannot resume the audit {audit.id} with --batch: it was started without it")
+    return drawn_audit(audit, request), folder
 
 
 def new_audit(request: AuditRunRequest, *, keyed: bool) -> DrawnAudit:
@@ -201,11 +224,7 @@ def _read_scenarios(folders: AuditFolders, names: Iterable[str]) -> dict[str, Sc
 
 
 def draw_questions(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
-    """Draw question ids from `names` by the seed and the benchmark's name, sorted; None draws all.
-
-    >>> draw_questions(["c", "a", "b"], 2, 7, "geography") == draw_questions(["a", "b", "c"], 2, 7, "geography")
-    True
-    """
+    """Draw question ids from `names` by the seed and the benchmark's name, sorted; None draws all."""
     ordered = sorted(names)
     if questions is None or questions >= len(ordered):
         return ordered

@@ -46,11 +46,7 @@ def scale_of(bins: int, models: int) -> tuple[str, ...]:
 
 
 def upper_bounds(fluctuations: Floats, bins: int = len(QUARTERS)) -> Floats:
-    """Return the upper bound of each grade but the last: quantiles of type 7 (Hyndman and Fan 1996).
-
-    >>> upper_bounds(np.array([0.63, 0.72, 1.24, 1.30, 1.43])).round(2).tolist()
-    [0.72, 1.24, 1.3]
-    """
+    """Return the upper bound of each grade but the last: quantiles of type 7 (Hyndman and Fan 1996)."""
     return np.asarray(np.quantile(fluctuations, np.arange(1, bins) / bins))
 
 
@@ -60,11 +56,7 @@ def _grade_index(fluctuation: float, cuts: Floats) -> int:
 
 
 def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[str | None]:
-    """Return the grade of each model, or None if there is only one model.
-
-    >>> grades_of(np.array([0.63, 1.24, 1.43, 2.63]))
-    ['AAA', 'AA', 'A', 'BBB']
-    """
+    """Return the grade of each model, or None if there is only one model."""
     if len(fluctuations) < 2:
         return [None] * len(fluctuations)
     cuts = upper_bounds(fluctuations, len(grades))
@@ -72,22 +64,14 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
-    """Return whether the interval of σ lies within one grade whose upper bound exceeds the noise (in points).
-
-    >>> is_settled(1.0, (0.5, 1.2), 0.4, np.array([1.3, 1.6, 2.0])), is_settled(1.0, (0.5, 1.4), 0.4, np.array([1.3]))
-    (True, False)
-    """
+    """Return whether the interval of σ lies within one grade whose upper bound exceeds the noise (in points)."""
     low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise
 
 
 def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | None]:
-    """Return the quadrant of each model, or None if there is only one model. A model at a median is able, or stable.
-
-    >>> quadrants_of(np.array([70.0, 80.0, 50.0, 40.0]), np.array([0.6, 2.6, 1.3, 2.1]))
-    ['safe default', 'strong but scenario-fragile', 'predictable baseline', 'avoid']
-    """
+    """Return the quadrant of each model, or None if there is only one model. A model at a median is able, or stable."""
     medians = medians_of(abilities, fluctuations)
     if medians is None:
         return [None] * len(fluctuations)
@@ -172,10 +156,7 @@ def question_noise(cube: Cube) -> Floats | None:
 
 
 def binomial_noise(cube: Cube) -> Floats | None:
-    """Return the variance of each model's scores if all outputs are independent, in points²: Σ w²·p(1 − p) ÷ Q.
-
-    Return None if the number of questions Q is not known.
-    """
+    """Return the variance of each model's scores if outputs are independent, in points²: Σ w²·p(1 − p) ÷ questions."""
     if not all(name in cube.questions for name in cube.benchmarks):
         return None
     counts = np.array([cube.questions[name] for name in cube.benchmarks], dtype=np.float64)
@@ -193,10 +174,6 @@ def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Inter
 
     With variance v of the noise, (T − 1)s² ÷ v has a noncentral χ² distribution with T − 1 degrees of freedom and
     noncentrality (T − 1)σ² ÷ v; the interval inverts it. An upper bound below the measured s is replaced by s.
-
-    >>> low, high = fluctuation_interval(4.0, 1.0, 10)
-    >>> round(low, 2), round(high, 2)
-    (1.04, 2.45)
     """
     from scipy.optimize import brentq
     from scipy.stats import ncx2

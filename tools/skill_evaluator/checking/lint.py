@@ -1,7 +1,4 @@
-"""Lint of one component: its field plan, hints, and problems of its files, cases, judge and records.
-
-A hint names a probable mistake in declarations or ground truths, which may be intended.
-"""
+"""Lint of one component: the field plan, problems, and hints on probable mistakes, which may be intended."""
 
 import datetime
 import json
@@ -27,6 +24,7 @@ from skill_evaluator.parsing import Output
 from skill_evaluator.providers.structured import schema_problems
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.pinned import read_pinned
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.sizing import FEW_CASES, can_show, profile_doubt
 
@@ -38,7 +36,7 @@ _MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")  # digits alone, or `47.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanLine:
-    """One path of the field plan, its rule, and the `reason` for it: declared, or inferred from the schema."""
+    """One path of the field plan, the rule, and the reason for it: declared, or inferred from the schema."""
 
     path: str
     kind: Literal["field", "array"]
@@ -56,29 +54,25 @@ def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> lis
 
     `declared` has the entries of evals/datasets.json by path.
     """
-    plan, schema = component.plan, component.schema or {}
+    plan, prose = component.plan, {path: f"prose, {size:g} characters; " for path, size in component.prose.items()}
+
+    def field_line(path: str, rule: FieldRule, reason: str) -> PlanLine:
+        return PlanLine(path=path, kind="field", rule=rule, reason=prose.get(path, "") + reason)
+
     if component.output != "json":
-        reason = f"{_prose(component, '')}output: {component.output}"
-        return [PlanLine(path="", kind="field", rule=plan.leaf("", ""), reason=reason)]
+        return [field_line("", plan.leaf("", ""), f"output: {component.output}")]
     if component.schema is None:
-        return [
-            PlanLine(path=path, kind="field", rule=rule, reason=f"{_prose(component, path)}no schema")
-            for path, rule in plan.leaves.items()
-        ]
+        return [field_line(path, rule, "no schema") for path, rule in plan.leaves.items()]
     lines = []
-    for path, location in schema_places(schema).items():
+    for path, location in schema_places(component.schema).items():
         declaration = declared.get(path, {})
         if path in plan.arrays:
             reason = _reason(declaration, ("align", "key"), location.kind)
             lines.append(PlanLine(path=path, kind="array", rule=plan.arrays[path], reason=reason))
         elif path in plan.leaves:
-            reason = _reason(declaration, ("compare",), f"{_prose(component, path)}schema")
+            reason = _reason(declaration, ("compare",), f"{prose.get(path, '')}schema")
             lines.append(PlanLine(path=path, kind="field", rule=plan.leaves[path], reason=reason))
     return lines
-
-
-def _prose(component: Component, path: str) -> str:
-    return f"prose, {component.prose[path]:g} characters; " if path in component.prose else ""
 
 
 def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) -> str:
@@ -91,8 +85,7 @@ def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) ->
 class LintResult:
     """The lint result of a component. `version`, `output` and `primary_metric` are None if it cannot be loaded.
 
-    `not_evaluated` is the reason why the component is not evaluated yet. `waiting` has the ids of cases without a
-    document, `unreviewed` those of drafted cases, `checks` the checks of all cases, one per id.
+    `not_evaluated` is a reason. `waiting` has the ids of cases without a document, `unreviewed` those of drafts.
     """
 
     name: str
@@ -162,12 +155,7 @@ def lint_component(
         not_evaluated=not_evaluated,
         waiting=waiting,
         unreviewed=[case.id for case in read if case.unreviewed],
-        problems=[
-            *case_problems,
-            *schema_problems(component, models),
-            *settings_problems,
-            *problems,
-        ],
+        problems=[*case_problems, *schema_problems(component, models), *settings_problems, *problems],
     )
 
 
@@ -239,7 +227,6 @@ def _contradicted_profiles(component: Component) -> Iterator[str]:
 
 
 def _stale_outputs(component: Component, cases: Sequence[Case]) -> Iterator[str]:
-    """Yield hints on pinned outputs whose case changed or no longer exists, or whose version has another prompt."""
     by_id = {case.id: case for case in cases}
     for outputs in read_pinned(component.folder, component.name).values():
         stale = [
@@ -258,10 +245,8 @@ def hints(component: Component, truths: Sequence[Any]) -> list[str]:
     prose = list(_prose_hints(component))
     if component.output != "json" or len(truths) < _MIN_TRUTHS:
         return prose
-    values: dict[str, list[Any]] = {}
-    for field, value in (part for truth in truths for part in component.plan.walk(truth)):
-        if value is not None:
-            values.setdefault(field.path, []).append(value)
+    parts = (part for truth in truths for part in component.plan.walk(truth))
+    values = by_key((field.path, value) for field, value in parts if value is not None)
     return [*prose, *_type_hints(component.plan, values)]
 
 
@@ -284,19 +269,15 @@ def _prose_hints(component: Component) -> Iterator[str]:
 
 
 def _type_hints(plan: FieldPlan, values_by_path: Mapping[str, list[Any]]) -> Iterator[str]:
-    """Yield a hint for each field that is compared as text although all its values are dates or amounts."""
     for path, rule in plan.leaves.items():
         values = values_by_path.get(path, [])
         if rule.compare != "string" or path in plan.declared or len(values) < _MIN_TRUTHS:
             continue
-        formats = [
-            date_format for date_format in _DATE_FORMATS if all(_is_date(value, date_format) for value in values)
-        ]
+        formats = [form for form in _DATE_FORMATS if all(_is_date(value, form) for value in values)]
         if formats:
-            formats_text = "" if formats[0] == "%Y-%m-%d" else f', "formats": ["{formats[0]}"]'
+            declared = '"compare": "date"' + (f', "formats": ["{formats[0]}"]' if formats[0] != "%Y-%m-%d" else "")
             alternatives = f" (or {', '.join(formats[1:])})" if formats[1:] else ""
-            declared = f'"compare": "date"{formats_text}{alternatives}'
-            yield f"'{path}' is a date in every ground truth; to compare days, declare {declared}"
+            yield f"'{path}' is a date in every ground truth; to compare days, declare {declared}{alternatives}"
         elif all(isinstance(value, str) and amount(value) is not None and _MONEY.search(value) for value in values):
             declared = '"compare": "number", "from_string": true'
             yield f"'{path}' is a number in every ground truth; to compare amounts, declare {declared}"

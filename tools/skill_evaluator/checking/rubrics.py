@@ -1,11 +1,9 @@
-"""`judge lint`: mistakes in a rubric, each with its line and rule.
-
-An error makes a rubric unusable for judges; a warning is a probable mistake.
-"""
+"""`judge lint`: errors in a rubric, which make it unusable, and probable mistakes, each with line and rule."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
@@ -61,25 +59,22 @@ def _lint_rubric(path: Path, *, follow_links: bool) -> LintedRubric:
         return LintedRubric(file=str(path), remarks=(remark,))
     rubric, problems = text.check()
     criteria = () if rubric is None else rubric.criteria
-    remarks = [
-        Remark(severity="error", rule="format", line=problem.line, message=problem.message) for problem in problems
-    ]
+    found: list[tuple[int, Severity, str, str]] = [(each.line, "error", "format", each.message) for each in problems]
     if rubric is not None and rubric.unreviewed:
         message = "a model drafted this rubric and nobody reviewed it; review it, then remove `unreviewed`"
-        remarks.append(Remark(severity="warning", rule="unreviewed", line=text.line(("unreviewed",)), message=message))
+        found.append((text.line(("unreviewed",)), "warning", "unreviewed", message))
     for index, criterion in enumerate(criteria):
         for severity, rule, location, message in (*_level_faults(criterion), *_method_faults(criterion)):
             line = text.line(_json_path(text, location) if text.has_levels else ("criteria", index, *location))
-            remarks.append(Remark(severity=severity, rule=rule, line=line, message=f"'{criterion.name}': {message}"))
-    return LintedRubric(
-        file=str(path),
-        criteria=tuple(criterion.id for criterion in criteria),
-        remarks=tuple(sorted(remarks, key=lambda remark: remark.line)),
+            found.append((line, severity, rule, f"'{criterion.name}': {message}"))
+    remarks = (
+        Remark(severity=severity, rule=rule, line=line, message=message)
+        for line, severity, rule, message in sorted(found, key=itemgetter(0))
     )
+    return LintedRubric(file=str(path), criteria=tuple(each.id for each in criteria), remarks=tuple(remarks))
 
 
 def _json_path(text: RubricText, location: Place) -> Place:
-    """Convert a path in a criterion to the path in the JSON form of the rubric."""
     if location[:1] != ("rubric",):
         return location
     scores = [level["score"] for level in text.value["levels"]]
@@ -87,10 +82,6 @@ def _json_path(text: RubricText, location: Place) -> Place:
 
 
 def _level_faults(criterion: Criterion) -> Iterator[Fault]:
-    """Yield the faults of a criterion's levels and edge cases.
-
-    Every level of a scale 1-10 requires a description, and the ends of a shorter scale.
-    """
     missing = [score for score in range(1, criterion.highest + 1) if score not in criterion.rubric]
     if criterion.highest == 10 and missing:
         message = f"every level of a scale 1-10 requires a description; missing: {listed(list(map(str, missing)), 9)}"
@@ -118,7 +109,6 @@ _UNUSUAL = {
 
 
 def _method_faults(criterion: Criterion) -> Iterator[Fault]:
-    """Yield a missing type, a method that is unusual for the type, and mitigations without effect on the method."""
     method = criterion.primary_method
     if criterion.type is None:
         message = "no type; set `objective` (careful people agree) or `subjective`, which decides the method"

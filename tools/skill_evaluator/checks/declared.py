@@ -1,7 +1,10 @@
-"""Validate declared checks, and build a `Check` with id and digest from each."""
+"""Validate declared checks, build a `Check` with id and digest from each, and run it."""
 
 import ast
+import json
 import re
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +13,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import ConfigDict, Field, PositiveFloat, StringConstraints, ValidationError, create_model, model_validator
 
 from skill_evaluator.checks import CHECKS, NO_VALUE, CheckKind, Pointer, Raw, value_at
-from skill_evaluator.errors import SkillEvaluatorError
+from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, first_problem, read_text
-from skill_evaluator.identifiers import Tier
+from skill_evaluator.identifiers import Share, Tier
 from skill_evaluator.parsing import Parsed
+from skill_evaluator.processes import Program, run_process
 from skill_evaluator.text import canonical_json, digest, nearest
 
 CheckId = Annotated[str, StringConstraints(pattern=r"^\w[\w-]*$", max_length=80)]
 _MAX_ID = 48  # characters of an id derived from a check's text
 _SOURCE = SizeLimit(max_bytes=1_000_000)
+CHILD = Program(
+    argv=[sys.executable, "-I", str(Path(__file__).with_name("function.py"))],
+    folder=Path(tempfile.gettempdir()),
+    seconds=10.0,
+    output_bytes=10_000,
+    memory_bytes=1_000_000_000,
+)
 
 
 class _OneCheck(StrictModel):
@@ -83,11 +94,10 @@ _KINDS = tuple(name for name in DeclaredCheck.model_fields if name not in _Weigh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check, ready to run. `text` is its declaration as text.
+    """One check, ready to run. `text` is its declaration as text, `source` the code of a python check.
 
     `pointer` is the JSON pointer to its value in the parsed output, or None for the raw text. Without a `kind`, a value
-    must exist at the pointer. `source` is the source code of a python check. The digest covers all that decides whether
-    an output passes.
+    must exist at the pointer. The digest covers all that decides whether an output passes.
     """
 
     id: str
@@ -125,11 +135,7 @@ def read_checks(
 
 
 def check_of(declared: Mapping[str, Any]) -> Check:
-    """Return the check that a mapping declares.
-
-    Raise ValueError with a one-line message if the declaration is invalid, and SkillEvaluatorError if the file of a
-    Python check is.
-    """
+    """Return the check that a mapping declares. Raise ValueError with a one-line message if it is invalid."""
     try:
         [check] = read_checks([DeclaredCheck.model_validate(declared)], Path(), Path(), SkillEvaluatorError, Path)
     except ValidationError as problem:
@@ -187,7 +193,6 @@ def _derived_id(text: str) -> str:
 
 
 def _read_function(name: str, path: Path, where: Path, error: type[SkillEvaluatorError]) -> str:
-    """Return the source of a file that defines the function, without running it. Raise `error` if it does not."""
     try:
         source = read_text(path, error, _SOURCE)
     except error as problem:
@@ -204,8 +209,7 @@ def _read_function(name: str, path: Path, where: Path, error: type[SkillEvaluato
 def passes(check: Check, text: str, parsed: Parsed) -> bool | None:
     """Return whether an output passes a check. Return None if the check needs a program or a judge.
 
-    `parsed` is the output as JSON. A check at a pointer fails if the output is not JSON or has no value there, even if
-    it is a `not_…` check.
+    `parsed` is the output as JSON. Without a value at its pointer, even a `not_…` check fails.
     """
     value: Any = Raw(text)
     if check.pointer is not None:
@@ -230,3 +234,26 @@ def _lowered(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_lowered(item) for item in value]
     return value.lower() if isinstance(value, str) else value
+
+
+class FunctionScore(StrictModel):
+    """The score that a function returned for an output, and its reason."""
+
+    score: Share
+    reason: str = ""
+
+
+def call_function(check: Check, text: str, context: dict[str, Any]) -> FunctionScore:
+    """Return the score of an output by a check's function. It is 0 if the function fails or reaches a limit.
+
+    `context` has `answer` (the parsed output), `inputs` and `truth`. Raise RunError if the process cannot be started.
+    """
+    name = check.argument.rpartition(":")[2]
+    task = {"source": check.source, "function": name, "text": text, "context": context}
+    process = run_process(CHILD, json.dumps(task).encode())
+    if process.reason == "absent":
+        raise RunError(f"the check {check.id} cannot be run: {process.problem}")
+    try:
+        return FunctionScore.model_validate_json(process.stdout)
+    except ValidationError:
+        return FunctionScore(score=0.0, reason=process.problem or "the process wrote no valid score")

@@ -15,13 +15,7 @@ from skill_evaluator.display.options import (
     options,
 )
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
-from skill_evaluator.judges.workflows.requests import (
-    CalibrateRequest,
-    PairwiseRequest,
-    RegressionRequest,
-    RubricDraftRequest,
-    ScoreRequest,
-)
+from skill_evaluator.judges.workflows import requests
 from skill_evaluator.reports.judge_results import print_judged, print_pinned
 from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.reports.live import watch
@@ -65,47 +59,55 @@ EXITS = {
 }
 
 
-def judge_score(options: ScoreRequest) -> int:
+def judge_score(options: requests.ScoreRequest) -> int:
     """Score outputs by a rubric.
 
     A judge gives evidence, a justification, a score, a suggestion and its confidence for each criterion.
     """
-    result = Library(**folders_of(options)).judge.score(**keywords_of(options, ScoreRequest), watch=watch)
+    result = Library(**folders_of(options)).judge.score(**keywords_of(options, requests.ScoreRequest), watch=watch)
     return print_judged(result, options.format)
 
 
-def judge_pairwise(options: PairwiseRequest) -> int:
+def judge_pairwise(options: requests.PairwiseRequest) -> int:
     """Compare outputs by a rubric, in both orders.
 
     A verdict that changes with the order is a tie.
     """
-    result = Library(config=options.config).judge.pairwise(**keywords_of(options, PairwiseRequest), watch=watch)
+    result = Library(config=options.config).judge.pairwise(
+        **keywords_of(options, requests.PairwiseRequest), watch=watch
+    )
     return print_judged(result, options.format)
 
 
-def judge_regression(options: RegressionRequest) -> int:
+def judge_regression(options: requests.RegressionRequest) -> int:
     """Decide whether new outputs are worse and may ship.
 
     A judge compares them with those in use, in both orders; code decides by fixed rules: ship, review or block.
     """
-    result = Library(**folders_of(options)).judge.regression(**keywords_of(options, RegressionRequest), watch=watch)
+    result = Library(**folders_of(options)).judge.regression(
+        **keywords_of(options, requests.RegressionRequest), watch=watch
+    )
     return print_judged(result, options.format)
 
 
-def judge_calibrate(options: CalibrateRequest) -> int:
+def judge_calibrate(options: requests.CalibrateRequest) -> int:
     """Measure how well judges agree with human labels.
 
     Labels must be of items drawn at random. Without --judge it reads stored verdicts and makes no call. A judge is
     trusted if the whole 95 % interval of its κ with people is at the bar or above. --corrupt N also measures how many
     known defects it finds.
     """
-    result = Library(config=options.config).judge.calibrate(**keywords_of(options, CalibrateRequest), watch=watch)
+    result = Library(config=options.config).judge.calibrate(
+        **keywords_of(options, requests.CalibrateRequest), watch=watch
+    )
     return print_judged(result, options.format)
 
 
-def judge_rubric(options: RubricDraftRequest) -> int:
+def judge_rubric(options: requests.RubricDraftRequest) -> int:
     """Draft a rubric with a model, marked as unreviewed."""
-    result = Library(config=options.config).judge.rubric(**keywords_of(options, RubricDraftRequest), watch=watch)
+    result = Library(config=options.config).judge.rubric(
+        **keywords_of(options, requests.RubricDraftRequest), watch=watch
+    )
     return print_judged(result, options.format)
 
 

@@ -1,7 +1,7 @@
-"""Compare two leaves: by a canonical form (equal forms mean equal leaves), or with a declared tolerance.
+"""Compare two leaves by a canonical form, or with a declared tolerance.
 
-A canonical form is hashable and carries its type, so that `1` is not `"1"` and `true` is not `1`. A package adds a
-comparator through the entry-point group `skill_evaluator.comparators` (objects of type `Comparator`).
+A canonical form carries its type, so that `1` is not `"1"`. A package adds a `Comparator` through the entry-point group
+`skill_evaluator.comparators`.
 """
 
 import datetime
@@ -29,8 +29,7 @@ _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 class Comparator:
     """A comparator: `canonical` returns a hashable form; `close` decides on two raw values under a tolerance.
 
-    Both take any JSON value except null. `close` must be reflexive and symmetric, be true for equal canonical forms and
-    depend only on these forms. It is called only if the rule has a tolerance or threshold.
+    Neither gets null. `close` must be reflexive and symmetric, and depend only on the canonical forms.
     """
 
     canonical: Callable[[Any, FieldRule], Hashable]

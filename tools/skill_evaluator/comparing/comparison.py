@@ -1,7 +1,4 @@
-"""Compare one output with one ground truth: aligned leaves as rows with outcomes, used by all accuracy metrics.
-
-Objects align by key, arrays by their declared rule. Null and absent leaves are equal.
-"""
+"""Compare one output with one ground truth: aligned leaves with outcomes; null and absent leaves are equal."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -78,10 +75,7 @@ class _Comparison:
         self._output = output
 
     def compare(self, truth: Any, output: Any, field: Field, truth_at: ValuePath, output_at: ValuePath) -> None:
-        """Append the compared leaves of a field to `rows`.
-
-        It recurses directly, with one stack frame per level, so that deep nesting stays below the recursion limit.
-        """
+        """Append the compared leaves of a field to `rows`, with one stack frame per level of nesting."""
         if field.rule is None and (isinstance(truth, _CONTAINERS) or isinstance(output, _CONTAINERS)):
             if isinstance(truth, _OBJECT) and isinstance(output, _OBJECT):
                 truths, outputs = truth or {}, output or {}
@@ -116,7 +110,6 @@ class _Comparison:
     def _compare_respelt(
         self, truth: dict[str, Any], output: dict[str, Any], field: Field, truth_at: ValuePath, output_at: ValuePath
     ) -> None:
-        """Compare objects with keys that are not in NFC: members match by NFC name, paths have the original keys."""
         truth_keys, output_keys = keys_by_nfc_name(truth), keys_by_nfc_name(output)
         truths, outputs = rename_keys(truth, truth_keys), rename_keys(output, output_keys)
         for name in {**truths, **outputs}:
@@ -147,8 +140,7 @@ class _Comparison:
     ) -> Iterable[Pair]:
         """Return the pairs of the assignment with maximum matched weight, in the truth's order, then unpaired outputs.
 
-        Equal items are paired first, which is optimal if equality is transitive (with a tolerance it is not). Ties are
-        broken by the items' content, not by their order.
+        Equal items are paired first (not optimal with a tolerance). Ties are broken by content, not by order.
         """
         if not rows or not columns or len(rows) == len(columns) == 1:
             return zip_longest(rows, columns)

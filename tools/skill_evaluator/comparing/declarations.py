@@ -79,10 +79,7 @@ class FieldRule:
 
 
 def refuse_wrong_rules(rules: Mapping[str, FieldRule], key_path: str, where: str) -> None:
-    """Raise ComponentError for a rule with an unknown comparator or an unreadable date format.
-
-    The message names the key below `key_path` in the file `where`.
-    """
+    """Raise ComponentError for an unknown comparator or unreadable date format below `key_path` in the file `where`."""
     shipped = get_args(Compare)
     for path, rule in rules.items():
         if rule.compare not in (None, *shipped) and rule.compare not in (added := plugins.names(COMPARATOR_GROUP)):
@@ -98,10 +95,7 @@ def refuse_wrong_rules(rules: Mapping[str, FieldRule], key_path: str, where: str
 
 
 def refuse_idle_settings(rule: FieldRule, kind: Literal["leaf", "array", "object"], path: str, where: str) -> None:
-    """Raise ComponentError for a setting that has no effect on this kind of value.
-
-    A leaf that is ignored or uses a plugin's comparator may have any option.
-    """
+    """Raise ComponentError for a setting that has no effect on this kind of value."""
     settings = [*rule.options, *(["weight"] if rule.weight != 1 else [])]
     aligned = [name for name in ("align", "key") if getattr(rule, name)]
     if kind == "leaf":
@@ -138,13 +132,7 @@ def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
 
 
 def compared_as(rule: FieldRule) -> str:
-    """Format the comparator of a leaf with its options.
-
-    >>> compared_as(FieldRule(compare="number", tolerance=0.005, from_string=True))
-    'number, ± 0.005, also written as text'
-    >>> compared_as(FieldRule(compare="text", threshold=0.8))
-    'text, from token F1 0.8'
-    """
+    """Format the comparator of a leaf with its options, such as `number, ± 0.005, also written as text`."""
     kind = rule.compare or "exact"
     if kind == "text":
         return "text, reported only" if rule.threshold is None else f"text, from token F1 {rule.threshold:g}"
@@ -154,11 +142,7 @@ def compared_as(rule: FieldRule) -> str:
 
 
 def aligned_by(rule: FieldRule) -> str:
-    """Format the alignment of an array's items.
-
-    >>> aligned_by(FieldRule(align="key", key=("category", "period")))
-    'by key category + period'
-    """
+    """Format the alignment of an array's items, such as `by key category + period`."""
     if rule.align == "key":
         return f"by key {' + '.join(rule.key)}"
     return _ALIGNMENT_TEXTS[rule.align] if rule.align else "by its items"

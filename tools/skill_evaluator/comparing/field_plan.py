@@ -1,7 +1,6 @@
 """Compile `schema.json` and the declared fields to a plan: the comparison of each leaf, the alignment of each array.
 
-A path is dotted, with `[]` for array items: `budget[].amount`. Undeclared rules follow the schema; a leaf without a
-rule (a key that the model invented) is compared by the type of its value.
+A leaf without a rule (a key that the model invented) is compared by the type of its value.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -79,27 +78,18 @@ class FieldPlan:
                 self._fields[path] = cached
         return cached
 
-    def with_numbers(self, value: Any) -> Any:
+    def with_numbers(self, value: Any, path: str = "") -> Any:
         """Return a value with its numeric texts replaced by numbers; all scores and digests use this form."""
         if not self.numeric_texts:
             return value
-        top = [value]
-        ahead: list[tuple[Any, Any, str]] = [(top, 0, "")]
-        while ahead:
-            parent, key, path = ahead.pop()
-            part = parent[key]
-            if isinstance(part, dict):
-                part = parent[key] = dict(part)
-                names = {key: name for name, key in keys_by_nfc_name(part).items()}
-                for name in part:
-                    child = below(path, names.get(name, name))
-                    ahead.append((part, name, child if child in self.named else below(path, "*")))
-            elif isinstance(part, list):
-                part = parent[key] = list(part)
-                ahead += [(part, index, f"{path}[]") for index in range(len(part))]
-            elif isinstance(part, str) and path in self.numeric_texts:
-                parent[key] = read_number(part)
-        return top[0]
+        if isinstance(value, dict):
+            names = {key: key for key in value} | {key: name for name, key in keys_by_nfc_name(value).items()}
+            paths = {key: below(path, name) for key, name in names.items()}
+            stars = {key: child if child in self.named else below(path, "*") for key, child in paths.items()}
+            return {key: self.with_numbers(child, stars[key]) for key, child in value.items()}
+        if isinstance(value, list):
+            return [self.with_numbers(item, f"{path}[]") for item in value]
+        return read_number(value) if isinstance(value, str) and path in self.numeric_texts else value
 
     @property
     def full(self) -> bool:
@@ -107,12 +97,9 @@ class FieldPlan:
         return len(self._fields) >= _MAX_CACHED_FIELDS
 
     def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
-        """Yield the field and the value of every object, array and leaf inside a value, outermost first, with nulls.
-
-        A value with a leaf rule is not entered. Iterative, because values may be hundreds of levels deep.
-        """
+        """Yield the field and value of every object, array and leaf, outermost first, not below a value with a rule."""
         ahead = [(self.field(""), value)]
-        while ahead:
+        while ahead:  # iterative, because values may be hundreds of levels deep
             field, part = ahead.pop()
             yield field, part
             if field.rule is not None:

@@ -34,7 +34,7 @@ def verdict_address(skill: str, version: str) -> str:
 
 
 def compare_address(skill: str, *names: str) -> str:
-    """Return the address of the comparison of a version with the one before, or of two models."""
+    """Return the address of a comparison; `names` is a version, or two models."""
     return f"compare/{_quoted(skill)}/{'--'.join(map(file_name, names))}.html"
 
 

@@ -5,6 +5,7 @@ Sec-Fetch-Site is refused, and bodies must be JSON, which forms cannot send.
 """
 
 import hmac
+import re
 import secrets
 import sys
 from collections.abc import Mapping
@@ -28,7 +29,6 @@ _HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
 }
 _MAX_BODY = 64_000
-_MAX_DIGITS = 20  # Python refuses to read an integer of thousands of digits
 
 
 class RefusedError(Exception):
@@ -51,10 +51,8 @@ class LoopbackServer(ThreadingHTTPServer):
             super().__init__((HOST, port), handler)
         except OSError as problem:
             raise ConfigError(f"cannot listen on {HOST}:{port}: {problem.strerror}; choose another --port") from None
-        default_port = ("",) if self.server_port == HTTP_PORT else ()  # browsers leave out port 80
-        self.hosts = frozenset(
-            name + end for name in (HOST, "localhost") for end in (f":{self.server_port}", *default_port)
-        )
+        ports = [f":{self.server_port}"] + [""] * (self.server_port == HTTP_PORT)  # browsers omit the default port
+        self.hosts = frozenset(name + port for name in (HOST, "localhost") for port in ports)
 
     @property
     def address(self) -> str:
@@ -108,7 +106,7 @@ def read_body(request: BaseHTTPRequestHandler, model: type[ModelT], noun: str) -
     if request.headers.get_content_type() != "application/json":
         raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a {noun} must be sent as application/json")
     length = request.headers.get("Content-Length", "")
-    if not (length.isascii() and length.isdigit() and len(length) <= _MAX_DIGITS):
+    if not re.fullmatch(r"[0-9]{1,20}", length):
         raise RefusedError(HTTPStatus.BAD_REQUEST, f"a {noun} must be sent with its Content-Length")
     if int(length) > _MAX_BODY:
         raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a {noun} has at most {_MAX_BODY:,} bytes")

@@ -82,7 +82,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Drawings with one `name`; a site shows one at a time, and Markdown shows them if their files are in a folder."""
+    """Drawings with one `name`; a site collapses all but the first, and Markdown needs their files."""
 
     name: str
     drawings: Sequence[Drawing]
@@ -249,7 +249,7 @@ class _Markdown:
 def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "Iterator[Sheet | Text | str]":
     """Yield the tables and texts that a terminal shows for blocks, with blank lines around tables and above headings.
 
-    If `full` is false, a line names the option that shows the collapsed details.
+    If `full` is False and details are collapsed, a line names `--full`.
     """
     from rich.text import Text
 

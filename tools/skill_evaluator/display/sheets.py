@@ -58,7 +58,7 @@ class Sheet:
     note: str = ""
 
     def only(self, *columns: str, limit: int | None = None) -> "Sheet":
-        """Return these columns, with at most `limit` rows."""
+        """Return a table with these columns and at most `limit` rows."""
         indexes = [self.columns.index(name) for name in columns]
         return replace(self, columns=columns, rows=[[row[at] for at in indexes] for row in self.rows[:limit]])
 
@@ -172,7 +172,6 @@ def _column_widths(sheet: Sheet, columns: Sequence[Sequence[str]], width: int) -
 
 
 def _least_width(column: Sequence[str], width: int, whole: bool) -> int:
-    """Return the minimum width of a column of words, or of values that are not broken."""
     parts = column if whole else [word for text in column for word in text.split()]
     unbroken = max((cell_len(part) for word in parts for part in _INSIDE_A_WORD.split(word)), default=0)
     longest = max(map(cell_len, parts), default=0)

@@ -5,7 +5,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from skill_evaluator.display.safe_text import visible
@@ -25,15 +24,15 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, load_settings
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Configuration, missing_key, read_configuration, with_program
-from skill_evaluator.records.record import ANSWERED, SCORED, UNPARSEABLE, write_record
+from skill_evaluator.records.record import write_record
 from skill_evaluator.records.summaries import MIN_LABELS, CorrectedShare, JudgedChecks
 from skill_evaluator.runner import journal
 from skill_evaluator.runner.journal import Manifest, Run
 from skill_evaluator.runner.prices import call_cost, price_of
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.runner.session import Session
-from skill_evaluator.scoring.answer_views import Answer, CaseView, case_view, only_field, read_answers
-from skill_evaluator.scoring.answers import CheckScore, CheckScores, all_failed
+from skill_evaluator.scoring.answer_views import CaseView, case_view, only_field, read_answers
+from skill_evaluator.scoring.answers import CheckScore, CheckScores
 from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key, rounded, total_or_none
@@ -251,16 +250,16 @@ def explain(
         views = []
         for each in run_cases:
             replicates = [answered.get(Call(each.id, index)) for index in range(manifest.replicates)]
-            answers = read_answers(component, each, replicates, partial(_outcome, scorer, each.id))
-            answers = [replace(answer, checks=_check_scores(scorer, each, answer)) for answer in answers]
+            scored = scorer.by_replicate(each.id)
+            outcomes_of_case = {index: score.outcome for index, score in scored.items()}
+            answers = [
+                replace(answer, checks=scored[answer.index].checks, metrics=scored[answer.index].metrics)
+                if answer.index in scored
+                else replace(answer, metrics=dict.fromkeys(component.metrics))
+                for answer in read_answers(component, each, replicates, outcomes_of_case)
+            ]
             views.append(case_view(component, each, answers))
     return manifest, views if field is None else only_field(views, component, _INDEX.sub("[]", field))
-
-
-def _check_scores(scorer: Scorer, case: Case, answer: Answer) -> CheckScores:
-    if answer.text is not None and answer.outcome in (SCORED, UNPARSEABLE):
-        return scorer.scored(case.id, answer.text).checks
-    return all_failed(case) if answer.outcome in ANSWERED else {}
 
 
 def _cases_of(folder: Path, case_ids: Iterable[str], cases: Mapping[str, Case], purpose: str) -> list[Case]:
@@ -273,10 +272,6 @@ def _cases_of(folder: Path, case_ids: Iterable[str], cases: Mapping[str, Case], 
 def _warn_of_changes(changed: Sequence[str]) -> None:
     if changed:
         print(f"warning: changed since this run: {visible(', '.join(changed))}", file=sys.stderr)
-
-
-def _outcome(scorer: Scorer, case_id: str, index: int, text: str) -> str:
-    return scorer.scored(case_id, text).outcome
 
 
 def _refuse_unknown(manifest: Manifest, case: str | None, field: str | None) -> None:

@@ -25,7 +25,7 @@ from skill_evaluator.evaluation.runs import (
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.components import Component
 from skill_evaluator.providers.base import Request
-from skill_evaluator.records.archive import Archive, add_records, entry_of, read_entries
+from skill_evaluator.records.archive import Archive, append_rows, entry_of, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.engine import CallHandlers
@@ -279,7 +279,7 @@ def _save_record(run: Run, record: Record, component: Component, *, recorded: bo
         path = record_path(run, component)
         try:
             if record.has_row:
-                add_records(component.leaderboard_path, {path: record})
+                append_rows(component.leaderboard_path, record.skill, [record.row()], {path: record})
             else:
                 write_record(path, record)
         except LeaderboardError:  # the version was recorded with another prompt meanwhile; the paid outputs stay

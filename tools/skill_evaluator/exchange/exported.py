@@ -1,8 +1,4 @@
-"""Export records as tables (CSV or JSON Lines) and verdicts as JUnit XML, for other programs.
-
-A table has the same columns in the same order for all records, then those of their metrics. A value that was not
-measured is None.
-"""
+"""Export records as tables (CSV or JSON Lines) and verdicts as JUnit XML; values that were not measured are None."""
 
 import csv
 import json
@@ -127,10 +123,7 @@ class Exported:
 
 
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:
-    """Return the export of the requested records; `recorded` reads a component by name.
-
-    Raise LeaderboardError if there are none.
-    """
+    """Return the export of the requested records. Raise LeaderboardError if there are none."""
     names = request.sources or sorted({path.parents[2].name for path in request.components.glob(_RECORDS_GLOB)})
     if request.to == "junit":
         if request.table != "records":
@@ -190,10 +183,7 @@ Test = tuple[str, Outcome, Sequence[str]]  # name, outcome, reasons
 
 
 def junit_text(suites: Iterable[tuple[str, Iterable[Test]]], name: str) -> str:
-    """Return JUnit XML of (suite name, tests).
-
-    The message of a test has its first two reasons, the text of a failed test all but the first.
-    """
+    """Return JUnit XML; a message has the first two reasons of a test, the text of a failed test all but the first."""
     root = ElementTree.Element("testsuites", name=visible(name))
     for suite_name, tests in suites:
         suite = ElementTree.SubElement(root, "testsuite", name=visible(suite_name))
@@ -250,7 +240,6 @@ def _junit_tests(record: Record, verdict: ModelVerdict | None) -> Iterator[Test]
 
 
 def _failed_cases(verdict: ModelVerdict) -> dict[str, Sequence[str]]:
-    """Return the reasons by case id for cases that broke, fell or, after a regression, are worse in each output."""
     worse = verdict.cases.every_answer_worse if verdict.verdict == "regressed" else ()
     reason = "every output scored less than any output of the baseline"
     failed: dict[str, Sequence[str]] = {case: ["worse", reason] for case in worse}

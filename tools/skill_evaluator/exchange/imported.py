@@ -1,13 +1,9 @@
-"""Import results of other tools as records, for verdicts, histories and rankings.
+"""Import results of other tools as records: JSON of promptfoo and inspect_ai, and tables with a line per output."""
 
-Results are the JSON of promptfoo and of inspect_ai, and tables (CSV, TSV, JSON Lines) with one line per output. A
-value that the file does not have is None.
-"""
-
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import comb, inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,17 +13,17 @@ from skill_evaluator.display.options import ComponentsOption, ConfigOption, Skip
 from skill_evaluator.errors import LeaderboardError, refuse
 from skill_evaluator.files import SizeLimit, read_json, replace_text, validated
 from skill_evaluator.identifiers import UNNAMED, Label, is_component_name, now
-from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import SafetyLimits, Settings
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import Settings
 from skill_evaluator.library.prompts import check_semver
 from skill_evaluator.library.tables import ENDINGS, ProblemHandler, read_rows, value_at, with_decimal_point
 from skill_evaluator.parsing.answer import parse_output
-from skill_evaluator.records.archive import add_records, check_leaderboard, read_entries
+from skill_evaluator.records.archive import append_rows, check_leaderboard, read_entries
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
 from skill_evaluator.scoring import summaries
 from skill_evaluator.scoring.answers import CaseScore, Scorecard
 from skill_evaluator.scoring.recording import case_record, counts_of
-from skill_evaluator.stats import rounded, total_or_none
+from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 
 _CELL = SizeLimit(max_bytes=16_000_000)
@@ -114,7 +110,15 @@ def read_results(path: Path, on_problem: ProblemHandler = refuse) -> list[Import
     elif path.suffix == ".eval":
         raise LeaderboardError(f"{path} is an archive; run: inspect log dump {path} > {path.with_suffix('.json')}")
     else:
-        run = validated(ImportedRun, _tool_run(read_json(path, LeaderboardError), path), path, LeaderboardError)
+        value = read_json(path, LeaderboardError)
+        if value_at(value, "eval") is not None:
+            members = _inspect_run(value, path)
+        elif value_at(value, "results.results") is not None:
+            members = _promptfoo_run(value, path)
+        else:
+            formats = "a record, promptfoo's JSON, inspect's JSON, or a table (.csv, .tsv, .jsonl)"
+            raise LeaderboardError(f"{path} has no results in a known format: {formats}")
+        run = validated(ImportedRun, members, path, LeaderboardError)
     calls = Counter((each.model, each.case_id, each.replicate) for each in run.outputs if each.replicate is not None)
     for (_, case_id, replicate), count in calls.items():
         if count > 1:
@@ -127,15 +131,6 @@ def read_results(path: Path, on_problem: ProblemHandler = refuse) -> list[Import
     return [run.model_copy(update={"model": model, "outputs": outputs}) for model, outputs in runs.items()]
 
 
-def _tool_run(value: Any, path: Path) -> dict[str, Any]:
-    if value_at(value, "eval") is not None:
-        return _inspect_run(value, path)
-    if value_at(value, "results.results") is not None:
-        return _promptfoo_run(value, path)
-    formats = "a record, promptfoo's JSON, inspect's JSON, or a table (.csv, .tsv, .jsonl)"
-    raise LeaderboardError(f"{path} has no results in a known format: {formats}")
-
-
 def _objects(value: Any, keys: str, path: Path) -> list[Mapping[str, Any]]:
     objects = value_at(value, keys)
     if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
@@ -143,9 +138,8 @@ def _objects(value: Any, keys: str, path: Path) -> list[Mapping[str, Any]]:
     return objects
 
 
-def _object(value: Any, keys: str) -> Mapping[str, Any]:
-    member = value_at(value, keys)
-    return member if isinstance(member, dict) else {}
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _promptfoo_run(value: Any, path: Path) -> dict[str, Any]:
@@ -178,10 +172,9 @@ def _in_seconds(milliseconds: Any) -> Any:
 def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str, Any]:
     """Return the fields of an ImportedOutput. The case id is the test's description if unique, else its variables."""
     failed = result.get("failureReason") == _FAILURE_WITHOUT_OUTPUT
-    variables = _object(result, "vars")
-    name = (is_unique and _description(result)) or ", ".join(
-        f"{key}={_as_text(each)}" for key, each in variables.items()
-    )
+    variables = _object(result.get("vars"))
+    variables_text = ", ".join(f"{key}={_as_text(each)}" for key, each in variables.items())
+    name = (is_unique and _description(result)) or variables_text
     if not 0 < len(name) <= _MAX_ID or not name.isprintable():
         mark = digest(canonical_json(variables)).removeprefix("sha256:")[:8]
         name = f"{''.join(filter(str.isprintable, name))[:_MAX_ID]}… {mark}"
@@ -190,7 +183,7 @@ def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str
         "case": {"vars": variables, "assert": value_at(result, "testCase.assert")},
         "model": value_at(result, "provider.label") or value_at(result, "provider.id"),
         "failed": failed,
-        "scores": {} if failed else {"score": result.get("score"), **_object(result, "namedScores")},
+        "scores": {} if failed else {"score": result.get("score"), **_object(result.get("namedScores"))},
         "output": value_at(result, "response.output"),
         "input_tokens": value_at(result, "response.tokenUsage.prompt"),
         "output_tokens": value_at(result, "response.tokenUsage.completion"),
@@ -215,7 +208,7 @@ def _inspect_run(log: Any, path: Path) -> dict[str, Any]:
 def _inspect_output(sample: Mapping[str, Any], model: Any) -> dict[str, Any]:
     failed = sample.get("error") is not None
     scores: dict[str, Any] = {}
-    for name, score in () if failed else _object(sample, "scores").items():
+    for name, score in () if failed else _object(sample.get("scores")).items():
         value = value_at(score, "value")
         parts = {f"{name}/{part}": each for part, each in value.items()} if isinstance(value, dict) else {name: value}
         scores |= {part: _GRADES.get(each, each) if isinstance(each, str) else each for part, each in parts.items()}
@@ -265,9 +258,8 @@ def _table_outputs(path: Path, on_problem: ProblemHandler) -> list[ImportedOutpu
 
 
 def _are_scores(cells: Sequence[Any]) -> bool:
-    """Return whether at least half of the cells are numbers and no number is outside 0 to 1."""
     filled = [number for cell in cells if (number := _as_number(cell)) is not None]
-    numbers = [each for each in filled if isinstance(each, int | float) and abs(each) < math.inf]
+    numbers = [each for each in filled if isinstance(each, int | float) and abs(each) < inf]
     return 0 < len(filled) <= 2 * len(numbers) and all(0 <= number <= 1 for number in numbers)
 
 
@@ -313,23 +305,26 @@ def import_results(
             )
         identity = {"skill": skill, "version": version, "model": model, "timestamp": run.timestamp or now()}
         records.append(record_of(run.model_copy(update=identity), settings.required_coverage))
-    component = _component_of(records[0], request.components, settings.limits)
+    record = records[0]
+    prompt = request.components / record.skill / "prompt.md"
+    if not prompt.exists():
+        replace_text(prompt, _PROMPT.format(name=record.skill, version=record.skill_version, tool=record.provider))
+    component = load_component(request.components, record.skill, settings.limits)
     check_leaderboard(component)
     known_runs = {entry.run_id for entry in read_entries(component.leaderboard_path)}
     imported = [
         (record, component.records_dir / f"{record.run_id}.json", record.run_id not in known_runs) for record in records
     ]
     if new := {path: record for record, path, is_new in imported if is_new}:
-        add_records(component.leaderboard_path, new)
+        rows = [record.row() for record in new.values()]
+        append_rows(component.leaderboard_path, component.name, rows, new)
     return imported
 
 
 def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
     """Return the record of another tool's run. Raise LeaderboardError if it has no score."""
     outputs = run.outputs
-    cases: dict[str, list[ImportedOutput]] = {output.case_id: [] for output in outputs}
-    for output in outputs:
-        cases[output.case_id].append(output)
+    cases = by_key((output.case_id, output) for output in outputs)
     names = dict.fromkeys(name for output in outputs for name in output.scores)
     metrics = sorted(names, key=lambda name: name != run.primary)
     if not metrics:
@@ -375,19 +370,8 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
     return validated(Record, values, Path(f"results of {run.tool}"), LeaderboardError)
 
 
-def _component_of(record: Record, components: Path, limits: SafetyLimits) -> Component:
-    """Return the component of a record. If it does not exist, create one whose prompt.md names the tool."""
-    prompt = components / record.skill / "prompt.md"
-    if not prompt.exists():
-        replace_text(prompt, _PROMPT.format(name=record.skill, version=record.skill_version, tool=record.provider))
-    return load_component(components, record.skill, limits)
-
-
 def records_in(path: Path) -> list[Record]:
-    """Return the record in a file, or another tool's results as one record per model.
-
-    The version of another tool's results is the file's name.
-    """
+    """Return the record in a file, or another tool's results as one record per model, with the file name as version."""
     value = read_json(path, LeaderboardError) if path.suffix == ".json" else None
     if isinstance(value, dict) and "run_id" in value:
         return [parse_record(value, path)]
@@ -396,21 +380,15 @@ def records_in(path: Path) -> list[Record]:
 
 
 def _case_score(case_id: str, outputs: Sequence[ImportedOutput], metrics: Sequence[str], replicates: int) -> CaseScore:
-    """Return the scores of a case. Missing replicates were not run; metrics without any score are undefined."""
     n_missing = replicates - len(outputs)
     scored = [output.scores for output in outputs if not output.failed]
+    texts = Counter(each.output.strip() for each in outputs if not each.failed and each.output is not None)
+    pairs, equal_pairs = comb(texts.total(), 2), sum(comb(count, 2) for count in texts.values())
     return CaseScore(
         case_id=case_id,
         labelled=True,
         outcomes=(*(output.outcome for output in outputs), *["not_run"] * n_missing),
         metrics={name: (*(output.scores.get(name) for output in outputs), *[None] * n_missing) for name in metrics},
-        reproducibility={_AGREEMENT: _agreement(outputs)},
+        reproducibility={_AGREEMENT: equal_pairs / pairs if pairs else None},
         undefined=frozenset(name for name in metrics if scored and all(scores.get(name) is None for scores in scored)),
     )
-
-
-def _agreement(outputs: Sequence[ImportedOutput]) -> float | None:
-    """Return the share of pairs of outputs with equal texts. Return None for fewer than two texts."""
-    texts = Counter(each.output.strip() for each in outputs if not each.failed and each.output is not None)
-    n = texts.total()
-    return sum(count * (count - 1) for count in texts.values()) / (n * (n - 1)) if n > 1 else None

@@ -205,11 +205,6 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Estimate:
     Cohen 1960 (doi:10.1177/001316446002000104) and 1968 (doi:10.1037/h0026256); standard error by Fleiss, Cohen and
     Everitt 1969 (doi:10.1037/h0028106), on Fisher's z scale, widened as if half a unit more had changed from agreement
     to full disagreement. At 1 and −1 the interval is the bound on the share of disagreements that n units do not show.
-
-    >>> import numpy as np
-    >>> kappa = cohen_kappa(np.array([[20.0, 5.0], [10.0, 15.0]]))
-    >>> round(kappa.value, 3), [round(bound, 2) for bound in kappa.ci95]
-    (0.4, [0.12, 0.62])
     """
     import numpy as np
 
@@ -252,12 +247,6 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
 
     The judge is trusted if the whole interval is at the bar or above, not trusted if all of it is below, and undecided
     otherwise. The number of further labels assumes the same shares.
-
-    >>> import numpy as np
-    >>> trust_of(np.array([[45.0, 2.0], [3.0, 50.0]])).trusted
-    True
-    >>> trust_of(np.array([[9.0, 1.0], [1.0, 9.0]])).more_labels
-    48
     """
 
     def decide(labels: int) -> bool | None:

@@ -1,7 +1,11 @@
 """Read and check the cases of a component: folders, rows of a table, or lines of `questions.jsonl`."""
 
+import hashlib
+import io
 import json
+import os
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -21,13 +25,13 @@ from skill_evaluator.files import (
     SizeLimit,
     StrictModel,
     first_problem,
+    open_file,
     read_json,
     read_lines,
     read_text,
     validated,
 )
 from skill_evaluator.identifiers import ModelPatterns, is_file_name
-from skill_evaluator.library.case_files import PDF, file_in, read_file, read_pdfs
 from skill_evaluator.library.components import (
     DOCUMENT_FILES,
     DOCUMENTS,
@@ -38,11 +42,12 @@ from skill_evaluator.library.components import (
     read_meta,
 )
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, Message, PromptMessage
+from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, MediaType, Message, PromptMessage
 from skill_evaluator.library.reading import ConfinedFolder
 from skill_evaluator.library.tables import CaseRows, ProblemHandler, Row, read_table, with_others
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.processes import Program, run_process
 from skill_evaluator.text import (
     canonical_json,
     count_leaves,
@@ -76,13 +81,12 @@ class Question(BaseModel):
     @field_validator("options")
     @classmethod
     def _refuse_equal_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
-        letters: dict[str, str] = {}
-        for letter, option in zip(ascii_uppercase, options, strict=False):
-            if not option:
+        texts = [normalise(option).casefold() for option in options]
+        for letter, text in zip(ascii_uppercase, texts, strict=False):
+            if not text:
                 raise ValueError(f"option {letter} is empty")
-            letter_before = letters.setdefault(normalise(option).casefold(), letter)
-            if letter_before != letter:
-                raise ValueError(f"options {letter_before} and {letter} differ only in case and white space")
+            if (first := ascii_uppercase[texts.index(text)]) != letter:
+                raise ValueError(f"options {first} and {letter} differ only in case and white space")
         return options
 
     @model_validator(mode="after")
@@ -195,7 +199,7 @@ def text_of(value: Any) -> str:
 def load_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's reviewed cases like `read_cases`, with the same errors if there are none."""
+    """Read a component's reviewed cases; arguments and errors are those of `read_cases`."""
     cases = read_cases(component, fixtures_dir, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
     if cases and not reviewed:
@@ -459,7 +463,7 @@ def _ready(case: Case, component: Component, source: Path | str) -> Case:
         raise UnfilledError(f"case '{case.id}' has no {listed(missing)}: {location} is missing {hint}".rstrip())
     texts = {name: text_of(value) for name, value in inputs.items()}
     if not texts.get(DOCUMENT, "x").strip():
-        raise FixtureError(f"the document of case '{case.id}' in {source} is empty")
+        raise FixtureError(f"{source}: the document of case '{case.id}' is empty")
     texts[TURNS] = canonical_json([turn.text for turn in case.turns])
     if broken := [name for name, text in texts.items() if _has_surrogate(text)]:
         raise FixtureError(f"case '{case.id}' in {source}: {broken[0]}: {SURROGATE}")
@@ -487,26 +491,101 @@ def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemH
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
     if not pdfs:
         return tuple(cases)
-    as_text = component.prompt.text_of == "pdf"
     try:
-        results = read_pdfs(pdfs, component.limits, texts=as_text)
-        empty = [file.path for file in pdfs if as_text and not results[file.path]["text"].strip()]
-        if empty:
-            raise FixtureError(f"{empty[0]} has no text (it may be a scan); remove text_of from prompt.md")
+        contents = _read_pdfs(pdfs, component.limits, texts=component.prompt.text_of == "pdf")
     except FixtureError as problem:
         if len(cases) > 1:  # read one by one, to find the case
             return tuple(case for each in cases for case in _with_pdfs([each], component, on_problem))
         on_problem(problem)
         return ()
 
-    def replaced(value: Any) -> Any:
-        if not isinstance(value, File) or value.media_type != PDF:
-            return value
-        result = results[value.path]
-        return result["text"] if as_text else replace(value, pages=result["pages"])
+    def content(value: Any) -> Any:
+        return contents.get(value.path, value) if isinstance(value, File) else value
 
-    filled = (replace(case, inputs={name: replaced(value) for name, value in case.inputs.items()}) for case in cases)
-    return tuple(map(_digested, filled))
+    inputs = [{name: content(value) for name, value in case.inputs.items()} for case in cases]
+    return tuple(_digested(replace(case, inputs=values)) for case, values in zip(cases, inputs, strict=True))
+
+
+PDF: MediaType = "application/pdf"
+_IMAGES: Mapping[bytes, MediaType] = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
+_HEAD_BYTES = 1_000_000  # read to find the size of an image
+_BLOCK_BYTES = 1 << 18
+_MAX_PDF_S, _MAX_PDF_MEMORY = 20.0, 1_000_000_000  # memory in bytes
+_STARTUP_S = 30.0
+_read: dict[tuple[str, bool], Mapping[str, Any]] = {}  # results by PDF digest and whether the text was extracted
+
+
+def _media_type(head: bytes) -> MediaType | None:
+    """Return the media type of a file by its first bytes, or None if it is neither a PDF nor a supported image.
+
+    >>> _media_type(b"%PDF-1.7"), _media_type(b"GIF89a")
+    ('application/pdf', None)
+    """
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    image = next((media_type for begin, media_type in _IMAGES.items() if head.startswith(begin)), None)
+    return image or (PDF if b"%PDF-" in head[:1024] else None)
+
+
+def read_file(path: Path, limits: SafetyLimits) -> File:
+    """Read the type, size and digest of a PDF or an image, and the extent of an image."""
+    limit, content = limits.size_of("file_bytes"), hashlib.sha256()
+    with open_file(path, FixtureError) as handle:
+        size = os.fstat(handle.fileno()).st_size
+        if size > limit.max_bytes:
+            raise FixtureError(f"{path} has {size:,} bytes; {limit}")
+        head = handle.read(_HEAD_BYTES)
+        content.update(head)
+        while part := handle.read(min(_BLOCK_BYTES, max(0, size - handle.tell()))):
+            content.update(part)
+    media_type = _media_type(head)
+    if media_type is None:
+        raise FixtureError(f"{path} begins neither as a PDF nor as a PNG, JPEG or WebP image; save it as one of these")
+    file = File(path=path, media_type=media_type, digest=f"sha256:{content.hexdigest()}", size=size)
+    return file if media_type == PDF else _with_extent(file, head)
+
+
+def _with_extent(image: File, head: bytes) -> File:
+    import imagesize
+
+    try:
+        width, height = imagesize.get(io.BytesIO(head))
+    except Exception:  # imagesize raises many types of errors on damaged files
+        width = height = 0
+    if min(width, height) < 1:
+        raise FixtureError(f"{image.path} begins as {image.media_type} but cannot be read as an image; save it again")
+    return replace(image, width=int(width), height=int(height))
+
+
+def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> dict[Path, File | str]:
+    """Return each PDF with its number of pages, or its text if `texts` is set, by path."""
+    by_path = {file.path: file for file in files}
+    new = [file for file in by_path.values() if (file.digest, texts) not in _read]
+    if new:
+        request = {"paths": [str(file.path.absolute()) for file in new], "max_pages": limits.file_pages}
+        program = Program(
+            argv=[sys.executable, "-I", str(Path(__file__).with_name("pdf.py"))],
+            folder=Path.cwd(),
+            seconds=_STARTUP_S + _MAX_PDF_S * len(new),
+            output_bytes=1_000_000 + 2 * limits.document_bytes * len(new),
+            memory_bytes=_MAX_PDF_MEMORY,
+        )
+        process = run_process(program, json.dumps({**request, "seconds": _MAX_PDF_S, "texts": texts}).encode())
+        lines = [json.loads(line) for line in process.stdout.splitlines(keepends=True) if line.endswith(b"\n")]
+        for file, result in zip(new, [*lines, {"problem": process.problem}], strict=False):
+            _read[file.digest, texts] = result
+    contents: dict[Path, File | str] = {}
+    for path, file in by_path.items():
+        result = _read.get((file.digest, texts), {"problem": "it was not reached"})
+        if "problem" in result:
+            raise FixtureError(f"{path} cannot be read as a PDF: {result['problem']}")
+        text = result["text"] or ""
+        if texts and not text.strip():
+            raise FixtureError(f"{path} has no text (it may be a scan); remove text_of from prompt.md")
+        if len(text.encode("utf-8", "surrogatepass")) > limits.document_bytes:
+            raise FixtureError(f"the text of {path} is too long; {limits.size_of('document_bytes')}")
+        contents[path] = text if texts else replace(file, pages=result["pages"])
+    return contents
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
@@ -530,12 +609,16 @@ def _read_inputs(folder: Path, component: Component, root: ConfinedFolder, limit
 
 def _with_files(inputs: Mapping[str, Any], folder: Path, root: ConfinedFolder, limits: SafetyLimits) -> dict[str, Any]:
     """Return the inputs with each value such as {"file": "scan.png"} replaced by the `File` in the folder."""
-    return {
-        name: file_in(folder, value["file"], root, limits)
-        if isinstance(value, dict) and value.keys() == {"file"}
-        else value
-        for name, value in inputs.items()
-    }
+    files = dict(inputs)
+    for input_name, value in inputs.items():
+        if isinstance(value, dict) and value.keys() == {"file"}:
+            name = value["file"]
+            if not isinstance(name, str) or not name or Path(name).is_absolute() or ".." in Path(name).parts:
+                raise FixtureError(f"{folder}: an input's file must be in this folder, but {str(name)[:100]!a} is not")
+            if not (path := root.inside(folder / name)).exists():
+                raise FixtureError(f"{folder}: inputs name the file {name!a}, which does not exist")
+            files[input_name] = read_file(path, limits)
+    return files
 
 
 def _first_file(folder: Path, names: Sequence[str], root: ConfinedFolder) -> Path | None:

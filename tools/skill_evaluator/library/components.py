@@ -17,8 +17,7 @@ from skill_evaluator.files import StrictModel, read_json, read_text, validated
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains, read_schema
-from skill_evaluator.library.programs import ProgramUnderTest
-from skill_evaluator.library.prompts import Prompt, check_semver, checked_prompt, parse_prompt
+from skill_evaluator.library.prompts import ProgramUnderTest, Prompt, check_semver, checked_prompt, parse_prompt
 from skill_evaluator.library.reading import ConfinedFolder, read_yaml
 from skill_evaluator.library.sources import SourceLocation, numbered, recorded_in, source_of
 from skill_evaluator.library.sources.tree import OWN, SourceComponent, written_own
@@ -94,7 +93,6 @@ class CaseFiles:
                 yield read_text(path, FixtureError, limit).strip() if is_text else read_json(path, FixtureError, limit)
 
     def _first_files(self, names: Sequence[str]) -> Iterator[Path]:
-        """Yield the first file with one of these names in each case folder."""
         folder = next((source for source in self.sources() if source.suffix not in ENDINGS), None)
         for case in sorted(folder.iterdir()) if folder else ():
             path = next((case / name for name in names if (case / name).is_file()), None)
@@ -452,10 +450,8 @@ def _read_contract(
         raise ComponentError(f'output: tool_call in {written.path} requires "type": "object" in {schema_path}')
     if schema is not None and not constrains(schema, schema):
         names = sorted(schema.get("$defs", {}), key="output".__ne__)
-        advice = f'write "schema": "schema.json#/$defs/{(names or ["output"])[0]}" into evals/datasets.json'
-        raise ComponentError(
-            f"{schema_path} has no constraints, so any JSON is valid; describe the output, or {advice}"
-        )
+        advice = f'or write "schema": "schema.json#/$defs/{(names or ["output"])[0]}" into evals/datasets.json'
+        raise ComponentError(f"{schema_path} has no constraints, so any JSON is valid; describe the output {advice}")
     return _Contracted(
         output=output or "json", schema=schema, contract=contract, digests=digests, inferred=tuple(inferred)
     )

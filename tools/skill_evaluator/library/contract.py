@@ -213,8 +213,6 @@ def read_schema(
 
 
 class _Files:
-    """Merges a schema with the parts of other files that it refers to."""
-
     def __init__(self, folder: Path, name: str, limits: SafetyLimits) -> None:
         library = Path(os.path.normpath(Path.cwd() / folder)).parent.parent
         self._root = next((path for path in (library, *library.parents) if (path / ".git").exists()), library)

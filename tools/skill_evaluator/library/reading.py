@@ -70,7 +70,6 @@ _MAX_VALUES, _CHARACTERS_PER_VALUE = 100_000, 200
 _TOO_MANY = f"more than {_MAX_VALUES:,} values, with aliases expanded"
 _TOO_DEEP = "nested more than {} levels deep (limits.yaml_depth in settings.yaml)"
 CONFIGURATION = SizeLimit(max_bytes=4_000_000)
-_MAX_UNCHECKED = 400
 _LONG_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.]{400,}")  # parsing a long number takes quadratic time
 _NUMBER = re.compile(r"(?i)[-+]?(\d{1,15}(\.\d*)?|\.\d+)(e[-+]?\d{1,2})?")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL)
@@ -124,9 +123,7 @@ def parse_yaml(
 def _composed(text: str, loader: Any, depth: int) -> Any:
     """Parse a text to the node of its document; raise a MarkedYAMLError if values are too many or too deep."""
     levels = values = 0
-    # every level begins with one of these characters
-    is_deep = len(text) > _MAX_UNCHECKED or sum(map(text.count, "[{-?:")) > depth
-    for event in yaml.parse(text, Loader=_Loader) if is_deep else ():  # the composer would crash on deep nesting
+    for event in yaml.parse(text, Loader=_Loader):  # the composer would crash on deep nesting
         levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if levels > depth:
             _refuse(_TOO_DEEP.format(depth), event)
@@ -134,7 +131,7 @@ def _composed(text: str, loader: Any, depth: int) -> Any:
         if values > _MAX_VALUES:  # before nodes are composed, which take much memory
             _refuse(_TOO_MANY, event)
     node = loader.get_single_node()
-    if node is not None and (is_deep or "*" in text):
+    if node is not None:
         _expanded_size(node, depth, {})
     return node
 

@@ -140,10 +140,7 @@ def field_stability(outputs: CaseOutputs) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayLengths:
-    """The lengths of one array over a case's outputs: the share of the most frequent length, and the extremes.
-
-    The extremes are None if no output was parsed.
-    """
+    """The share of the most frequent length of an array in a case's outputs, and the extremes (None: none parsed)."""
 
     stability: float
     shortest: int | None
@@ -164,7 +161,7 @@ def array_lengths(outputs: CaseOutputs) -> dict[str, ArrayLengths]:
     """
     if outputs.n < 2:
         return {}
-    tallied = {path: Counter[int]() for path in outputs.plan.arrays} | outputs.tally().lengths
+    tallied = {path: Counter[int]() for path in outputs.plan.arrays} | outputs.tally()[1]
     parsed = outputs.groups.total()
     arrays = {}
     for path, lengths in tallied.items():

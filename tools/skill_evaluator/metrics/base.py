@@ -1,8 +1,4 @@
-"""The inputs and declarations of metrics.
-
-An accuracy metric reads a `Comparison`, which all metrics of an output share. A reproducibility metric reads the
-`CaseOutputs` of a case, without a ground truth; they hold canonical texts, not values, to save memory.
-"""
+"""The inputs of metrics (`Comparison` for accuracy, `CaseOutputs` for reproducibility) and their declarations."""
 
 import json
 from collections import Counter, defaultdict
@@ -20,10 +16,7 @@ from skill_evaluator.errors import ConfigError
 
 
 class Comparison:
-    """One parsed output and its ground truth; their leaves are aligned on first access.
-
-    `truth` is None for the ground truth null and for a case without one; metrics that need a truth are then not called.
-    """
+    """One parsed output and its ground truth, which is None for null and for a case without one."""
 
     def __init__(
         self,
@@ -34,9 +27,9 @@ class Comparison:
         memoized_truth: MemoizedValue | None = None,
         checks: Sequence[tuple[float, float | None]] = (),
     ) -> None:
-        """Compare two values. `memoized_truth` replaces `truth`; sharing it between outputs saves work.
+        """Compare two values, by type without a plan; `checks` has (weight, score) of each check.
 
-        Without a plan, leaves are compared by the type of their values. `checks` has (weight, score) of each check.
+        `memoized_truth` replaces `truth`; sharing it between outputs saves work.
         """
         self.plan = plan or FieldPlan()
         self.memoized_truth = memoized_truth or MemoizedValue(truth, self.plan)
@@ -97,20 +90,13 @@ def checked_score(name: str, score: Callable[[Comparison], Any], comparison: Com
     return None if value is None else float(value)
 
 
-@dataclass(frozen=True, slots=True)
-class OutputTally:
-    """Counts over the parsed outputs of a case: of values by leaf path, and of array lengths by array path."""
-
-    values: defaultdict[str, Counter[Hashable]] = field(default_factory=lambda: defaultdict(Counter))
-    lengths: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+OutputTally = tuple[defaultdict[str, Counter[Hashable]], defaultdict[str, Counter[int]]]
+"""Counts over the parsed outputs of a case: of values by leaf path, and of array lengths by array path."""
 
 
 @dataclass(slots=True)
 class CaseOutputs:
-    """All outputs of one case: `groups` counts parsed outputs by canonical JSON, `raw` counts texts by digest.
-
-    An unparseable output agrees with no other; a call without an output is not counted.
-    """
+    """All outputs of one case: `groups` counts parsed outputs by canonical JSON, `raw` counts texts by digest."""
 
     plan: FieldPlan = field(default_factory=FieldPlan)
     groups: Counter[str] = field(default_factory=Counter)
@@ -144,13 +130,13 @@ class CaseOutputs:
     def tally(self) -> OutputTally:
         """Return the counts of values and array lengths of the parsed outputs; each distinct output is parsed once."""
         if self._tally is None:
-            self._tally = OutputTally()
+            value_counts, length_counts = self._tally = defaultdict(Counter), defaultdict(Counter)
             for text, count in self.groups.items():
                 values, lengths = values_by_path(json.loads(text), self.plan)
                 for path, value in values.items():
-                    self._tally.values[path][value] += count
+                    value_counts[path][value] += count
                 for path, length in lengths.items():
-                    self._tally.lengths[path][length] += count
+                    length_counts[path][length] += count
         return self._tally
 
 

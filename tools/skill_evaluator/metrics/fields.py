@@ -37,9 +37,9 @@ def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | 
 class FieldCounts:
     """The leaves of one path in one or more outputs, by outcome.
 
-    `flawed` counts outputs with a leaf that is not right, `filled` outputs with a value at the path, `filled_in_truth`
-    outputs whose truth has one; a value is a leaf that is not null. `token_f1` and `rouge_l` are sums over `texts` free
-    texts, to which a missing or extra text adds 0. `confusion` counts pairs (true label, output label) of a category.
+    `flawed` counts outputs with a leaf that is not right, `filled` outputs with a value that is not null at the path,
+    `filled_in_truth` outputs whose truth has one. `token_f1` and `rouge_l` are sums over `texts` free texts, to which a
+    missing or extra text adds 0. `confusion` counts pairs (true label, output label) of a category.
     """
 
     right: int = 0
@@ -72,14 +72,7 @@ _LIKE_JSON = re.compile(r'null|true|false|-?\d[\d.eE+-]*|["\[{].*', re.DOTALL)
 
 
 def per_field(rows: Iterable[ComparedLeaf]) -> dict[str, FieldCounts]:
-    """Return the counts of one output by leaf path; a field's accuracy is right ÷ n.
-
-    >>> from skill_evaluator.comparing.comparison import compare
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> counts = per_field(compare({"a": 1}, {"a": 2, "b": 3}, FieldPlan()))
-    >>> counts["a"].wrong, counts["b"].extra
-    (1, 1)
-    """
+    """Return the counts of one output by leaf path; a field's accuracy is right ÷ n."""
     fields: dict[str, FieldCounts] = {}
     for row in rows:
         counts = fields.setdefault(row.path, FieldCounts())
@@ -154,7 +147,7 @@ def field_values(outputs: CaseOutputs) -> dict[str, Counter[Hashable]]:
     paths = (path for path, rule in outputs.plan.leaves.items() if rule.compare != "ignore")
     values: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
     parsed = outputs.groups.total()
-    for path, path_values in outputs.tally().values.items():
+    for path, path_values in outputs.tally()[0].items():
         values.setdefault(path, Counter()).update(path_values)
     for counts in values.values():
         absent = parsed - counts.total()

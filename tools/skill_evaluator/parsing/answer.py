@@ -1,7 +1,6 @@
 """Parse the text of an output to its JSON value, choice or text, or classify the problem.
 
-Reasoning is removed first. If the remaining text is not JSON as a whole, its candidates are read: complete, outermost
-objects and arrays, in a code fence or amid other text.
+If the text is not JSON as a whole, its candidates are complete, outermost objects and arrays.
 """
 
 import json
@@ -109,10 +108,7 @@ def _decode(text: str) -> Any:
 
 
 def embedded_values(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield (source text, value) of the outermost objects and arrays of a text, in order.
-
-    Parts of an invalid or cut off value do not count: the search continues after the bracket that closes the invalid
-    value, if any.
+    """Yield (source text, value) of the outermost objects and arrays of a text; parts of an invalid value do not count.
 
     >>> [value for _, value in embedded_values('First {"a": 1}, then [2].')]
     [{'a': 1}, [2]]

@@ -100,7 +100,6 @@ def _fold_options(options: tuple[str, ...]) -> _Options:
 
 
 def _plain(text: str) -> str:
-    """Return a text in NFKC, without mark-up and empty lines, with single spaces within a line."""
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).replace("\u2212", "-"))
     text = _TAG.sub("\n", _LATEX.sub(" ", _ANSWER_TAG.sub("\nAnswer: ", text)))
     for mark in ("*", "`", "$", "__"):
@@ -128,7 +127,6 @@ def _only_option(text: str, options: _Options) -> set[str]:
 
 
 def _last_statement(text: str, options: _Options) -> set[str]:
-    """Return the letters in the last statement: two for «The answer is A or C»."""
     statements: list[tuple[int, set[str]]] = []
     for match in (*_STATED.finditer(text), *_IS_THE_ANSWER.finditer(text)):
         letters = {match["letter"]} if match.re is _IS_THE_ANSWER else _options_after(text, match.end(), options)
@@ -161,7 +159,6 @@ def _options_after(text: str, start: int, options: _Options) -> set[str]:
 
 
 def _letter_of_line(text: str, options: _Options) -> set[str]:
-    """Return the letter of the last line that is only a letter, or the only letter that lines begin with."""
     lines = text.split("\n")
     line_letters = [letter for line in lines for letter in _only_option(line, options) if letter in options.letters]
     if line_letters:
@@ -175,10 +172,6 @@ def _letter_of_line(text: str, options: _Options) -> set[str]:
 
 
 def _options_by_words(text: str, options: _Options) -> set[str]:
-    """Return the letters of options whose texts occur in a text.
-
-    Sentences with a denial are skipped, unless an option has one.
-    """
     sentences = _SENTENCE.split(text.casefold())
     if not any(map(_DENIAL.search, options.by_text)):
         sentences = [sentence for sentence in sentences if not _DENIAL.search(sentence)]

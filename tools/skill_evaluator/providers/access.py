@@ -6,7 +6,7 @@ it has no variable for a key, the SDK finds the login of the machine or job.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -109,59 +109,17 @@ class Cloud:
     """A vendor's models in one cloud."""
 
     needs: tuple[str, ...]  # keys of the model in models.yaml
-    client: Callable[[Model, str | None, Options], Any]
     variables: tuple[str, ...] = ()  # possible variables of the key
     signs: bool = False  # the client signs the body, so files cannot be inserted later
 
 
-def _azure(model: Model, key: str | None, options: Options) -> Any:
-    from openai import AsyncAzureOpenAI
-
-    return AsyncAzureOpenAI(
-        azure_endpoint=str(model.base_url), api_version=model.api_version, api_key=key or "no-key", **options
-    )
-
-
-def _openai_on_bedrock(model: Model, key: str | None, options: Options) -> Any:
-    from openai import AsyncBedrockOpenAI
-
-    return AsyncBedrockOpenAI(**_bedrock(model, key, "AWS_BEDROCK_BASE_URL"), **options)
-
-
-def _anthropic_on_bedrock(model: Model, key: str | None, options: Options) -> Any:
-    from anthropic import AsyncAnthropicBedrock
-
-    return AsyncAnthropicBedrock(**_bedrock(model, key, "ANTHROPIC_BEDROCK_BASE_URL"), **options)
-
-
-def _anthropic_on_vertex(model: Model, key: str | None, options: Options) -> Any:
-    from anthropic import AsyncAnthropicVertex
-
-    url = _address(model, "ANTHROPIC_VERTEX_BASE_URL")
-    region = model.region or "global"
-    return AsyncAnthropicVertex(project_id=str(model.project), region=region, base_url=url, **options)
-
-
-def _foundry(model: Model, key: str | None, options: Options) -> Any:
-    from anthropic import AsyncAnthropicFoundry
-
-    return AsyncAnthropicFoundry(base_url=str(model.base_url), api_key=key or "no-key", **options)
-
-
-def _google_on_vertex(model: Model, key: str | None, options: Options) -> Any:
-    from google.genai import Client
-
-    _address(model, "GOOGLE_VERTEX_BASE_URL")
-    return Client(vertexai=True, project=model.project, location=model.region or "global", **options)
-
-
 CLOUDS: Mapping[tuple[str, str], Cloud] = {  # keys: provider, place
-    ("openai", "azure"): Cloud(needs=("base_url", "api_version"), variables=("AZURE_OPENAI_API_KEY",), client=_azure),
-    ("openai", "bedrock"): Cloud(needs=("region",), client=_openai_on_bedrock, signs=True),
-    ("anthropic", "bedrock"): Cloud(needs=("region",), client=_anthropic_on_bedrock, signs=True),
-    ("anthropic", "vertex"): Cloud(needs=("project",), client=_anthropic_on_vertex),
-    ("anthropic", "foundry"): Cloud(needs=("base_url",), variables=("ANTHROPIC_FOUNDRY_API_KEY",), client=_foundry),
-    ("google", "vertex"): Cloud(needs=("project",), client=_google_on_vertex),
+    ("openai", "azure"): Cloud(needs=("base_url", "api_version"), variables=("AZURE_OPENAI_API_KEY",)),
+    ("openai", "bedrock"): Cloud(needs=("region",), signs=True),
+    ("anthropic", "bedrock"): Cloud(needs=("region",), signs=True),
+    ("anthropic", "vertex"): Cloud(needs=("project",)),
+    ("anthropic", "foundry"): Cloud(needs=("base_url",), variables=("ANTHROPIC_FOUNDRY_API_KEY",)),
+    ("google", "vertex"): Cloud(needs=("project",)),
 }
 
 
@@ -193,6 +151,38 @@ def _address(model: Model, variable: str) -> str | None:
     if model.base_url is None and os.environ.get(variable):
         raise ConfigError(f"{variable} is set: unset it, or set base_url of model '{model.id}' in models.yaml")
     return model.base_url
+
+
+def cloud_client(model: Model, key: str | None, options: Options) -> Any:
+    """Open the vendor's client for the cloud of a model."""
+    region = model.region or "global"
+    match model.provider, model.place:
+        case "openai", "azure":
+            from openai import AsyncAzureOpenAI
+
+            url, version = str(model.base_url), model.api_version
+            return AsyncAzureOpenAI(azure_endpoint=url, api_version=version, api_key=key or "no-key", **options)
+        case "openai", "bedrock":
+            from openai import AsyncBedrockOpenAI
+
+            return AsyncBedrockOpenAI(**_bedrock(model, key, "AWS_BEDROCK_BASE_URL"), **options)
+        case "anthropic", "bedrock":
+            from anthropic import AsyncAnthropicBedrock
+
+            return AsyncAnthropicBedrock(**_bedrock(model, key, "ANTHROPIC_BEDROCK_BASE_URL"), **options)
+        case "anthropic", "vertex":
+            from anthropic import AsyncAnthropicVertex
+
+            address = _address(model, "ANTHROPIC_VERTEX_BASE_URL")
+            return AsyncAnthropicVertex(project_id=str(model.project), region=region, base_url=address, **options)
+        case "anthropic", "foundry":
+            from anthropic import AsyncAnthropicFoundry
+
+            return AsyncAnthropicFoundry(base_url=str(model.base_url), api_key=key or "no-key", **options)
+    from google.genai import Client
+
+    _address(model, "GOOGLE_VERTEX_BASE_URL")
+    return Client(vertexai=True, project=model.project, location=region, **options)
 
 
 def _bedrock(model: Model, key: str | None, variable: str) -> Options:

@@ -66,20 +66,13 @@ class Request:
         ends = zip(self.dialogue, accumulate(len(message.text) for message in self.dialogue), strict=True)
         return sum(not message.files and len(self.system) + end <= self.constant for message, end in ends)
 
-    @property
-    def bare_schema(self) -> dict[str, Any]:
-        """The schema without `$schema`, which vendors reject."""
-        return {key: value for key, value in (self.schema or {}).items() if key != "$schema"}
-
 
 def _or_default(default: Any) -> WrapValidator:
-    # a faulty side field must not cost the paid output
-
     def validate(value: Any, check: Callable[[Any], Any]) -> Any:
         try:
             return check(value)
         except ValidationError:
-            return default
+            return default  # a faulty side field must not cost the paid output
 
     return WrapValidator(validate)
 
@@ -117,8 +110,8 @@ class Usage:
     def __post_init__(self) -> None:
         parts = (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
         if self.input_tokens is None or parts > self.input_tokens:
-            for part in ("cache_read_tokens", "cache_write_tokens"):
-                object.__setattr__(self, part, None)
+            object.__setattr__(self, "cache_read_tokens", None)
+            object.__setattr__(self, "cache_write_tokens", None)
         if self.cache_write_tokens is None or (self.cache_write_1h_tokens or 0) > self.cache_write_tokens:
             object.__setattr__(self, "cache_write_1h_tokens", None)
 
@@ -330,14 +323,8 @@ class ProviderKind:
     revision: int = 1  # rises when equal settings give other outputs
     federation: Federation | None = None  # used by `auth: oidc`, whose key requests identity tokens
     cache_floor: Callable[[Model], int | None] = lambda model: None  # tokens of the shortest prompt that is cached
-    accepts: Callable[[Model], Sequence[FileKind]] | None = None  # the default of models.yaml; None: no files at all
+    accepts: Callable[[Model], Sequence[FileKind]] | None = None  # kinds of files by default; None: text only
     file_tokens: Callable[[Model, File], FileTokens] = lambda model, file: FileTokens(0, 0)
-
-    def accepted_by(self, model: Model) -> Sequence[FileKind]:
-        """Return the kinds of files that a model accepts, from models.yaml or by default; empty for text only."""
-        if self.accepts is None:
-            return ()
-        return self.accepts(model) if model.accepts is None else model.accepts
 
     def cache_floor_of(self, model: Model) -> int | None:
         """Return the number of tokens from which a prompt of the model is cached, or None if none is cached."""

@@ -12,7 +12,7 @@ from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.prompts import File, Message
 from skill_evaluator.providers import batch
-from skill_evaluator.providers.access import Identity
+from skill_evaluator.providers.access import Identity, cloud_client
 from skill_evaluator.providers.base import (
     Completion,
     Federation,
@@ -166,7 +166,7 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
         credentials = _pool_credentials(identity)
         access = {"vertexai": True, "project": project, "location": location, "credentials": credentials}
     if connection.place is not None:
-        client = connection.place.client(model, key, {"http_options": http_options})
+        client = cloud_client(model, key, {"http_options": http_options})
     else:
         client = Client(**access, http_options=http_options)  # type: ignore[arg-type]
     connection.send_by = _requests_of(client.aio, model)
@@ -180,7 +180,6 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
 
 
 def _requests_of(client: Any, model: Model) -> Send:
-
     async def send(
         method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
     ) -> object:

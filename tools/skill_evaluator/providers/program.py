@@ -14,9 +14,8 @@ from typing import Any, NoReturn
 from skill_evaluator.checks import NO_VALUE, value_at
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.programs import Endpoint, ProgramUnderTest
-from skill_evaluator.library.prompts import File
-from skill_evaluator.processes import ProcessLimits, ProcessResult, Program, run_process, run_process_in
+from skill_evaluator.library.prompts import Endpoint, File, ProgramUnderTest
+from skill_evaluator.processes import ProcessResult, Program, run_process, run_process_in
 from skill_evaluator.providers.base import (
     Completion,
     FailureKind,
@@ -55,15 +54,17 @@ def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) 
     """Return the provider kind that runs a component's program; `values` has its variables."""
 
     def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
+        max_bytes = settings.limits.response_bytes
         for argv in program.setup:
-            limits = ProcessLimits(seconds=_SETUP_S, output_bytes=settings.limits.response_bytes)
-            ended = run_process(Program(argv=argv, folder=folder, limits=limits))
+            ended = run_process(Program(argv=argv, folder=folder, seconds=_SETUP_S, output_bytes=max_bytes))
             if ended.problem:
                 raise ConfigError(f"setup of {folder / 'prompt.md'}: {' '.join(argv):.200}: {ended.problem:.500}")
         if program.http is not None:
             return _endpoint(program.http, values, settings)
-        limits = ProcessLimits(seconds=settings.timeout_s - MARGIN_S, output_bytes=settings.limits.response_bytes)
-        return RunProvider(Program(argv=program.run or (), folder=folder, limits=limits, environment=values))
+        seconds, argv = settings.timeout_s - MARGIN_S, program.run or ()
+        return RunProvider(
+            Program(argv=argv, folder=folder, seconds=seconds, output_bytes=max_bytes, environment=values)
+        )
 
     missing = " and ".join(name for name in program.variables if name not in values)
     return ProviderKind(

@@ -193,24 +193,10 @@ def is_content_filter(error: HttpResponse) -> bool:
     return error.status != 429 and (has_code or _FILTER_WORDS.search(error.message) is not None)
 
 
-def replaced_parameter(error: HttpResponse) -> tuple[str, str] | None:
-    """Return the parameter that a server rejected and the replacement that it names, or None."""
-    match = _REPLACED.search(error.message[:_MAX_TEXT])
-    return (str(error.details.get("param") or match[1]), match[2]) if match else None
-
-
-def refused_parameter(error: HttpResponse) -> str | None:
-    """Return the parameter that a server rejected, if `ignores` in models.yaml can name it, else None."""
-    text = f"{error.message} {error.details}"[:_MAX_TEXT]
-    match = _PARAMETER.search(str(error.details.get("param") or text)) if _REFUSED.search(text) else None
-    return match[1] if match else None
-
-
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Return the wait in seconds from `retry-after-ms` or `retry-after` (a number or an HTTP date), or None."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        text = headers.get(name, "").strip()
-        if _NUMBER.fullmatch(text):
+        if _NUMBER.fullmatch(text := headers.get(name, "").strip()):
             return float(text) * unit
     try:
         moment = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
@@ -313,13 +299,17 @@ class RemoteProvider:
         problem = self._status_error(error)
         if not problem.rejected:
             return problem
-        refused, name = replaced_parameter(error) or ("", "")
-        is_sent = sent is None or (refused in sent and name not in sent)
-        if name and is_sent and refused not in self.renamed.values():
-            self.renamed[refused] = name
-            problem.retryable, problem.retry_after_s = True, 0.0
-        elif refused := refused_parameter(error) or "":
-            problem.reason = f"{refused}_refused"
+        if match := _REPLACED.search(error.message[:_MAX_TEXT]):
+            refused, name = str(error.details.get("param") or match[1]), match[2]
+            is_sent = sent is None or (refused in sent and name not in sent)
+            if is_sent and refused not in self.renamed.values():
+                self.renamed[refused] = name
+                problem.retryable, problem.retry_after_s = True, 0.0
+                return problem
+        text = f"{error.message} {error.details}"[:_MAX_TEXT]
+        parameter = _PARAMETER.search(str(error.details.get("param") or text))
+        if parameter and _REFUSED.search(text):
+            problem.reason = f"{parameter[1]}_refused"
         return problem
 
     def _status_error(self, error: HttpResponse) -> ProviderError:

@@ -26,6 +26,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import STRICT, Model
 from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Completion, ProviderError, Request
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
 
 Schema = Mapping[str, Any]
@@ -48,7 +49,7 @@ class _Refusal(NamedTuple):
 
 def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
     """Describe each rule of a vendor that the output schema of a component breaks, with the models and the remedy."""
-    root = {key: value for key, value in (component.schema or {}).items() if key != "$schema"}
+    root = _without_dialect(component.schema or {})
     refused_by = defaultdict[str, list[str]](list)
     for model in models if root and component.program is None else ():
         is_strict = model.structured_output == STRICT
@@ -64,12 +65,14 @@ def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
 
 def _refusals(root: Schema, provider: str, *, is_strict: bool) -> dict[str, list[_Refusal]]:
     of_vendor = {"openai": _by_openai, "anthropic": _by_anthropic}.get(provider)
-    by_reason = defaultdict[str, list[_Refusal]](list)
-    for pointer, node in _subschemas(root) if of_vendor else ():
-        for refusal in (*_by_both(pointer, node), *(of_vendor(pointer, node, root) if of_vendor else ())):
-            if not (is_strict and refusal.by_strict):
-                by_reason[refusal.rule].append(refusal)
-    return by_reason
+    if of_vendor is None:
+        return {}
+    refusals = (
+        refusal
+        for pointer, node in _subschemas(root)
+        for refusal in (*_by_both(pointer, node), *of_vendor(pointer, node, root))
+    )
+    return by_key((refusal.rule, refusal) for refusal in refusals if not (is_strict and refusal.by_strict))
 
 
 def _by_both(pointer: str, node: Schema) -> Iterator[_Refusal]:
@@ -149,11 +152,16 @@ def _subschemas(node: Any, pointer: str = "#") -> Iterator[tuple[str, Schema]]:
                 yield from _subschemas(child, f"{pointer}/{key}/{name.replace('~', '~0').replace('/', '~1')}")
 
 
+def _without_dialect(schema: Schema) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key != "$schema"}
+
+
 def sent_schema(request: Request, model: Model) -> dict[str, Any]:
     """Return the schema to send, strict if the model says so. Raise ProviderError if the vendor would refuse it."""
+    schema = _without_dialect(request.schema or {})
     if model.structured_output != STRICT:
-        return request.bare_schema
-    return deepcopy(_strict_form(json.dumps(request.bare_schema), model.provider))
+        return schema
+    return deepcopy(_strict_form(json.dumps(schema), model.provider))
 
 
 def response_format(request: Request, model: Model) -> dict[str, Any]:

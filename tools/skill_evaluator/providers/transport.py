@@ -24,7 +24,7 @@ from yarl import URL
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers.access import Identity, Options, cloud_of
+from skill_evaluator.providers.access import Identity, Options, cloud_client, cloud_of
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
 from skill_evaluator.providers.redaction import remember
 from skill_evaluator.providers.remote import HttpResponse, RequestBody, Send, TooLargeError, json_bytes
@@ -44,7 +44,7 @@ _NOT_REACHED = (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError)
 class Http:
     """An aiohttp session with limits. Close it in the event loop that used it."""
 
-    timeout_s: float  # for a response; each byte sent or received extends it
+    timeout_s: float  # limit of a response; each byte sent or received extends it
     max_bytes: int
     _session: aiohttp.ClientSession | None = None
 
@@ -214,15 +214,8 @@ _SET_BY_SDKS = {"authorization", "content-type", "accept", "anthropic-version", 
 _SET_BY_AIOHTTP = {"host", "content-length", "transfer-encoding", "connection"}
 
 
-@dataclass(slots=True)
-class _SdkCall:
-    """The response or the error that the transport received during one call of an SDK."""
-
-    answer: HttpResponse | None = None
-    fault: Exception | None = None
-
-
-_EXCHANGE: ContextVar[_SdkCall] = ContextVar("exchange")  # SDKs send in the calling task
+# The responses and errors of the requests that one call of an SDK sends; SDKs send in the calling task.
+_RECEIVED: ContextVar[list[HttpResponse | Exception]] = ContextVar("received")
 
 
 class Transport(httpx2.AsyncBaseTransport):
@@ -233,8 +226,6 @@ class Transport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request of an SDK."""
-        exchange = _EXCHANGE.get()
-        exchange.answer = exchange.fault = None
         headers = {name: value for name, value in request.headers.items() if name not in _SET_BY_AIOHTTP}
         authorization = headers.get("authorization", "")
         if self._note_access is not None and authorization.startswith("Bearer "):
@@ -244,9 +235,9 @@ class Transport(httpx2.AsyncBaseTransport):
             url = request.url.copy_with(username="", password="")  # the headers already contain both
             answer = await self._http.send(request.method, str(url), headers, content)
         except Exception as problem:
-            exchange.fault = problem
+            _RECEIVED.get().append(problem)
             raise
-        exchange.answer = answer
+        _RECEIVED.get().append(answer)
         return httpx2.Response(answer.status, json={})  # an SDK that parsed the body could fail on it
 
     async def aclose(self) -> None:
@@ -286,23 +277,25 @@ class SdkConnection:
         if self.place is not None and self.place.signs:
             body = json.loads(b"".join(RequestBody(json_bytes(body)).read()))
         form_file = file and (file[0], "".join(json.dumps(line) + "\n" for line in file[1]).encode(), file[2])
-        exchange = _SdkCall()
-        token = _EXCHANGE.set(exchange)
+        received: list[HttpResponse | Exception] = []
+        token = _RECEIVED.set(received)
         try:
             await self.send_by(method, path, query=query, body=body, file=form_file)
-        except Exception as problem:  # ignored if an answer arrived that only the SDK cannot parse
-            if exchange.answer is None:
-                raise (exchange.fault or self._fault(problem)) from None
+        except Exception as problem:  # ignored if a response arrived that only the SDK cannot parse
+            if not received:
+                raise self._fault(problem) from None
         finally:
-            _EXCHANGE.reset(token)
-        if exchange.answer is None:
+            _RECEIVED.reset(token)
+        if not received:
             raise ValueError("the SDK sent nothing")
-        return exchange.answer
+        if isinstance(received[-1], Exception):
+            raise received[-1]
+        return received[-1]
 
     def open_client(self, model: Model, key: str | None, open_direct: Callable[[Options], Any], headers: Any) -> None:
         """Open the client of OpenAI's or Anthropic's SDK, for the vendor's own API or the cloud that `place` names."""
         options = {"http_client": self.http_client, "default_headers": headers, "max_retries": 0, "timeout": None}
-        client = open_direct(options) if self.place is None else self.place.client(model, key, options)
+        client = open_direct(options) if self.place is None else cloud_client(model, key, options)
         self.send_by, self.close_by = _requests_of(client), client.close
 
     async def close(self) -> None:
@@ -324,7 +317,6 @@ class SdkConnection:
 
 
 def _requests_of(client: Any) -> Send:
-
     async def send(
         method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
     ) -> object:

@@ -58,11 +58,7 @@ Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 
 @lru_cache(maxsize=10_000)
 def precedence(version: str) -> Precedence:
-    """Return a sort key for semver order; raise ValueError for an invalid version.
-
-    >>> sorted(["1.0.0", "1.0.0-rc.10", "0.9.0", "1.0.0-rc.9"], key=precedence)
-    ['0.9.0', '1.0.0-rc.9', '1.0.0-rc.10', '1.0.0']
-    """
+    """Return a sort key for semver order; raise ValueError for an invalid version."""
     parsed = semver.Version.parse(version)
     parts = parsed.prerelease.split(".") if parsed.prerelease else []
     identifiers = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
@@ -107,14 +103,9 @@ class RecordedRun(BaseModel):
         return is_baseline(self.run_id, self.beside)
 
     @property
-    def order(self) -> tuple[str, str]:
-        """The sort key for older runs first."""
-        return self.timestamp, self.run_id
-
-    @property
-    def version_order(self) -> tuple[Precedence, str, str]:
+    def version_order(self) -> tuple[Any, ...]:
         """The sort key for lower versions first, then older runs."""
-        return precedence(self.version), *self.order
+        return precedence(self.version), *order(self)
 
     def is_comparable(self, run: "RecordedRun") -> bool:
         """Return whether two runs have the same scorer, schema, declarations, settings and scenario."""
@@ -200,7 +191,6 @@ class Archive:
         self._repository = repository
         self._blobs: dict[str, str] = {}
         self._read: dict[str, Record] = {}
-        self._beside: dict[str, RecordedRun | None] = {}
         self.entries: list[RecordedRun] = []
         self.accepted: list[Acceptance] = []
         for folder in self._folders:
@@ -249,13 +239,11 @@ class Archive:
         """Return the interleaved baseline of a run, or None if there is none or some of its calls are missing."""
         if run.beside is None or run.is_baseline:
             return None
-        if run.beside not in self._beside:
-            path = self._record_path(run.beside)
-            exists = run.beside in self._read or path.exists() or path.name in self._blobs
-            self._beside[run.beside] = entry_of(self.record(run.beside)) if exists else None
-        baseline = self._beside[run.beside]
-        is_final = baseline is not None and (baseline.complete or baseline.usable is not None)
-        return baseline if baseline is not None and is_final and baseline.beside == run.run_id else None
+        path = self._record_path(run.beside)
+        if run.beside not in self._read and not path.exists() and path.name not in self._blobs:
+            return None
+        baseline = self.record(run.beside)
+        return entry_of(baseline) if baseline.is_final and baseline.beside == run.run_id else None
 
     def runs_of(self, model_id: str) -> list[RecordedRun]:
         """Return the entries of a model and, after them, their interleaved baselines."""
@@ -276,7 +264,6 @@ class Archive:
         self._read |= new
         older = [entry for entry in self.entries if entry.run_id not in new]
         entries = [entry for entry in map(entry_of, new.values()) if not entry.is_baseline]
-        self._beside = {}
         self.entries = mark_edited(_without_superseded([*entries, *older]))
 
 
@@ -295,7 +282,7 @@ def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
     """Return the runs with a semver version in the content of a leaderboard, newest first; raise LeaderboardError."""
     runs = parse_board(content, path, LeaderboardKeys).runs
     versions = set(filter(semver.Version.is_valid, {run.version for run in runs}))
-    return sorted((run for run in runs if run.version in versions), key=lambda run: run.order, reverse=True)
+    return sorted((run for run in runs if run.version in versions), key=order, reverse=True)
 
 
 def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
@@ -316,7 +303,7 @@ def entry_of(record: Record | Row) -> RecordedRun:
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
     """Return the oldest complete run of each version, by version; its prompt is the prompt of the version."""
     candidates = [entry for entry in entries if entry.complete and entry.prompt is not None]
-    return {entry.version: entry for entry in sorted(candidates, key=lambda entry: entry.order, reverse=True)}
+    return {entry.version: entry for entry in sorted(candidates, key=order, reverse=True)}
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
@@ -377,17 +364,14 @@ def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
-    """Return the sort key of rows: time, then run id. A later attempt at a run sorts after an earlier one."""
+    """Return the sort key of runs: time, then run id; a later attempt at a run sorts after an earlier one."""
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 
 def append_rows(
     path: Path, skill: str, rows: Iterable[Row], records: Mapping[Path, Record] = MappingProxyType({})
 ) -> None:
-    """Write the records by path, then add the rows to the leaderboard, each run once.
-
-    Raise LeaderboardError and change nothing if a row is refused.
-    """
+    """Write the records by path, then add the rows to the leaderboard; raise LeaderboardError if a row is refused."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         content, refused = with_rows(read_board(path), path, skill, rows)
         for refusal in refused.values():
@@ -396,11 +380,6 @@ def append_rows(
             write_record(record_path, record)
         if content is not None:
             replace_text(path, content)
-
-
-def add_records(path: Path, records: Mapping[Path, Record]) -> None:
-    """Write the records of a component, by path, and add their rows to the leaderboard; see `append_rows`."""
-    append_rows(path, next(iter(records.values())).skill, [record.row() for record in records.values()], records)
 
 
 def read_board(path: Path) -> bytes | None:
@@ -425,7 +404,7 @@ def with_rows(
         new.pop(recorded.run_id, None)
     first_runs_of_versions = list(first_runs(board.runs).values())
     refused: dict[str, LeaderboardError] = {}
-    for entry in sorted(map(entry_of, new.values()), key=lambda entry: entry.order):
+    for entry in sorted(map(entry_of, new.values()), key=order):
         reason = refusal_reason(first_runs_of_versions, entry.version, entry.prompt) if entry.complete else None
         if reason is None:
             first_runs_of_versions.append(entry)

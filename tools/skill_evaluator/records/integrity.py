@@ -101,31 +101,23 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
     return LibraryAtCommit(versions=versions, committed=files)
 
 
-def read_committed(components: Path, name: str, folder: str, formerly: Sequence[str] = ()) -> CommittedRecords:
-    """Read a component's leaderboard and records in the work tree; `folder` is the components folder in problems."""
-    board = components / name / "leaderboard.json"
-    records = sorted((components / name / "evals" / "records").glob("*.json"))
-    return CommittedRecords(
-        skill=name,
-        folder=within(folder, name),
-        leaderboard=read_bytes(board, LeaderboardError) if board.exists() else None,
-        records={path.stem: read_bytes(path, LeaderboardError) for path in records},
-        formerly=formerly,
-    )
-
-
 def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
     """Check a component's leaderboard and records, and their changes since `past`.
 
     `folder` is the components folder in the problems. Raise LeaderboardError if a file cannot be read.
     """
-    after = read_version(components / name, within(folder, name))
+    component = components / name
+    after = read_version(component, within(folder, name))
     names = (name,) if after is None else (name, *after.formerly)
-    files = read_committed(components, name, folder, names[1:])
-    problems = [
-        *disagreements(files),
-        *_acceptance_problems(components / name / "evals" / "accepted.json", files),
-    ]
+    board = component / "leaderboard.json"
+    files = CommittedRecords(
+        skill=name,
+        folder=within(folder, name),
+        leaderboard=read_bytes(board, LeaderboardError) if board.exists() else None,
+        records={path.stem: read_bytes(path, LeaderboardError) for path in component.glob("evals/records/*.json")},
+        formerly=names[1:],
+    )
+    problems = [*disagreements(files), *_acceptance_problems(component / "evals" / "accepted.json", files)]
     if past is None:
         return problems
     for former in names:

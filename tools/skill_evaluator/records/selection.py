@@ -17,6 +17,7 @@ from skill_evaluator.records.archive import (
     Archive,
     RecordedRun,
     accept_version,
+    order,
     precedence,
     versions_accepted,
 )
@@ -137,7 +138,8 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
     recorded = [
         run
         for run in runs_like(archive.entries, candidate)
-        if run.version == candidate.version and not run.draft and (candidate.draft or _has_other_prompt(run, candidate))
+        if run.version == candidate.version and not run.draft
+        if candidate.draft or (None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt)
     ]
     return (
         archive.interleaved_baseline(candidate)
@@ -185,10 +187,6 @@ def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[Re
     return [run for run in entries if not run.edited and _matches(run, candidate)]
 
 
-def _has_other_prompt(run: RecordedRun, candidate: RecordedRun) -> bool:
-    return None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt
-
-
 def skipped_run_notes(
     entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None
 ) -> Iterator[str]:
@@ -209,7 +207,7 @@ def _matches(entry: RecordedRun, candidate: RecordedRun) -> bool:
 
 def _best_baseline(runs: Iterable[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
     """Return the newest comparable run, else the newest run, else None."""
-    return max(runs, key=lambda run: (run.is_comparable(candidate), run.order), default=None)
+    return max(runs, key=lambda run: (run.is_comparable(candidate), order(run)), default=None)
 
 
 def _no_such_run(runs: Sequence[RecordedRun], name: str) -> LeaderboardError:
@@ -234,10 +232,7 @@ def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """An accepted version and its records; `new` is false if it was accepted before for the same reason.
-
-    `above` is a higher accepted version, which remains the baseline of later versions.
-    """
+    """An accepted version; `new` is false if it was accepted before, `above` is a higher accepted version."""
 
     acceptance: Acceptance
     new: bool

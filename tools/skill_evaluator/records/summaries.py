@@ -118,9 +118,9 @@ class ContractSummary(FrozenModel):
 
 
 class FailedCalls(FrozenModel):
-    """The calls of a run with the same fault; `cases` has the first of the `n_cases` cases.
+    """The calls of a run with the same fault. Kind `scored`: the output had several candidates.
 
-    Kind `scored`: the output had several candidates, of which one was scored. `message` is that of one of the calls.
+    `cases` has the first of the `n_cases` cases; `message` is that of one of the calls.
     """
 
     kind: str

@@ -35,10 +35,7 @@ _MAX_VALUES = 8  # changed values of a case
 
 
 def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
-    """Report a case of a run, or one field in several cases; `folders` are the options that name the library.
-
-    Long texts and values are cut, and a long table of fields has only those that differ; all of it is collapsed.
-    """
+    """Report a case of a run, or one field in several cases; `folders` are the options that name the library."""
     return page_of(manifest.run_id, _explanation_blocks(views, manifest, Reader(folders=folders)))
 
 

@@ -13,19 +13,11 @@ from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.calibration.results import ANY, BatchResult, JudgeCalibration, JudgeResult, LabelAgreement
+from skill_evaluator.judges.modes import regression
 from skill_evaluator.judges.modes.pairwise import PAIR, JudgePreferences, PairwiseResults
-from skill_evaluator.judges.modes.regression_results import (
-    DECISIONS,
-    MIN_PAIRS,
-    JudgeRegressions,
-    PairResult,
-    RateAlert,
-    RegressionResults,
-)
 from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
-from skill_evaluator.judges.prompting.judging import JudgeRunSize
-from skill_evaluator.judges.prompting.results import NoUsableOutput
+from skill_evaluator.judges.prompting.judging import JudgeRunSize, NoUsableOutput
 from skill_evaluator.judges.statistics import Estimate, Trust, mean_within, rate
 from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import Judged, JudgedResults
@@ -37,7 +29,7 @@ from skill_evaluator.runner.session import print_resume_command
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed
 
-_Judge = TypeVar("_Judge", bound=JudgeScores | JudgePreferences | JudgeRegressions)
+_Judge = TypeVar("_Judge", bound=JudgeScores | JudgePreferences | regression.JudgeRegressions)
 _TITLES = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
 _LENGTH_BIAS = ", a length bias unless length is a merit"
@@ -140,17 +132,17 @@ def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Itera
     source = f": {results.judging.source}" if results.judging.source else ""
     yield ForMedia(("markdown",), [Heading(title, source, level=2)])
     yield ForMedia(("site",), [Heading(title)])  # the source may be a path on this machine
-    if isinstance(results, RegressionResults):
+    if isinstance(results, regression.RegressionResults):
         yield _in_texts(_conclusion(results))  # the site has it above the heading
     for judge in results.judges:
         yield from _unusable_blocks(judge.judge.model_id, judge.unusable)
-    if isinstance(results, RegressionResults):
+    if isinstance(results, regression.RegressionResults):
         yield from _regression_blocks(results)
     else:
         yield from _score_blocks(results) if isinstance(results, ScoreResults) else _pair_blocks(results)
     if results.cascade is not None:
         yield from _cascade_blocks(results.cascade)
-    notes = list(_regression_notes(results)) if isinstance(results, RegressionResults) else []
+    notes = list(_regression_notes(results)) if isinstance(results, regression.RegressionResults) else []
     if results.left_out:
         named = ", ".join(f"{name} ({reason})" for name, reason in list(results.left_out.items())[:5])
         notes.append(f"not judged: {counted(len(results.left_out), 'case')}: {named}")
@@ -158,7 +150,7 @@ def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Itera
     judges = _usable(results.judges)
     biases = [f"{judge.judge.model_id}: {sentence}" for judge in judges for sentence in _bias_parts(judge)[1]]
     yield _in_texts(Lines([*biases, *remarks]))
-    if isinstance(results, RegressionResults):
+    if isinstance(results, regression.RegressionResults):
         yield ForMedia(("terminal",), [_conclusion(results)])
 
 
@@ -175,7 +167,7 @@ def _bias_blocks(results: JudgedResults) -> Iterator[Block]:
         yield Lines(sentences)
 
 
-def _bias_parts(judge: JudgeScores | JudgePreferences | JudgeRegressions) -> tuple[Sheet, list[str]]:
+def _bias_parts(judge: JudgeScores | JudgePreferences | regression.JudgeRegressions) -> tuple[Sheet, list[str]]:
     if isinstance(judge, JudgeScores):
         return _score_biases(judge)
     return _pair_biases(judge) if isinstance(judge, JudgePreferences) else _regression_biases(judge)
@@ -236,9 +228,9 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
             if one.score is not None and one.replicate == 0
         ]
     rows = []
-    for _, name, item_id, one in sorted(scored, key=lambda row: row[0])[:_MAX_PAIRS]:
-        texts = (" … ".join(one.evidence), one.justification, one.suggestion)
-        rows.append(row_of([name, item_id, one.criterion], one.score, *map(_evidence_cell, texts)))
+    for _, name, item_id, score in sorted(scored, key=lambda row: row[0])[:_MAX_PAIRS]:
+        texts = (" … ".join(score.evidence), score.justification, score.suggestion)
+        rows.append(row_of([name, item_id, score.criterion], score.score, *map(_evidence_cell, texts)))
     columns = ("judge", "output", "criterion", "score", "evidence", "justification", "suggestion")
     sheet = Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:])
     return replace(sheet, caption="The lowest scores")
@@ -317,7 +309,7 @@ def _position_bias(lean: Estimate) -> list[str]:
     return [f"significant position bias to the {position} output: {share(lean)}"] if lean.excludes(0.0) else []
 
 
-def decision_words(results: RegressionResults) -> str:
+def decision_words(results: regression.RegressionResults) -> str:
     """Format the ship decision and, if it is not `ship`, the number of pairs that may not ship by judge."""
     counts = [(judge.judge.model_id, judge.pairs) for judge in _usable(results.judges)]
     held = [f"{name} {sum(pair.ship_decision != 'ship' for pair in pairs)} of {len(pairs)}" for name, pairs in counts]
@@ -326,13 +318,13 @@ def decision_words(results: RegressionResults) -> str:
     return f"{results.ship_decision or 'no decision'}{shown}{raised}"
 
 
-def _conclusion(results: RegressionResults) -> Line:
+def _conclusion(results: regression.RegressionResults) -> Line:
     return Line(decision_words(results), style="red" if results.alerting else _STYLES[results.ship_decision])
 
 
-def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
+def _regression_blocks(results: regression.RegressionResults) -> Iterator[Block]:
     judges = _usable(results.judges)
-    numbers = ("pairs", *DECISIONS, "undecided", "unverified")
+    numbers = ("pairs", *regression.DECISIONS, "undecided", "unverified")
     rows = [
         row_of([one.judge.model_id], len(one.pairs), *one.decisions.values(), one.undecided, one.unverified)
         for one in judges
@@ -350,19 +342,21 @@ def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
     if results.changes:
         columns = ("judge", "dimension", "earlier", "now", "difference", "p", "q", "")
         rows = []
-        for one in results.changes:
-            figures = (one.earlier, one.later, one.difference, probability(one.p), probability(one.q))
-            rows.append(row_of([one.judge, one.dimension], *figures, Cell("rose", style="red") if one.rose else ""))
+        for change in results.changes:
+            figures = (change.earlier, change.later, change.difference, probability(change.p), probability(change.q))
+            rows.append(
+                row_of([change.judge, change.dimension], *figures, Cell("rose", style="red") if change.rose else "")
+            )
         caption = f"Rates of regressions against {results.against}"
         yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:7]), caption=caption)
     yield from _panel_blocks("majority", results.panel)
 
 
-def _decision_cell(pair: PairResult) -> Cell:
+def _decision_cell(pair: regression.PairResult) -> Cell:
     return Cell(pair.ship_decision or "no decision", style=_STYLES[pair.ship_decision])
 
 
-def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
+def _worst_pairs(held: Sequence[tuple[str, regression.PairResult]]) -> Sheet:
     rows = []
     for judge, pair in held:
         matches = [entry for entry in pair.dimensions if "candidate_worse" in (entry.verdict, *entry.by_order)]
@@ -380,7 +374,7 @@ def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
     return Sheet(columns=columns, rows=rows, below=("baseline", "candidate"))
 
 
-def _dimension_sheet(judges: Sequence[JudgeRegressions]) -> Sheet:
+def _dimension_sheet(judges: Sequence[regression.JudgeRegressions]) -> Sheet:
     counts = ("pairs", "better", "same", "uncertain", "worse", "low", "medium", "high", "unverified", "order flips")
     rows = [
         row_of(
@@ -396,10 +390,10 @@ def _dimension_sheet(judges: Sequence[JudgeRegressions]) -> Sheet:
     return Sheet(columns=("judge", "dimension", "", *counts), rows=rows, numbers=frozenset(counts))
 
 
-def _regression_notes(results: RegressionResults) -> Iterator[str]:
+def _regression_notes(results: regression.RegressionResults) -> Iterator[str]:
     pairs = results.judging.items
-    if pairs < MIN_PAIRS:
-        yield f"warning: {counted(pairs, 'pair')}: rates from fewer than {MIN_PAIRS} pairs are uncertain"
+    if pairs < regression.MIN_PAIRS:
+        yield f"warning: {counted(pairs, 'pair')}: rates from fewer than {regression.MIN_PAIRS} pairs are uncertain"
     if results.cascade is not None:
         yield "no alert is computed for a cascade, because its judges see different pairs"
     yield from map(_alert_sentence, sorted(results.alerts, key=lambda alert: not alert.above))
@@ -411,7 +405,7 @@ def _regression_notes(results: RegressionResults) -> Iterator[str]:
             yield f"{name}: {counted(identical, 'pair')} of identical outputs, without a call"
 
 
-def _alert_sentence(alert: RateAlert) -> str:
+def _alert_sentence(alert: regression.RateAlert) -> str:
     name = f"{alert.dimension} by {alert.judge}"
     if alert.corrected is None or alert.reported is None:
         return f"no alert can be computed for {name} (at most {plain(alert.allowed)} is allowed): {alert.problem}"
@@ -424,7 +418,7 @@ def _alert_sentence(alert: RateAlert) -> str:
     )
 
 
-def _regression_biases(judge: JudgeRegressions) -> tuple[Sheet, list[str]]:
+def _regression_biases(judge: regression.JudgeRegressions) -> tuple[Sheet, list[str]]:
     bias = _position_bias(judge.lean) or [f"no significant position bias: {share(judge.lean)}"]
     sentences = [f"order flips in some dimension: {share(judge.flips)} of pairs", *bias]
     if judge.repeats.n:

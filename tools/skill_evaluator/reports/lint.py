@@ -30,10 +30,8 @@ def print_linted(library: LintedLibrary, form: Format) -> None:
     sections = (Section(name=result.name, blocks=list(_component_blocks(result))) for result in linted)
     clean = not (library.problems or library.broken or any(result.hints for result in linted))
     counts = [*not_evaluated(linted), *[f"no problem in {counted(len(linted), 'component')}"] * clean]
-    last = Section(name="the counts", blocks=list(map(Line, counts)))
-    print_page(
-        form, json=lambda: {"components": list(map(_component_json, linted))}, page=lambda: Page([*sections, last])
-    )
+    page = Page([*sections, Section(name="the counts", blocks=list(map(Line, counts)))])
+    print_page(form, json=lambda: {"components": list(map(_component_json, linted))}, page=lambda: page)
 
 
 def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
@@ -52,10 +50,9 @@ def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
 def not_evaluated(linted: Sequence[LintResult]) -> list[str]:
     """Return one sentence that counts the components and cases that are not evaluated, or an empty list."""
     left_out = sum(component.not_evaluated is not None for component in linted)
-    waiting = sum(len(component.waiting) for component in linted)
+    waiting, drafts = (sum(len(getattr(each, name)) for each in linted) for name in ("waiting", "unreviewed"))
     counts = [f"{left_out} of {counted(len(linted), 'component')}"] if left_out else []
     counts += [f"{counted(waiting, 'case')} without a document"] if waiting else []
-    drafts = sum(len(component.unreviewed) for component in linted)
     counts += [f"{counted(drafts, 'unreviewed case')} (see `skill-evaluator review cases COMPONENT`)"] if drafts else []
     return [f"not evaluated: {' and '.join(counts)}"] if counts else []
 
@@ -64,20 +61,19 @@ def _component_json(linted: LintResult) -> dict[str, Any]:
     fields = []
     for line in linted.lines:
         rule = line.rule
-        leaf = {"compare": rule.compare, **rule.options}
-        how = {"align": rule.align, "key": list(rule.key)} if line.kind == "array" else leaf
-        weight = {"weight": rule.weight, "counted": line.counted} if line.kind == "field" else {}
-        fields.append({"path": line.path, "kind": line.kind, **how, **weight, "why": line.reason})
-    checks = [
-        {"id": check.id, "words": check.text, "weight": check.weight, "tier": check.tier} for check in linted.checks
-    ]
+        how = {"compare": rule.compare, **rule.options, "weight": rule.weight, "counted": line.counted}
+        if line.kind == "array":
+            how = {"align": rule.align, "key": list(rule.key)}
+        fields.append({"path": line.path, "kind": line.kind, **how, "why": line.reason})
     first = ("version", "output", "metrics", "primary_metric", "cases", "labelled")
     last = ("not_evaluated", "waiting", "unreviewed", "hints", "problems")
     return {
         "component": linted.name,
         **{name: getattr(linted, name) for name in first},
         "fields": fields,
-        "checks": checks,
+        "checks": [
+            {"id": check.id, "words": check.text, "weight": check.weight, "tier": check.tier} for check in linted.checks
+        ],
         **{name: getattr(linted, name) for name in last},
     }
 
@@ -157,10 +153,8 @@ def adoption_sheet(proposal: Proposal) -> Sheet:
             state, explanation = "not yet", reason.replace(f"/{component.name}/", "/…/")
         else:
             unlabelled = [] if component.labelled or component.checks else ["no ground truth and no check"]
-            state, explanation = (
-                "ready",
-                "; ".join((counted(component.cases, "case"), *unlabelled, *component.inferred)),
-            )
+            state = "ready"
+            explanation = "; ".join((counted(component.cases, "case"), *unlabelled, *component.inferred))
         rows.append((Cell(component.name), Cell(state, "red" if state == "wrong" else ""), Cell(explanation)))
     return Sheet(columns=("component", "evaluated", "why"), rows=rows)
 

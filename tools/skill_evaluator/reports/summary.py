@@ -115,16 +115,23 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
 def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: str = "") -> ComparisonSummary:
     """Draw the conclusion from a run without a baseline: what it measured, and the drop that it could detect.
 
-    If the run `is_recorded`, later versions are compared with it.
+    If the run `is_recorded`, later versions are compared with it. A run that scored 0 can show no drop, and its next
+    step is to look at its outputs.
     """
     name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_text(record)
     title = f"{name} {record.skill_version}"
     if unusable:
         again = AGAIN.format(reader.command("evaluate", name))
         return ComparisonSummary(verdict=f"{title}: not measured on {cases}", lost=unusable, next=again)
+    verdict = f"{title}: measured on {cases}; no lower version has a complete run to compare it with"
+    if record.accuracy[record.primary_metric].strict_mean == 0.0:
+        lost = f"{record.primary_metric} is 0 in every case, so no later version can be worse"
+        run = (reader.outputs or {}).get(record.run_id)
+        show = reader.command("explain", run) if run else reader.command("lint", name)
+        return ComparisonSummary(verdict=verdict, lost=lost, next=f"compare the outputs with the ground truth: {show}")
     record_step = f"record a baseline for later versions: {reader.command('evaluate', name)}"
     return ComparisonSummary(
-        verdict=f"{title}: measured on {cases}; there is no lower version to compare it with",
+        verdict=verdict,
         sure="; ".join(filter(None, [can_show(record.n_cases), profile_doubt(record)])),
         ship=ship,
         next=try_step(name, reader) if is_recorded else record_step,
@@ -142,7 +149,7 @@ def verdict_words(result: ComparisonResult, name: str) -> str:
 
 
 def scope_words(result: ComparisonResult, model: ModelVerdict | None = None) -> str:
-    """Format a verdict with its cases and its bound for new cases, and with the baseline of `model` if it is given."""
+    """Format a verdict with its number of cases, its bound for new cases and, if given, the baseline of `model`."""
     cases, text = result.n_cases, str(result.verdict)
     if model is not None and model.baseline is not None:
         since = model.only_since_accepted

@@ -57,12 +57,12 @@ class BatchLine(StrictModel):
     batch: PositiveInt
     at: Timestamp
     event: BatchEvent
-    # of `intended`, before the batch is created: `calls` has cases and replicates by custom id
+    # `intended`, before the batch is created: `calls` has cases and replicates by custom id
     name: Label = ""
     calls: dict[CustomId, tuple[CaseId, NonNegativeInt]] = {}
-    id: Label | None = None  # of `submitted`: the vendor's id
-    reason: Label = ""  # of `absent`: the vendor does not have the batch
-    # of `collected`: the vendor's state and counts of calls; `again` are to be sent again
+    id: Label | None = None  # `submitted`: the vendor's id
+    reason: Label = ""  # `absent`: the vendor does not have the batch
+    # `collected`: the vendor's state and counts of calls; `again` are to be sent again
     state: Label = ""
     answered: NonNegativeInt = 0
     failed: NonNegativeInt = 0
@@ -76,7 +76,7 @@ class Batch:
     number: int
     name: str
     intended_at: float  # seconds since the epoch
-    calls: Mapping[str, Call]  # by custom id
+    calls: Mapping[str, Call]  # keys: custom ids
     attempts: Mapping[Call, int]  # the number of batches of each call, this one included
     batch_id: str | None = None
     stage: BatchEvent = "intended"
@@ -155,12 +155,6 @@ class BatchJournal:
         batch.batch_id = line.id or batch.batch_id
 
 
-def batch_ids_in(results_dir: Path) -> frozenset[str]:
-    """Return the vendor's ids of all batches of the runs in a folder."""
-    journals = (BatchJournal.read(path.parent) for path in results_dir.glob(f"*/{BATCHES}"))
-    return frozenset(batch.batch_id for journal in journals for batch in journal.batches if batch.batch_id)
-
-
 def _printable(text: str) -> str:
     return "".join(filter(str.isprintable, text))[:300]
 
@@ -222,9 +216,10 @@ class BatchEngine:
 
     async def _find_uncertain(self) -> None:
         for batch in [batch for batch in self._journal.open if batch.batch_id is None]:
-            batch_ids = batch_ids_in(self._run.run.folder.parent)
+            journals = map(BatchJournal.read, self._run.run.folder.parent.iterdir())
+            known_ids = {str(known.batch_id) for journal in journals for known in journal.batches}
             try:
-                batch_id = await self._batches.find(batch.name, batch.calls, batch.intended_at, batch_ids)
+                batch_id = await self._batches.find(batch.name, batch.calls, batch.intended_at, known_ids)
             except AmbiguousBatchError as problem:
                 self._remarks.append(
                     f"{problem} may be batch {batch.number}, and this is known only after it has ended; "

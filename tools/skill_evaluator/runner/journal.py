@@ -81,7 +81,7 @@ class RunPlan(FrozenModel):
     inputs: UsedInputs = (DOCUMENT,)  # those that the prompt uses
     # the reasons why the other cases of the component are not called
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
-    digests: dict[str, Digest]  # of prompt, schema, scenario and model settings
+    digests: dict[str, Digest]  # prompt, schema, scenario and model settings
 
 
 class Manifest(RunPlan):
@@ -92,8 +92,8 @@ class Manifest(RunPlan):
     selection: tuple[str, ...] = ()
     scenario: Label | None = None
     beside: RunId | None = None  # the interleaved run
-    role: Role | None = None  # of a run of a recorded version: the interleaved baseline, or a rerun
-    prompt_commit: Commit | None = None  # of a run of a recorded version
+    role: Role | None = None  # set if the version is recorded: the interleaved baseline, or a rerun
+    prompt_commit: Commit | None = None  # the commit of a recorded version
     audit: RunId | None = None  # its cases are `<benchmark>/<scenario>/<case>`
     judging: RunId | None = None  # the judge run; its cases are the judge's questions
     evaluator_version: Label
@@ -193,11 +193,6 @@ def find_run(run: str, components: Path) -> Path:
         raise RunError(f"'{run}' is a component: name one of its runs ({hint})")
     newest = sorted(folders)[-_MAX_LISTED:]
     raise RunError(f"there is no run folder '{run}', and no run with this id in {components} {nearest(run, newest)}")
-
-
-def answers_in(results_dir: Path) -> dict[str, str]:
-    """Return, for each run with outputs in a results folder, the argument of `explain` that names it: its id, by id."""
-    return {path.parent.name: path.parent.name for path in results_dir.glob(f"*/{ANSWERS}")}
 
 
 def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Manifest]]:

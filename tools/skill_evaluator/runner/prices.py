@@ -104,7 +104,9 @@ def not_applicable(
     cases: Iterable[Case], sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind
 ) -> dict[str, str]:
     """Return the reasons why a model is not called for some cases, by case id; `sizes` is by case id, too."""
-    context, accepted = context_of(model, kind), kind.accepted_by(model)
+    context, accepted = context_of(model, kind), model.accepts
+    if accepted is None:
+        accepted = tuple(kind.accepts(model)) if kind.accepts else ()
     reasons = {}
     for case in cases:
         minimum = sizes[case.id].minimum

@@ -39,7 +39,7 @@ class Replicate:
     call: Call
     completion: Completion | None = None
     error: Failure | None = None
-    latency_s: float | None = 0.0  # of the last attempt; None in a batch
+    latency_s: float | None = 0.0  # time of the last attempt; None in a batch
     attempts: int = 1
 
     @property

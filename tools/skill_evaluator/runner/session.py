@@ -61,7 +61,7 @@ class Session:
     configuration: Configuration
     watch: Watch  # shows the progress of the calls
     budget: Budget = field(default_factory=Budget)
-    concurrency: int | None = None  # per model; None: the value in settings.yaml
+    concurrency: int | None = None  # calls of each model; None: the value in settings.yaml
     limits: Mapping[str, Limits] = field(default_factory=dict)  # a planned job's shares of rate limits, by model id
 
     def make_calls(self, runs: Sequence[Run], handlers: CallHandlers) -> Mapping[str, Failure | None]:

@@ -1,23 +1,19 @@
-"""Views of cases for people: outputs beside the ground truth, and changes between two runs.
-
-Outcomes and scores come from the scorer or the record; views never change a score or a verdict.
-"""
+"""Views of cases for people: outputs beside the ground truth, and changes between two runs."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skill_evaluator.checks.declared import Check
-from skill_evaluator.comparing.comparison import ComparedLeaf
+from skill_evaluator.comparing.comparison import ComparedLeaf, compare
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
-from skill_evaluator.metrics.base import Comparison, apply_metrics
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import split_reasoning
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import TOO_COSTLY, CheckScore, CheckScores, with_checks
+from skill_evaluator.scoring.answers import TOO_COSTLY, CheckScore, CheckScores
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, nearest_path
 
@@ -31,8 +27,7 @@ _MAX_COMPARED_CHARS = 50_000  # comparing longer outputs could take minutes
 class Answer:
     """The output of one planned call; `outcome` is `scored`, `unparseable`, or the kind of failure.
 
-    `metrics` has the recorded scores; if it is None, a view computes them. `unmarked` is the reason why a view does not
-    compare the output with the ground truth.
+    `metrics` has the scores by name. `unmarked` is the reason not to compare the output.
     """
 
     index: int
@@ -40,7 +35,7 @@ class Answer:
     replicate: Replicate | None = None
     parsed: Parsed | None = None
     too_costly: bool = False
-    metrics: Mapping[str, float | None] | None = None
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
     checks: CheckScores = field(default_factory=dict)
     unmarked: str | None = None
 
@@ -75,13 +70,12 @@ def read_answers(
     component: Component,
     case: Case,
     replicates: Iterable[Replicate | None],
-    outcome_of: Callable[[int, str], str] = lambda index, text: SCORED,
+    outcomes: Mapping[int, str] | None = None,
     max_chars: int | None = None,
 ) -> list[Answer]:
     """Return the outcome of each call of a case, with the parsed output unless it was too costly to score.
 
-    `outcome_of` returns the recorded outcome of a text, given the replicate's index and the text. Texts longer than
-    `max_chars` are not parsed.
+    `outcomes` are the scored outcomes by replicate, None: not known. Texts longer than `max_chars` are not parsed.
     """
     answers = []
     for index, replicate in enumerate(replicates):
@@ -90,7 +84,7 @@ def read_answers(
             answers.append(Answer(index=index, outcome=kind, replicate=replicate))
             continue
         text = replicate.completion.text
-        outcome = outcome_of(index, text)
+        outcome = SCORED if outcomes is None else outcomes.get(index, NOT_RUN)
         parsed = None if max_chars and len(text) > max_chars else parse_case_output(component, case, text)
         too_costly = outcome == UNPARSEABLE and parsed is not None and parsed.form is not None
         if outcome == SCORED and parsed is not None and parsed.form is None:  # the schema changed since the run
@@ -106,11 +100,7 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """All equal outputs of a case, compared with the ground truth once.
-
-    `answer` is the first output, `texts` are the distinct texts. Leaves and schema errors are empty if the output was
-    not parsed or not compared.
-    """
+    """All equal outputs of a case, compared with the ground truth once; `answer` is the first, `texts` are distinct."""
 
     answer: Answer
     replicates: tuple[int, ...]
@@ -127,10 +117,7 @@ FieldValue = tuple[ComparedLeaf, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseView:
-    """A case and its distinct outputs, most frequent first.
-
-    `hidden_outputs` counts the distinct outputs that are not shown, `hidden_replicates` their replicates.
-    """
+    """A case and its distinct outputs, most frequent first, and the numbers of outputs and replicates not shown."""
 
     case: Case
     answers: tuple[Answer, ...]
@@ -174,22 +161,18 @@ def case_view(component: Component, case: Case, answers: Sequence[Answer], max_o
 
 def _distinct_output(component: Component, case: Case, group: Sequence[Answer]) -> DistinctOutput:
     answer, leaves, errors = group[0], list[ComparedLeaf](), list[str]()
-    answered, checks = answer.text is not None, answer.checks
-    scores = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
     if answer.scored is not None and answer.unmarked is None:
-        comparison = Comparison(case.truth, answer.scored.value, component.plan, component.contract.conforms)
-        if answer.metrics is None:
-            scores = apply_metrics(component.metrics, comparison, labelled=case.labelled)
-        leaves = comparison.rows if case.labelled else [replace(leaf, outcome="unscored") for leaf in comparison.rows]
+        leaves = compare(case.truth, answer.scored.value, component.plan)
+        leaves = leaves if case.labelled else [replace(leaf, outcome="unscored") for leaf in leaves]
         errors = component.contract.errors(answer.scored.value)
     return DistinctOutput(
         answer=answer,
         replicates=tuple(member.index for member in group),
         texts=tuple(dict.fromkeys(member.text for member in group if member.text is not None)),
-        metrics=with_checks(scores, case, checks) if answer.metrics is None else answer.metrics,
+        metrics=answer.metrics,
         leaves=tuple(leaves),
         schema_errors=tuple(errors),
-        checks=tuple((check, checks[check.id]) for check in case.checks if check.id in checks),
+        checks=tuple((check, answer.checks[check.id]) for check in case.checks if check.id in answer.checks),
     )
 
 
@@ -214,9 +197,7 @@ def recorded_case_view(
             checks={name: CheckScore(scores.get(answer.index)) for name, scores in checks.items()},
             unmarked=(changed or _unmarked_reason(case, answer)) if answer.outcome == SCORED else None,
         )
-        for answer in read_answers(
-            component, case, replicates, lambda index, _: outcomes.get(index, NOT_RUN), _MAX_MARKED_CHARS
-        )
+        for answer in read_answers(component, case, replicates, outcomes, _MAX_MARKED_CHARS)
     ]
     return case_view(component, case, answers, max_outputs)
 
@@ -275,10 +256,7 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAnswers:
-    """The changed outputs of a model since its baseline, over `compared` cases.
-
-    `absent` is the reason if there are no outputs to compare.
-    """
+    """The changed outputs of a model over `compared` cases, or the reason why they are `absent`."""
 
     model_id: str
     baseline: str
@@ -293,10 +271,7 @@ Answers = Mapping[Call, Replicate]
 def answer_changes(
     component: Component, cases: Sequence[Case], baseline: Record, candidate: Record, answers: tuple[Answers, Answers]
 ) -> Iterator[AnswerChange]:
-    """Yield the changed outputs of cases with the same inputs in both runs.
-
-    `answers` has the outputs by call, of the baseline and of the candidate.
-    """
+    """Yield the changed outputs of cases with the same inputs; `answers` are the baseline's and the candidate's."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     by_case = [by_key((call.case_id, replicate) for call, replicate in outcomes.items()) for outcomes in answers]

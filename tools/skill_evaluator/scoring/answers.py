@@ -1,22 +1,20 @@
-"""Score one text: parse it, validate it with the schema, compare it with the ground truth, and run its checks.
-
-`CaseScore` and `Scorecard` hold the scores of a run.
-"""
+"""Score one text: parse it, validate it with the schema, compare it with the ground truth, and run its checks."""
 
 import math
 import os
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from skill_evaluator.checks.declared import passes
-from skill_evaluator.checks.programs import call_function
+from skill_evaluator.checks.declared import call_function, passes
 from skill_evaluator.comparing.array_items import MemoizedValue, arrays_in, pairs_by_best
 from skill_evaluator.comparing.comparators import COMPARATORS
+from skill_evaluator.comparing.declarations import same_value
+from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.errors import ConfigError, FixtureError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
@@ -26,14 +24,6 @@ from skill_evaluator.metrics.accuracy import share_passed
 from skill_evaluator.metrics.agreement import ArrayLengths, array_lengths, field_stability_by_path
 from skill_evaluator.metrics.base import AgreementMetric, CaseOutputs, Comparison, apply_metrics
 from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, field_values, per_field
-from skill_evaluator.metrics.schema_errors import (
-    ContractError,
-    contract_errors,
-    extra_keys,
-    missing_keys,
-    only_extra_keys,
-    top_names,
-)
 from skill_evaluator.parsing import Expected, Parsed
 from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.providers.base import Usage
@@ -54,7 +44,6 @@ CheckScores = Mapping[str, CheckScore]  # key: check id
 
 
 def _check_text(case: Case, text: str, expected: Expected) -> dict[str, CheckScore]:
-    """Return the results of a case's checks on a text by check id. Checks by a program or judge have no score yet."""
     text = split_reasoning(text)[1]
     has_paths = any(check.pointer is not None for check in case.checks)
     parsed = parse_output(text, "json", (), expected) if has_paths else Parsed()
@@ -88,11 +77,6 @@ def _run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until
     return results
 
 
-def all_failed(case: Case) -> dict[str, CheckScore]:
-    """Return a score of 0 by check id, for an output that was refused, truncated or too large."""
-    return {check.id: CheckScore(0.0) for check in case.checks}
-
-
 def _weighted(case: Case, scores: CheckScores) -> list[tuple[float, float | None]]:
     return [(check.weight, scores[check.id].score) for check in case.checks if check.id in scores]
 
@@ -109,24 +93,83 @@ _SHORT = 2_000  # bounds characters × schemas tried per value
 _MAX_VALUE_CHARS = 100
 _MAX_LOCAL_EFFORT = 10**8  # pairs × characters²: ten outputs of 1.5 kB take about 10 ms
 _MIN_ARRAY_ITEMS = 10  # shorter arrays are usually aligned without scipy
+_EXTRA_KEYS = ("additionalProperties", "unevaluatedProperties")
+_BRANCH_KEYWORDS = ("anyOf", "oneOf")
+_COMBINING_KEYWORDS = ("allOf", *_BRANCH_KEYWORDS, "if", "then", "else")
+_MAX_MESSAGE = 200  # characters; a message quotes the invalid value
 _MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own memory
+
+
+class ContractError(NamedTuple):
+    """One schema error: its path (`[]` for array items; the key if missing or extra), its keyword and its message."""
+
+    path: str
+    rule: str
+    message: str
+
+
+def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractError, ...]:
+    """Convert the errors of a `jsonschema_rs` validator; an error on several extra keys becomes one for each key."""
+    broken = []
+    for error in errors:
+        rule, message, error_paths = error.kind.name, error.message, [error.instance_path]
+        if rule == "required":
+            error_paths = [[*error.instance_path, error.kind.property]]
+        elif rule in _EXTRA_KEYS:
+            error_paths = [[*error.instance_path, key] for key in error.kind.unexpected]
+        if len(message) > _MAX_MESSAGE:
+            message = f"{message[: _MAX_MESSAGE - 1]}…"
+        broken += [ContractError(plan.field("").descendant(steps).path, rule, message) for steps in error_paths]
+    return tuple(broken)
+
+
+def only_extra_keys(errors: Sequence[Any]) -> bool:
+    """Return whether all errors of an output are extra keys. For `anyOf` and `oneOf`, one such branch is enough."""
+    for error in errors:
+        if error.kind.name in _BRANCH_KEYWORDS:
+            if not any(branch and only_extra_keys(branch) for branch in getattr(error.kind, "context", ())):
+                return False
+        elif error.kind.name not in _EXTRA_KEYS:
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class TopNames:
+    """The top-level keys of a schema: the required ones, and all named ones; None if it allows keys by pattern."""
+
+    required: frozenset[str] = frozenset()
+    named: frozenset[str] | None = None
+
+
+def missing_and_extra_keys(output: Any, names: TopNames) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the required top-level keys that an output lacks (null is present), and its keys that are not named."""
+    if not isinstance(output, dict):
+        return frozenset(), frozenset()
+    return names.required - output.keys(), frozenset(output if names.named is not None else ()) - (names.named or set())
+
+
+def top_names(schema: Mapping[str, Any] | None) -> TopNames:
+    """Return the top-level keys of a schema, also through `$ref` and combining keywords such as `allOf` and `if`."""
+    nodes = [node for node in same_value(schema, schema or {}, _COMBINING_KEYWORDS) if isinstance(node, Mapping)]
+    certain = [node for node in same_value(schema, schema or {}, ("allOf",)) if isinstance(node, Mapping)]
+    property_names = frozenset(name for node in nodes for name in node.get("properties", ()))
+    required = frozenset(name for node in certain for name in node.get("required", ()))
+    is_open = any(
+        "patternProperties" in node or isinstance(node.get("additionalProperties"), Mapping) for node in nodes
+    )
+    return TopNames(required, property_names if property_names and not is_open else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContract:
-    """The validity of one output under the schema, its errors, and its missing and extra top-level keys.
-
-    `holds_but_for_extra_keys` ignores errors on keys that the schema does not allow.
-    """
+    """The validity of one output under the schema, its errors, and its missing and extra top-level keys."""
 
     holds: bool = True
     holds_but_for_extra_keys: bool = True
     errors: tuple[ContractError, ...] = ()
     missing_keys: frozenset[str] = frozenset()
     extra_keys: frozenset[str] = frozenset()
-
-
-CONTRACT_KEPT = OutputContract()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +181,7 @@ class Scored:
 
     outcome: str
     metrics: Mapping[str, float | None]
-    contract: OutputContract = CONTRACT_KEPT
+    contract: OutputContract = OutputContract()
     fields: Mapping[str, FieldCounts] = field(default_factory=dict)
     canonical: str | None = None
     problem: str | None = None
@@ -148,9 +191,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """The agreement of a case's outputs: by metric, the stability of each field, and the lengths of each array.
+    """The agreement of a case's outputs by metric (None: too costly), and the stability and values of each field.
 
-    `metrics` is None if computing them is too costly. `values` counts the values of each field, long texts as digests.
+    `values` counts the values of each field, long texts as digests; `arrays` has the lengths of each array.
     """
 
     metrics: Mapping[str, float | None] | None
@@ -188,7 +231,7 @@ class CaseScore:
 
     @property
     def answered(self) -> int:
-        """The number of replicates with an output of the model: scored, unparseable, refused or truncated."""
+        """The number of replicates that returned an output: scored, unparseable, refused or truncated."""
         return sum(outcome in ANSWERED for outcome in self.outcomes)
 
     @property
@@ -273,11 +316,8 @@ def unparseable(
     problem: str | None = None,
     checks: CheckScores | None = None,
 ) -> Scored:
-    """Return the scores of an output that is not compared, with its outcome and the `problem` as reason.
-
-    If `checks` is None, the output fails all checks.
-    """
-    scores = all_failed(case) if checks is None else checks
+    """Return the scores of an output that is not compared, with the `problem` as reason. `checks` None: all failed."""
+    scores = {check.id: CheckScore(0.0) for check in case.checks} if checks is None else checks
     metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
     return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
 
@@ -303,10 +343,7 @@ class AnswerScorer:
         self._may_last = not is_shipped  # a plugin's metric or comparator may never end
 
     def start_workers(self, calls: int) -> None:
-        """Start processes for long texts among at most `calls` outputs, and for long ground truths.
-
-        Short texts and multiple-choice letters are scored in this process, which is faster than sending them.
-        """
+        """Start processes for long ground truths and for long texts among at most `calls` outputs."""
         component, cases = self.component, self.cases.values()
         self._short = frozenset(case.id for case in cases if self._is_short(canonical_json(case.truth)))
         needs_none = not calls and len(self._short) == len(cases)
@@ -403,10 +440,9 @@ class AnswerScorer:
         )
 
     def undefined(self, case_id: str) -> frozenset[str]:
-        """Return the metrics that are undefined for any output of a case.
+        """Return the metrics that are undefined for any output of a case, such as `jaccard` for a truth without array.
 
-        For example, `jaccard` is undefined if the ground truth has no array. Raise FixtureError if the ground truth is
-        too costly to score.
+        Raise FixtureError if the ground truth is too costly to score.
         """
         if case_id not in self._undefined:
             self._undefined[case_id] = self._undefined_metrics(case_id)
@@ -422,13 +458,11 @@ class AnswerScorer:
         return frozenset(metrics.keys() | unchecked)
 
     def _contract(self, output: Any) -> OutputContract:
-        missing, extra = missing_keys(output, self._names), extra_keys(output, self._names)
-        if self.component.contract.conforms(output):
-            return OutputContract(missing_keys=missing, extra_keys=extra) if missing or extra else CONTRACT_KEPT
-        max_errors = self.component.limits.schema_errors
-        violations = self.component.contract.violations(output, max_errors)
+        missing, extra = missing_and_extra_keys(output, self._names)
+        contract, max_errors = self.component.contract, self.component.limits.schema_errors
+        violations = [] if contract.conforms(output) else contract.violations(output, max_errors)
         return OutputContract(
-            holds=False,
+            holds=not violations,
             holds_but_for_extra_keys=only_extra_keys(violations),
             # one error may name any number of extra keys
             errors=contract_errors(violations, self.component.plan)[:max_errors],

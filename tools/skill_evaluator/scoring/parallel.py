@@ -1,8 +1,4 @@
-"""Work in forked processes: items in parallel, and tasks with limits on processor time and memory.
-
-Workers are forked while the command has one thread and holds no lock or connection; later only killed workers are
-replaced. They end with the command.
-"""
+"""Work in forked processes: items in parallel, and tasks with limits on processor time and memory."""
 
 import contextlib
 import gc
@@ -68,7 +64,7 @@ def _done(item: Any) -> Any:
 class Workers:
     """A pool of `count` forked processes that call `work` with limits on processor time and memory per task.
 
-    Open it while this process has no other thread. Closing it drops unfinished tasks.
+    Open it while this process has no other thread, lock or connection. Closing it drops unfinished tasks.
     """
 
     def __init__(self, work: Callable[..., Any], limits: SafetyLimits, count: int) -> None:
@@ -158,7 +154,6 @@ class _Worker:
 
 
 def _serve(connection: Connection, work: Callable[..., Any], limits: SafetyLimits) -> None:
-    """Run the tasks received over a connection until its other end is closed."""
     _become_worker(connection, limits.score_megabytes)
     while True:
         try:

@@ -137,7 +137,7 @@ class Recorder:
 def counts_of(
     scorecard: Scorecard, latencies_s: Sequence[float], required_coverage: float, stopped: str | None = None
 ) -> dict[str, Any]:
-    """Return the keys of a record that count the outcomes of calls, as arguments of `Record`."""
+    """Return the arguments of `Record` that count the outcomes of calls, by name; `stopped` is why the run ended."""
     coverage, failures = scorecard.answered / scorecard.planned, scorecard.failures
     scored = scorecard.planned - sum(failures.values())
     usable, has_all_calls = scored / scorecard.planned, stopped is None and coverage >= required_coverage
@@ -179,7 +179,7 @@ def amounts_by_case(
 def case_record(
     case: CaseScore, digest: str, inputs: Sequence[str] = (), amounts: Mapping[str, CaseAmount] = {}
 ) -> CaseRecord:
-    """Return the record of one case. `digest` is that of the case, `inputs` are the inputs that the prompt uses."""
+    """Return the record of one case. `digest` is the case's, `inputs` are the names of inputs that the prompt uses."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
     rounded_values = {value: rounded(value) for values in case.metrics.values() for value in values}
     return CaseRecord(
@@ -218,6 +218,5 @@ def _tokens(usages: Sequence[Usage]) -> Tokens:
 
 
 def _total(usages: Sequence[Usage], name: str) -> int | None:
-    """Return the sum of a token count. Return None if it is missing for any output, or if there are no outputs."""
-    counted = [count for usage in usages if (count := getattr(usage, name)) is not None]
-    return sum(counted) if counted and len(counted) == len(usages) else None
+    counts = [getattr(usage, name) for usage in usages]
+    return sum(counts) if counts and None not in counts else None

@@ -1,8 +1,4 @@
-"""Reduce the replicates of a run to a scorecard.
-
-`Scorer` receives replicates one by one, from a running engine or a journal. Equal texts of a case are scored once and
-counted as often as they occur. Every planned call is counted.
-"""
+"""Reduce the replicates of a run to a scorecard; equal texts of a case are scored once, every call is counted."""
 
 import hashlib
 import math
@@ -81,10 +77,7 @@ class Scorer:
         self._answers: dict[Call, str] = {}
 
     def add(self, replicate: Replicate) -> Future[Scored] | None:
-        """Count a replicate and begin to score it.
-
-        Return a future to wait for before the next call if many texts are waiting for their scores, else None.
-        """
+        """Count a replicate and begin to score it. Return a future to wait for if many texts wait for their scores."""
         case, completion, index = self._cases[replicate.call.case_id], replicate.completion, replicate.call.replicate
         self._retries += replicate.attempts - 1
         self._answers[replicate.call] = replicate.digest
@@ -128,6 +121,10 @@ class Scorer:
         digest = self._begin(case, text)
         scored = case.scores[digest] = wait_for(case.scores[digest])
         return scored
+
+    def by_replicate(self, case_id: str) -> dict[int, Scored]:
+        """Return the scores of a case's completions by replicate."""
+        return self._cases[case_id].by_replicate()
 
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
         """Add the scores of judged checks, by (case id, text). Refused and truncated outputs still fail them."""
@@ -278,8 +275,8 @@ def open_scores(
 ) -> Iterator[AnswerScorer]:
     """Open a scorer for at most `calls` outputs of these cases, with workers on all available cores.
 
-    Work that has not begun by `until` (monotonic clock) is too costly to score. Without calls, as in a dry run, only
-    the ground truths are scored. Processes are forked here, so this process must have no other thread and hold no lock.
+    Work that has not begun by `until` (monotonic clock) is too costly to score. Processes are forked here, so this
+    process must have no other thread and hold no lock.
     """
     with closing(AnswerScorer(component, cases, until)) as scorer:
         scorer.start_workers(calls)

@@ -62,14 +62,12 @@ class LeafRow:
 
     def __str__(self) -> str:
         """Return one line for a test message."""
-        if self.verdict == "right":
-            message = f"{value_text(self.truth)} is expected, and {value_text(self.output)} is right"
-        elif self.verdict == "missing":
-            message = f"{value_text(self.truth)} is expected"
-        elif self.verdict == "extra":
-            message = f"{value_text(self.output)} is not expected"
-        else:
-            message = f"{value_text(self.truth)} is expected, not {value_text(self.output)}"
+        truth, output = value_text(self.truth), value_text(self.output)
+        message = {
+            "right": f"{truth} is expected, and {output} is right",
+            "missing": f"{truth} is expected",
+            "extra": f"{output} is not expected",
+        }.get(self.verdict, f"{truth} is expected, not {output}")
         paths = [key_path(at) or "the top" for at in (self.truth_at, self.output_at) if at is not None]
         location = paths[0] if len(set(paths)) == 1 else f"{paths[0]}, in the output {paths[1]}"
         return f"{self.verdict} at {location}: {message} (compared as {self.compare})"
@@ -183,10 +181,7 @@ class OutputScorer:
         return scores
 
     def _prepared(self, truth: Any) -> tuple[bytes | None, MemoizedValue]:
-        """Take a prepared ground truth out of the cache, so that no other thread uses it, or prepare it.
-
-        The cache has copies, keyed by content, because the caller may change its own object.
-        """
+        """Take a prepared copy of a ground truth out of the cache, so that no other thread uses it, or prepare it."""
         content = _content(truth)
         side = None if content is None else self._truths.pop(content, None)
         if side is None:
@@ -231,11 +226,9 @@ def score_text(
     return _scorer(schema, fields, metrics).score_text(truth, text)
 
 
-def _scorer(
-    schema: Mapping[str, Any] | None, fields: FieldSettings | None, metrics: Iterable[str] | None
-) -> OutputScorer:
-    content = _content((schema, fields, metrics))
-    return OutputScorer(schema, fields, metrics) if content is None else _scorer_of(content)
+def _scorer(*arguments: Any) -> OutputScorer:
+    content = _content(arguments)
+    return OutputScorer(*arguments) if content is None else _scorer_of(content)
 
 
 @lru_cache(_MAX_CACHED)
@@ -244,10 +237,7 @@ def _scorer_of(content: bytes) -> OutputScorer:
 
 
 def _content(value: Any) -> bytes | None:
-    """Serialize a value to bytes that are equal only for equal values, types and order.
-
-    Return None if marshal cannot serialize it.
-    """
+    """Serialize a value to bytes that differ for other values, types and orders. Return None if marshal refuses it."""
     try:
         return marshal.dumps(value, 2)  # later versions encode object identity
     except ValueError:

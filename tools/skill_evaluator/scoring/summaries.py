@@ -1,7 +1,6 @@
 """Summarize a scorecard for a record: by metric, field and array, and for the schema.
 
-The case is the unit: replicates are averaged within a case, then means are taken over cases. Only field counts are
-summed over cases and replicates (a field's accuracy is right ÷ n).
+Replicates are averaged within a case, then cases. Only field counts are summed over cases and replicates.
 """
 
 from collections import Counter
@@ -27,7 +26,6 @@ from skill_evaluator.records.summaries import (
 from skill_evaluator.scoring.answers import CaseScore, Scorecard
 from skill_evaluator.stats import by_key, mean_or_none, rounded, stdev_or_none, unit_interval
 
-_DIGITS = 6
 _NULL_LABEL = "null"
 Values = Sequence[float | None]
 KeyT = TypeVar("KeyT", str, tuple[str, str])
@@ -44,7 +42,7 @@ def accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]
     for name in metrics:
         cases = [case for case in scorecard.cases if name not in case.undefined]
         scored = [_measured(case.metrics[name]) for case in cases]
-        strict = [strict_values(case, name) for case in cases]
+        strict = [_strict_values(case, name) for case in cases]
         case_means = [fmean(measured) for values in strict if (measured := _measured(values))]
         replicate_means = [fmean(measured) for values in zip(*strict, strict=True) if (measured := _measured(values))]
         summaries[name] = Summary(
@@ -59,8 +57,7 @@ def accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]
     return summaries
 
 
-def strict_values(case: CaseScore, name: str) -> Values:
-    """Return the strict score of each replicate of a case by a metric; None if the call returned no output."""
+def _strict_values(case: CaseScore, name: str) -> Values:
     return [strict_score(outcome, value) for outcome, value in zip(case.outcomes, case.metrics[name], strict=True)]
 
 
@@ -73,7 +70,7 @@ def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
     return {
         name: CaseAccuracy(
             mean=rounded(mean_or_none(scored := _measured(case.metrics[name]))),
-            strict_mean=rounded(mean_or_none(_measured(strict_values(case, name)))),
+            strict_mean=rounded(mean_or_none(_measured(_strict_values(case, name)))),
             n=len(scored),
         )
         for name in case.metrics
@@ -90,7 +87,7 @@ def reproducibility(scorecard: Scorecard, metrics: Iterable[str] = REPRODUCIBILI
     return summaries
 
 
-def _over_cases(values: Sequence[float], lowest: float, highest: float) -> Summary:
+def _over_cases(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0) -> Summary:
     mean = rounded(mean_or_none(values))
     return Summary(
         mean=mean,
@@ -111,7 +108,7 @@ def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
     """
     counts = [(case.exact, case.answered) for case in scorecard.cases if case.exact is not None]
     return {
-        k: _over_cases(_measured(estimate(exact, answered, k) for exact, answered in counts), 0.0, 1.0)
+        k: _over_cases(_measured(estimate(exact, answered, k) for exact, answered in counts))
         for k in KS
         if k <= scorecard.replicates
     }
@@ -153,18 +150,15 @@ def _commonest(counts: Counter[KeyT]) -> dict[KeyT, int]:
 def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0) -> tuple[float, float] | None:
     span = highest - lowest
     bounds = unit_interval([min(1.0, max(0.0, (value - lowest) / span)) for value in values])
-    if bounds is None:
-        return None
-    return round(lowest + bounds[0] * span, _DIGITS), round(lowest + bounds[1] * span, _DIGITS)
+    return bounds and (round(lowest + bounds[0] * span, 6), round(lowest + bounds[1] * span, 6))
 
 
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
     """Return the summary of each field by path; `compare_of` returns the comparator of a path."""
-    paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
-    checks = {check_path(check_id) for case in scorecard.cases for check_id in case.checks}
-    return {
-        path: _summarize_field(scorecard.cases, path, CHECK if path in checks else compare_of(path)) for path in paths
-    }
+    cases = scorecard.cases
+    paths = dict.fromkeys(path for case in cases for path in (*case.fields, *case.stability))
+    checks = {check_path(check_id) for case in cases for check_id in case.checks}
+    return {path: _summarize_field(cases, path, CHECK if path in checks else compare_of(path)) for path in paths}
 
 
 def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> FieldSummary:

@@ -1,9 +1,7 @@
 """The site: static HTML pages of all recorded results, and the folder that they are written to."""
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
 
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import SkillEvaluatorError, StorageError
@@ -21,7 +19,6 @@ _REMOVABLE = frozenset(  # the folders and the optional page of a site; an earli
 MAX_TEXT = 300  # characters of a name or a sentence; the records have the whole
 _MAX_FILE_NAME = 200  # bytes
 _MAX_PROBLEM = 1_000  # characters of a problem on stderr
-_Row = TypeVar("_Row")
 
 
 class SiteFolder:
@@ -73,12 +70,6 @@ def refuse_page_name(name: str, error: type[SkillEvaluatorError]) -> None:
     if not is_file_name(name) or len(name.encode()) > _MAX_FILE_NAME:
         allowed = f"letters, digits and '@._+-', at most {_MAX_FILE_NAME} bytes"
         raise error(f"rename its folder; the name of a page may have {allowed}")
-
-
-def first_rows(rows: Iterable[_Row], limit: int) -> tuple[list[_Row], int]:
-    """Return the first `limit` rows and the number of the other rows. A page has at most 1 MB."""
-    every = list(rows)
-    return every[:limit], max(0, len(every) - limit)
 
 
 def cut_name(text: str, limit: int = MAX_TEXT) -> str:

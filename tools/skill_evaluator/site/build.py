@@ -172,13 +172,12 @@ def _write_component(
     write_comparisons(pages, compared)
     write_verdicts(pages, compared)
     answered = write_cases(pages, compared)
-    page = component_page(component.version, status, rows)
     pages.write(
         component_address(name),
         "component.html",
         component=name,
         state=compared.state,
-        page={**page, "remarks": [*page["remarks"], *remarks]},
+        page=component_page(component.version, status, rows, remarks),
         cases=case_list(name, status.newest),
         runs=answered,
         compare_address=compared.first_address,

@@ -29,7 +29,7 @@ from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, DistinctOutput, recorded_case_view
-from skill_evaluator.site import SiteFolder, first_rows
+from skill_evaluator.site import SiteFolder
 from skill_evaluator.site.component import is_flawless
 from skill_evaluator.site.rendering import Pages
 from skill_evaluator.site.versions import ComparedComponent
@@ -47,7 +47,6 @@ _MAX_ERRORS = 20
 _MAX_TEXTS = 2  # texts that parse to the same output
 _MAX_RUN, _MAX_RUNS = 200_000, 500_000  # characters of one run and of all runs on the page of a case
 _MAX_CASES = 600  # a row of the list of cases has one case with one model
-_MAX_LINKS = 500
 _MAX_FIELDS_WITH_CASES = 40
 # The page of a run.
 _MAX_OUTPUTS = 50  # distinct outputs of a case
@@ -59,8 +58,8 @@ _SCORED_BY = ("schema", "contract", "datasets")
 def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
     """Return the cases of each model's `newest` run for the page of a component, the worst first.
 
-    `rows` have the score and stabilities by model, and `rest` are links, for which the table has no room; `sound` are
-    right in every output. `left` counts the cases without a link. `by_field` has the cases of each field.
+    `rows` have the score and stabilities by model, `room` is the number of those that are shown as a table, and `sound`
+    are right in every output. `by_field` has the cases of each field.
     """
     rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
@@ -72,15 +71,11 @@ def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
     worst, sound = list[dict[str, Any]](), list[dict[str, Any]]()
     for row in sorted(rows.values(), key=_lowest_score):
         (sound if all(is_flawless(profile) for _, profile in row["models"].values()) else worst).append(row)
-    shown, _ = first_rows(worst, _MAX_CASES // len(newest))
-    rest, rest_left = first_rows(worst[len(shown) :], _MAX_LINKS)
-    sound, sound_left = first_rows(sound, _MAX_LINKS)
     return {
         "metric": ", ".join(sorted({record.primary_metric for record in newest.values()})),
-        "rows": shown,
+        "rows": worst,
+        "room": _MAX_CASES // len(newest),
         "sound": sound,
-        "rest": rest,
-        "left": rest_left + sound_left,
         "by_field": _cases_by_field(newest),
     }
 
@@ -180,7 +175,6 @@ def _copied_files(site: SiteFolder, case: Case | None) -> Iterator[tuple[str, st
 def _changes_of_case(
     case_id: str, parts: Sequence[Mapping[str, Any]], comparison: ComparisonResult | None
 ) -> list[str]:
-    """Return a sentence for each model on the change of a case since its version before, the largest loss first."""
     changes = []
     for newest, before in pairwise(parts):
         record, earlier, scores = newest["record"], before["record"], (before["score"], newest["score"])
@@ -325,7 +319,6 @@ class ShownRun:
 
     @cached_property
     def _remarks(self) -> list[str]:
-        """Sentences on what was changed since the run was recorded: the scorer's files, the record or the outputs."""
         digests = self.compared.recorded.component.digests
         changed = [name for name in _SCORED_BY if self.record.digests.get(name) != digests.get(name)]
         remark = f"Changed since these outputs were scored: {listed(changed)}. The marks are by the new files."
@@ -388,7 +381,7 @@ def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
         gone = None if case_id in cases else "no longer among the fixtures."
         for notice in filter(None, (gone, part["notice"], part["others"], *part["remarks"])):
             notices.setdefault(notice, []).append(case_id)
-    shown, more = first_rows(sorted(rows, key=_worst_output_first), _MAX_RUN_ROWS)
+    shown = sorted(rows, key=_worst_output_first)[:_MAX_RUN_ROWS]
     return {
         "record": run.record,
         "remarks": [
@@ -397,7 +390,7 @@ def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
         ],
         "rows": shown,
         "room": _MAX_RUN_TEXTS // max(1, len(shown)),
-        "more": more,
+        "more": len(rows) - len(shown),
     }
 
 

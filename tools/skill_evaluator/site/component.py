@@ -1,6 +1,6 @@
 """The page of a component and its state: what to ship, whether the newest version is worse, where, and what to do."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from skill_evaluator.reports.summary import (
     sure_words,
     try_step,
 )
-from skill_evaluator.site import cut_name, first_rows
+from skill_evaluator.site import cut_name
 from skill_evaluator.stats import by_key, rounded
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.component import ComponentStatus
@@ -53,7 +53,7 @@ _NEWEST = 5  # versions of a model among which earlier regressions are named
 _LARGE_DROP = 0.1  # a field that fell further is named even if the verdict is improved or unchanged
 _MAX_NAMED, _MAX_CASES = 2, 3  # models and cases in a sentence
 _MAX_CATEGORIES = 12  # the record has all
-_MAX_ROWS = {"trend": 150, "arrays": 60, "items": 60, "confusions": 20, "failures": 40}
+_MAX_TREND_ROWS = 150
 _MAX_FIELD_ROWS = 400  # a row has one field with one model
 _VERDICT_SHAPES = {
     "regressed": "triangle-down",
@@ -66,34 +66,19 @@ _VERDICT_SHAPES = {
 _MAX_CHART_NAME = 100  # characters; vl-convert aborts the process for texts of very many
 
 
-def component_page(version: str, status: ComponentStatus, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the values for the template of a component's page; `rows` are the runs of its leaderboard.
-
-    `left` counts the rows of each table that have no room.
-    """
+def component_page(
+    version: str, status: ComponentStatus, rows: Sequence[Row], remarks: Sequence[str]
+) -> dict[str, Any]:
+    """Return the values for the template of a component's page; `rows` are all its runs, complete or not."""
     history, newest, ranking = status.history, status.newest, status.ranking
     points = list(_trend_points(history, rows))
-    tables: dict[str, Iterable[Any]] = {
-        "trend": sorted(points, key=lambda point: point["timestamp"], reverse=True),
-        "fields": _field_rows(newest),
-        "arrays": ((name, path, array) for name, record in newest.items() for path, array in record.per_array.items()),
-        "items": _item_rows(newest),
-        "confusions": _confusion_matrices(newest),
-        "failures": (
-            (name, kind, rounded(per_1000(count, record.planned), 1))
-            for name, record in newest.items()
-            for kind, count in record.failures.items()
-            if count
-        ),
-    }
-    limits = {**_MAX_ROWS, "fields": _MAX_FIELD_ROWS // len(newest)}
-    parts = {name: first_rows(values, limits[name]) for name, values in tables.items()}
-    runs = {point["run"] for point in parts["trend"][0]}
-    trend = [point for point in points if point["run"] in runs]
+    latest = {point["run"] for point in sorted(points, key=lambda point: point["timestamp"])[-_MAX_TREND_ROWS:]}
+    trend = [point for point in points if point["run"] in latest]
     versions = sorted({point["version"] for point in points}, key=precedence)
+    fields = list(_field_rows(newest))
+    shown_fields = fields[: _MAX_FIELD_ROWS // len(newest)]
     figures = newest_figures(status, rows)
     return {
-        **{name: shown for name, (shown, _) in parts.items()},
         "disk_version": version,
         "metric": history.metric,
         "agreement": AGREEMENT,
@@ -105,10 +90,21 @@ def component_page(version: str, status: ComponentStatus, rows: Sequence[Row]) -
         "moved": {model.model_id: verdict_of(model.model_id, status) for model in ranking.models},
         "newest": [{**figures[model_id], "calls": record.calls} for model_id, record in newest.items()],
         "trend": trend,
-        "map": sorted(parts["fields"][0], key=lambda row: (row["right"], -row["lost"])),
-        "left": {name: left for name, (_, left) in parts.items()},
+        "older_runs": len(points) - len(trend),
         "chart": _trend_chart(trend, versions, list(newest), history.metric) if len(versions) > 1 else None,
-        "remarks": list(_history_remarks(history)),
+        "fields": shown_fields,
+        "map": sorted(shown_fields, key=lambda row: (row["right"], -row["lost"])),
+        "more_fields": len(fields) - len(shown_fields),
+        "arrays": [(name, path, array) for name, record in newest.items() for path, array in record.per_array.items()],
+        "items": list(_item_rows(newest)),
+        "confusions": list(_confusion_matrices(newest)),
+        "failures": [
+            (name, kind, rounded(per_1000(count, record.planned), 1))
+            for name, record in newest.items()
+            for kind, count in record.failures.items()
+            if count
+        ],
+        "remarks": [*_history_remarks(history), *remarks],
     }
 
 
@@ -194,7 +190,6 @@ def _history_remarks(history: History) -> Iterator[str]:
 
 
 def _item_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
-    """Yield for each array and model the number of right, wrong, missing and extra values in its items."""
     by_model = {model_id: values_of_arrays(record.per_field) for model_id, record in newest.items()}
     for path in dict.fromkeys(path for arrays in by_model.values() for path in arrays):
         for model_id, arrays in by_model.items():
@@ -294,7 +289,6 @@ def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
 def _trend_chart(
     points: Sequence[Mapping[str, Any]], versions: Sequence[str], models: Sequence[str], metric: str
 ) -> PageChart:
-    """Draw the scores of each model over the versions; unfinished runs are hollow."""
     texts = ("model", "segment", "words")
     rows = [{**point, **{name: _chart_name(point[name]) for name in texts}} for point in points]
     verdicts = list(dict.fromkeys(row["verdict"] for row in rows if row["verdict"]))
@@ -370,7 +364,10 @@ def component_state(
     model = None if result is None else _deciding_model(result, status)
     if result is None or model is None:
         sure = can_show(min(record.n_cases for record in status.newest.values()))
-        where, following = Line("there is no lower version to compare it with"), Line(try_step(name, Reader()))
+        where, following = (
+            Line("no lower version has a complete run to compare it with"),
+            Line(try_step(name, Reader())),
+        )
         return replace(state, where=where, sure=sure, next=following, calm=not regressed)
     following = Line(measure_step(name, Reader())) if status.history.unmeasured else _next_line(result, model)
     calm = model.verdict in _SOUND and _largest_fall(model) > -_LARGE_DROP and not regressed
@@ -443,7 +440,6 @@ def _largest_fall(model: ModelVerdict) -> float:
 
 
 def _where_line(name: str, model: ModelVerdict) -> Line:
-    """Return a line with links to the field that fell most and the cases that are worse than the baseline."""
     assert model.baseline is not None  # noqa: S101  (callers choose compared models)
     against = f" with {model.model_id} since {model.baseline.skill_version}"
     if model.verdict == "incomparable":
@@ -474,7 +470,6 @@ def certainty(model: ModelVerdict) -> str:
 
 
 def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
-    """Return the next step for a model as a line with a command or with links to pages."""
     name, version = result.skill, model.candidate.skill_version
     comparison = Cell("the comparison", link=compare_address(name, version))
     if not model.has_loss_to_see:

@@ -11,7 +11,7 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_versioned
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, read_calibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
-from skill_evaluator.judges.modes.regression_results import RegressionResults
+from skill_evaluator.judges.modes.regression import RegressionResults
 from skill_evaluator.judges.modes.results import RESULTS_VERSION
 from skill_evaluator.judges.modes.scoring import ScoreResults
 from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode, JudgeRunHead, read_judge_run

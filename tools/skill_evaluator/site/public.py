@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
 from skill_evaluator.checks.declared import check_of
 from skill_evaluator.comparing.declarations import schema_places
 from skill_evaluator.library.components import Component
@@ -21,8 +23,13 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparison
 from skill_evaluator.verdicts.shipping import Point, Step
 
 OTHERS = "(not in the schema)"
-_UNNAMED = ("a field that the schema does not name", "a check without a name")
+_FIELD, _CHECK = "a field that the schema does not name", "a check without a name"
 ValueT = TypeVar("ValueT")
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def _with(model: ModelT, **values: Any) -> ModelT:
+    return model.model_copy(update=values)
 
 
 class PublicNames:
@@ -39,11 +46,7 @@ class PublicNames:
         checks |= {name for check in of_cases if (name := check.pop("id", None)) and check_of(check).id not in name}
         self._paths = {"", *schema_paths, *plan.leaves, *plan.arrays, *plan.declared, *map(check_path, checks)}
         self._labels = {
-            path: {
-                label(value)
-                for node in place.nodes
-                for value in node.get("enum", [node["const"]] if "const" in node else [])
-            }
+            path: {label(value) for node in place.nodes for value in _declared_values(node)}
             for path, place in schema_paths.items()
         }
         self._choices = component.schema is None  # labels of a multiple-choice question are its options
@@ -51,12 +54,9 @@ class PublicNames:
     def status(self, status: ComponentStatus) -> ComponentStatus:
         """Return the status of a component without private names."""
         history = status.history
-        models = [one.model_copy(update={"points": [*map(self._public_point, one.points)]}) for one in history.models]
-        return replace(
-            status,
-            newest={model_id: self.record(record) for model_id, record in status.newest.items()},
-            history=history.model_copy(update={"models": models}),
-        )
+        models = [_with(model, points=[*map(self._public_point, model.points)]) for model in history.models]
+        newest = {model_id: self.record(record) for model_id, record in status.newest.items()}
+        return replace(status, newest=newest, history=_with(history, models=models))
 
     def remarks(self, status: ComponentStatus) -> list[str]:
         """Return a remark with the number of fields that are not shown, or an empty list if all are shown."""
@@ -67,30 +67,27 @@ class PublicNames:
 
     def record(self, record: Record) -> Record:
         """Return a record that has only the fields and labels that the schema names."""
-        return record.model_copy(
-            update={
-                "per_field": {
-                    path: self._public_field(path, field)
-                    for path, field in self._public_paths(record.per_field).items()
-                },
-                "per_array": self._public_paths(record.per_array),
-                "per_case": [self._public_case(case) for case in record.per_case],
-            }
+        fields = self._public_paths(record.per_field)
+        return _with(
+            record,
+            per_field={path: self._public_field(path, field) for path, field in fields.items()},
+            per_array=self._public_paths(record.per_array),
+            per_case=[self._public_case(case) for case in record.per_case],
         )
 
     def comparisons(self, comparisons: Comparisons) -> Comparisons:
         """Return comparisons without private names."""
         versions = {version: self._public_result(result) for version, result in comparisons.versions.items()}
         models = [self._public_result(result) for result in comparisons.models]
-        return comparisons.model_copy(update={"versions": versions, "models": models})
+        return _with(comparisons, versions=versions, models=models)
 
     def _public_paths(self, by_path: Mapping[str, ValueT]) -> dict[str, ValueT]:
         return {path: value for path, value in by_path.items() if path in self._paths}
 
     def _public_case(self, case: CaseRecord) -> CaseRecord:
         checks = {check_id: check for check_id, check in case.checks.items() if check_path(check_id) in self._paths}
-        by_path = {"profile": self._public_paths(case.profile), "fields": self._public_paths(case.fields)}
-        return case.model_copy(update={**by_path, "checks": checks})
+        paths = self._public_paths
+        return _with(case, profile=paths(case.profile), fields=paths(case.fields), checks=checks)
 
     def _public_field(self, path: str, field: FieldSummary) -> FieldSummary:
         """Merge undeclared labels of a field's confusion matrix; remove the matrix if no truth is a declared label."""
@@ -104,35 +101,38 @@ class PublicNames:
                 column = output if output in named else OTHERS
                 row[column] = row.get(column, 0) + count
         is_declared = bool(folded.keys() & self._labels.get(path, set()))
-        return field.model_copy(update={"confusion": folded if is_declared else None})
+        return _with(field, confusion=folded if is_declared else None)
 
     def _public_point(self, point: Point) -> Point:
-        if point.step is None:
-            return point
-        return point.model_copy(update={"step": point.step.model_copy(update=self._public_reasons(point.step))})
+        step = point.step
+        return point if step is None else _with(point, step=_with(step, **self._public_reasons(step)))
 
     def _public_result(self, result: ComparisonResult) -> ComparisonResult:
-        return result.model_copy(update={"models": [self._public_verdict(model) for model in result.models]})
+        return _with(result, models=[self._public_verdict(model) for model in result.models])
 
     def _public_verdict(self, model: ModelVerdict) -> ModelVerdict:
-        cases = {
-            name: [change.model_copy(update={"fields": self._public_paths(change.fields)}) for change in changes]
-            for name, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed))
-        }
-        return model.model_copy(
-            update={
-                "fields": [field for field in model.fields if field.metric in self._paths],
-                "lost_fields": [path for path in model.lost_fields if path in self._paths],
-                "cases": model.cases.model_copy(update=cases),
-                **self._public_reasons(model),
-            }
+        broke, fixed = (
+            [_with(change, fields=self._public_paths(change.fields)) for change in changes]
+            for changes in (model.cases.broke, model.cases.fixed)
+        )
+        return _with(
+            model,
+            fields=[field for field in model.fields if field.metric in self._paths],
+            lost_fields=[path for path in model.lost_fields if path in self._paths],
+            cases=_with(model.cases, broke=broke, fixed=fixed),
+            **self._public_reasons(model),
         )
 
     def _public_reasons(self, verdict: ModelVerdict | Step) -> dict[str, Any]:
-        unnamed = {
-            path: _UNNAMED[path.startswith(check_path(""))] for path, _ in verdict.falls if path not in self._paths
-        }
-        public = [(unnamed.get(path, path), words) for path, words in verdict.falls]
+        checks = check_path("")
+        public = [
+            (path if path in self._paths else _CHECK if path.startswith(checks) else _FIELD, words)
+            for path, words in verdict.falls
+        ]
         before, after = joined_falls(verdict.falls), joined_falls(public)
         reasons = [one.replace(before, after) if before else one for one in verdict.reasons]
         return {"reasons": [APART if one.startswith(APART) else one for one in reasons], "falls": public}
+
+
+def _declared_values(node: Mapping[str, Any]) -> list[Any]:
+    return list(node.get("enum", [node["const"]] if "const" in node else []))

@@ -4,7 +4,7 @@ Every text in a template is escaped, cut to a length and free of characters that
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,6 @@ from skill_evaluator.reports.summary import MARKS
 from skill_evaluator.site import MAX_TEXT, POLICY, SiteFolder, cut_name
 from skill_evaluator.text import counted
 
-NAVIGATION: Mapping[str, str] = {
-    "index.html": "Overview",
-    "changes.html": "What changed",
-    "audit.html": "Audit",
-    "judges.html": "Judges",
-}
 _MAX_SHORT_VALUE = 60  # characters
 _HERE = Path(__file__).parent
 
@@ -40,19 +34,11 @@ class Pages:
 
     def write(self, address: str, template: str, *, max_text: int = MAX_TEXT, **shown: Any) -> None:
         """Render a template with the values `shown` and write the page; texts are cut to `max_text` characters."""
-        page = {
-            "place": address,
-            "root": "../" * address.count("/"),
-            "max_text": max_text,
-            "navigation": NAVIGATION,
-            "policy": POLICY,
-            "program": __version__,
-        }
-        self.site.write(address, self.templates.get_template(template).render(**page, **shown) + "\n")
+        page = {"place": address, "root": "../" * address.count("/"), "max_text": max_text}
+        self.site.write(address, self._templates.get_template(template).render(**page, **shown) + "\n")
 
     @cached_property
-    def templates(self) -> jinja2.Environment:
-        """The jinja2 environment of the templates."""
+    def _templates(self) -> jinja2.Environment:
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_HERE / "templates"),
             autoescape=True,
@@ -61,8 +47,10 @@ class Pages:
             undefined=jinja2.StrictUndefined,
             finalize=jinja2.pass_context(_printable),
         )
-        environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "counted": counted}
-        environment.globals |= {one.__name__: one for one in (case_address, component_address, verdict_address)}
+        environment.globals |= {
+            one.__name__: one for one in (case_address, component_address, counted, verdict_address)
+        }
+        environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "policy": POLICY, "program": __version__}
         environment.filters |= {
             "amount": amount,
             "columns": html_columns,
@@ -79,7 +67,6 @@ class Pages:
             "url": _link,
             "whole": _uncut,
         }
-        environment.tests["gt_number"] = lambda value, limit: value is not None and value > limit
         return environment
 
 
@@ -96,7 +83,6 @@ def _uncut(text: str) -> Markup:
 
 
 def _link(address: str, root: str = "") -> Markup:
-    """Return the link to a page; `root` is the path from the page with the link to the root of the site."""
     return escape(root + address)
 
 
@@ -108,7 +94,6 @@ def _prose(text: str) -> Markup:
 
 
 def _drawn_charts(block: Chart) -> Sequence[Any]:
-    """Return each drawing of a chart with its SVG, title and note."""
     return [
         (drawing, page_chart(drawing.draw(), f"{block.name}{at}", narrowed=block.name != "heat"))
         for at, drawing in enumerate(block.drawings)

@@ -23,7 +23,6 @@ from skill_evaluator.reports.summary import difference_words, fell_most_words, v
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
-from skill_evaluator.site import first_rows
 from skill_evaluator.site.component import ORDER, ComponentState, certainty, component_state, links, run_figures
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
@@ -188,7 +187,6 @@ def _tables(component: str, model: ModelVerdict, titles: Sequence[str]) -> Itera
 
 
 def _titled(sheet: Sheet, titles: Sequence[str]) -> Sheet:
-    """Return a table whose columns name the two models that are compared, instead of `before` and `after`."""
 
     def named(column: str) -> str:
         return re.sub("before|after", lambda word: titles[word[0] == "after"], column)
@@ -243,7 +241,6 @@ def write_verdicts(pages: Pages, compared: ComparedComponent) -> None:
 
 
 def _points_by_version(status: ComponentStatus) -> dict[str, list[tuple[str, Point]]]:
-    """Return the points of each version, the newest version first, with the ids of their models."""
     models = status.history.models
     points = by_key((point.version, (model.model_id, point)) for model in models for point in model.points)
     return {version: points[version] for version in sorted(points, key=precedence, reverse=True)}
@@ -262,17 +259,9 @@ def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> 
     `repeated` has the reasons that name a lost field.
     """
     step = point.step
-    entry: dict[str, Any] = {
-        "model": model_id,
-        "timestamp": point.timestamp,
-        "verdict": "first",
-        "before": None,
-        "difference": None,
-        "figures": "",
-        "lost": (),
-        "reasons": (),
-        "repeated": (),
-    }
+    judged = {"verdict": "first", "before": None, "difference": None}
+    nothing = {"figures": "", "lost": (), "reasons": (), "repeated": ()}
+    entry: dict[str, Any] = {"model": model_id, "timestamp": point.timestamp, **judged, **nothing}
     if step is None:
         return entry
     entry |= {"verdict": step.verdict, "before": step.before, "difference": step.difference}
@@ -332,7 +321,6 @@ def version_changes(compared: ComparedComponent) -> list[dict[str, Any]]:
 
 
 def _models_words(verdict: str, models: Sequence[Mapping[str, Any]]) -> str:
-    """Return the number of models with a verdict; for a change name the model that changed most."""
     if verdict not in ("regressed", "improved"):
         return f"× {len(models)}"
     largest = max(models, key=lambda entry: abs(entry["difference"] or 0.0))
@@ -345,11 +333,12 @@ def write_changes(pages: Pages, changes: Iterable[dict[str, Any]], states: Itera
     """Write the page of changes, the newest versions first; `states` has the state of every component."""
     newest = sorted(changes, key=lambda change: (change["timestamp"], change["component"]), reverse=True)
     models = max((len(change["entries"]) for change in newest), default=1)
-    shown, more = first_rows(newest, _MAX_ENTRIES // models)
+    shown = newest[: _MAX_ENTRIES // models]
     by_version = {(state.component, state.version): state for state in states}
     current = [at for at, change in enumerate(shown) if (change["component"], change["version"]) in by_version]
     alarms = [at for at in current if by_version[shown[at]["component"], shown[at]["version"]].alarm]
     opened = (alarms or current)[:_MAX_OPEN]
+    more = len(newest) - len(shown)
     pages.write("changes.html", "changes.html", versions=shown, states=by_version, more=more, opened=opened)
 
 
@@ -361,7 +350,7 @@ def write_overview(
     retiring: Sequence[str],
 ) -> None:
     """Write the overview; `states` has every component, and `rows` each component with each model."""
-    shown, more = first_rows(sorted(rows, key=lambda row: (row["rank"], row["component"])), _MAX_PAIRS)
+    shown = sorted(rows, key=lambda row: (row["rank"], row["component"]))[:_MAX_PAIRS]
     counts = Counter(verdict for row in rows for verdict in row["verdicts"])
     pages.write(
         "index.html",
@@ -369,7 +358,7 @@ def write_overview(
         states=sorted(states, key=lambda state: (not state.alarm, not state.version, state.component)),
         past=[(state.component, regression) for state in states for regression in state.past],
         rows=shown,
-        more=more,
+        more=len(rows) - len(shown),
         counts=[(verdict, counts[verdict]) for verdict in ORDER if counts[verdict]],
         graded=any(row["grade"] for row in shown),
         problems=problems,

@@ -1,4 +1,4 @@
-"""Compare the verdicts of judges with human labels by criterion and stratum, and measure biases. Make no call."""
+"""Compare judges with human labels and with known defects: agreement, biases, detection, corrected rates and alerts."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import fmean
@@ -7,26 +7,23 @@ from typing import Any
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges import statistics
-from skill_evaluator.judges.calibration.corruption import json_value
-from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem, Unit, join_labels
-from skill_evaluator.judges.calibration.results import (
-    BiasResult,
-    JudgeResult,
-    LabelAgreement,
-    LabelMode,
-    MeanConfidence,
-    Position,
+from skill_evaluator.judges.calibration import results
+from skill_evaluator.judges.calibration.corruption import CONTROL, CORRUPTIONS, CorruptedPair, json_value
+from skill_evaluator.judges.calibration.labels import (
+    LabelledPair,
+    Labels,
+    RegressionLabel,
+    ScoredItem,
+    Unit,
+    join_labels,
 )
+from skill_evaluator.judges.modes import regression
 from skill_evaluator.judges.modes.pairwise import OVERALL
+from skill_evaluator.judges.modes.ship_rules import NONE, SEVERITIES
+from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import family_of
-from skill_evaluator.judges.prompting.results import (
-    ORDERS,
-    NoUsableOutput,
-    StoredLine,
-    StoredScore,
-    StoredVerdict,
-    no_usable_output,
-)
+from skill_evaluator.judges.prompting.questions import PromptIdentity
+from skill_evaluator.library.config import JudgePolicy
 from skill_evaluator.library.rubrics import SCALES
 from skill_evaluator.stats import by_key, mean_or_none
 from skill_evaluator.text import nearest
@@ -41,19 +38,22 @@ PROBES: Mapping[str, str] = MappingProxyType(
         "authority": "As Professor Hale and other leading experts have confirmed, this is the correct answer.",
     }
 )
+ALL_DIMENSIONS = "all dimensions"
+_WORSE = "candidate_worse"
+_WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate_better": 2}  # baseline, candidate
 
 
 def label_results(
     labels: Labels,
-    verdicts: Sequence[StoredLine],
+    verdicts: Sequence[judging.StoredLine],
     bar: float = statistics.BAR,
     scales: Mapping[str, int] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
-) -> list[JudgeResult]:
+) -> list[results.JudgeResult]:
     """Return each judge's agreement and biases. `scales` has highest scores by criterion, `families` is by model id."""
     rows = []
     for judge, lines in by_key((one.judge, one) for one in verdicts).items():
-        agreement, biases = list[LabelAgreement](), list[BiasResult]()
+        agreement, biases = list[results.LabelAgreement](), list[results.BiasResult]()
         writers = {line.model for line in labels.of(ScoredItem)}
         writers |= {model for line in labels.of(LabelledPair) for model in (line.model_1, line.model_2)}
         own_models = {name for name in writers if name and family_of(name, families) == family_of(judge, families)}
@@ -66,17 +66,17 @@ def label_results(
                 elif criterion == OVERALL:
                     biases += pair_biases(units, own_models)
         unusable = None if agreement else _unusable_judge(lines)
-        rows.append(JudgeResult(judge=judge, agreement=agreement, biases=biases, unusable=unusable))
+        rows.append(results.JudgeResult(judge=judge, agreement=agreement, biases=biases, unusable=unusable))
     return rows
 
 
-def _unusable_judge(lines: Sequence[StoredLine]) -> NoUsableOutput | None:
-    """Describe a judge without a usable verdict on a labelled item. Return None if there is a usable verdict."""
-    texts = (one.text for one in lines if isinstance(one, StoredVerdict) and one.text)
+def _unusable_judge(lines: Sequence[judging.StoredLine]) -> judging.NoUsableOutput | None:
+    texts = (one.text for one in lines if isinstance(one, judging.StoredVerdict) and one.text)
     read = [
-        one.score if isinstance(one, StoredScore) else one.winner or any(one.criteria.values()) or None for one in lines
+        one.score if isinstance(one, judging.StoredScore) else one.winner or any(one.criteria.values()) or None
+        for one in lines
     ]
-    return no_usable_output({"wrong_format": read.count(None)}, read.count(None), texts)
+    return judging.no_usable_output({"wrong_format": read.count(None)}, read.count(None), texts)
 
 
 def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) -> int:
@@ -89,12 +89,9 @@ def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) 
 
 
 def measure(
-    mode: LabelMode, criterion: str, units: Sequence[Unit], bar: float, highest: int | None = None
-) -> LabelAgreement:
-    """Measure a judge's agreement on one criterion, over all units and by stratum.
-
-    `bar` is the minimum κ of a trusted judge, `highest` the highest score of the scale; None for other verdicts.
-    """
+    mode: results.LabelMode, criterion: str, units: Sequence[Unit], bar: float, highest: int | None = None
+) -> results.LabelAgreement:
+    """Measure a judge's agreement on one criterion, over all units and by stratum; a trusted judge has κ ≥ `bar`."""
     called = [unit for unit in units if unit.requests]
     called = [unit for unit in called if unit.in_both_orders] or called
     judged = [unit for unit in called if unit.verdict is not None or mode == "pairwise"]
@@ -106,7 +103,7 @@ def measure(
     positives, negatives = ([verdict == label for label, verdict in sides if label is side] for side in (True, False))
     strata = by_key((unit.line.stratum if unit.line else "all", unit) for unit in units)
     parts = {name: part for name, part in strata.items() if any(unit.requests for unit in part)}
-    return LabelAgreement(
+    return results.LabelAgreement(
         mode=mode,
         criterion=criterion,
         labels=len(units),
@@ -123,8 +120,7 @@ def measure(
     )
 
 
-def _is_positive(verdict: Any, mode: LabelMode, highest: int | None) -> bool | None:
-    """Return whether a verdict is positive, as `LabelAgreement` defines it. Return None for a tie."""
+def _is_positive(verdict: Any, mode: results.LabelMode, highest: int | None) -> bool | None:
     if highest is not None:
         return bool(verdict > (1 + highest) / 2)
     return {1: True, 2: False}.get(verdict) if mode == "pairwise" else verdict == 1  # a regression, or yes
@@ -141,28 +137,27 @@ def _table(units: Sequence[Unit], highest: int | None) -> statistics.Floats:
     return table
 
 
-def _position(units: Sequence[Unit]) -> Position | None:
-    """Return the order flips and position figures. Return None if the judge was called in one order only."""
+def _position(units: Sequence[Unit]) -> results.Position | None:
     if not units or not units[0].in_both_orders:
         return None
     orders = [[unit.requests[index][0] for unit in units] for index in (0, 1)]
     bias = statistics.position_bias(*orders)
     agreements = [sum(winner == unit.label for winner, unit in zip(order, units, strict=True)) for order in orders]
     agreement = (statistics.rate(agreements[0], len(units)), statistics.rate(agreements[1], len(units)))
-    return Position(flips=bias.flips, first=bias.picks_first, agreement=agreement)
+    return results.Position(flips=bias.flips, first=bias.picks_first, agreement=agreement)
 
 
-def _confidence(units: Sequence[Unit]) -> MeanConfidence | None:
+def _confidence(units: Sequence[Unit]) -> results.MeanConfidence | None:
     confidences: dict[bool, list[float]] = {True: [], False: []}
     for unit in units:
         if unit.confidence is not None:
             near = isinstance(unit.line, ScoredItem) and abs(unit.verdict - unit.label) <= _MAX_SCORE_GAP
             confidences[near or unit.verdict == unit.label].append(unit.confidence)
     means = {right: mean_or_none(values) for right, values in confidences.items()}
-    return MeanConfidence(right=means[True], wrong=means[False]) if any(confidences.values()) else None
+    return results.MeanConfidence(right=means[True], wrong=means[False]) if any(confidences.values()) else None
 
 
-def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[BiasResult]:
+def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[results.BiasResult]:
     """Return position bias, length bias, self-preference and noise; `own_models` are of the judge's family."""
     longer, own_family = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
     for unit in units:
@@ -170,7 +165,7 @@ def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[Bias
             lengths = [len(text or "") for text in (unit.line.output_1, unit.line.output_2)]
             longer += [(unit, lengths.index(max(lengths)) + 1)] if 0 < min(lengths) < max(lengths) else []
             is_own = [model in own_models for model in (unit.line.model_1, unit.line.model_2) if model is not None]
-            own_family += [(unit, is_own.index(True) + 1)] if len(is_own) == len(ORDERS) and sum(is_own) == 1 else []
+            own_family += [(unit, is_own.index(True) + 1)] if len(is_own) == 2 and sum(is_own) == 1 else []
     complete = [unit for unit in units if unit.in_both_orders]
     orders = [[unit.requests[index][0] for unit in complete] for index in (0, 1)]
     shifts = {
@@ -183,23 +178,22 @@ def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[Bias
 
 
 def _preference_shift(pairs: Sequence[tuple[Unit, int]]) -> statistics.Estimate:
-    """Return the judge's mean preference for the output (1 or 2) beside each unit, minus the human preference."""
-    return statistics.shift(
-        [_win_share(unit.label, output) for unit, output in pairs], [_preference(*one) for one in pairs]
-    )
+    people = [_win_share(unit.label, output) for unit, output in pairs]
+    return statistics.shift(people, [_preference(unit, output) for unit, output in pairs])
 
 
 def _preference(unit: Unit, output: int) -> float:
-    """Return the judge's mean preference for an output (1 or 2) over its orders, from 0 to 1."""
     return fmean(_win_share(request[0], output) for request in unit.requests)
 
 
 def _win_share(winner: object, output: int) -> float:
     """Return 1 if the output (1 or 2) is the winner, 0 if it loses, and 0.5 for a tie."""
-    return float(winner == output) if winner in ORDERS else 0.5
+    return float(winner == output) if winner in judging.ORDERS else 0.5
 
 
-def score_biases(criterion: str, units: Sequence[Unit], highest: int, own_models: Collection[str]) -> list[BiasResult]:
+def score_biases(
+    criterion: str, units: Sequence[Unit], highest: int, own_models: Collection[str]
+) -> list[results.BiasResult]:
     """Return leniency, length bias, self-preference and noise of scores; `own_models` are of the judge's family."""
     scored = [(unit, unit.line) for unit in units if unit.verdict is not None and isinstance(unit.line, ScoredItem)]
     lengths = [(len(item.output), unit.verdict - unit.label) for unit, item in scored if item.output is not None]
@@ -207,25 +201,25 @@ def score_biases(criterion: str, units: Sequence[Unit], highest: int, own_models
     for unit, item in scored:
         if item.model is not None:
             gaps[item.model in own_models].append((unit.verdict - unit.label) / (highest - 1))
+    people, verdicts = [unit.label for unit, _ in scored], [unit.verdict for unit, _ in scored]
+    own_gap, other_gap = (statistics.mean_within(gaps[own], -1.0, 1.0) for own in (True, False))
     shifts = {
-        "leniency": statistics.shift(
-            [unit.label for unit, _ in scored], [unit.verdict for unit, _ in scored], (1.0, highest)
-        ),
+        "leniency": statistics.shift(people, verdicts, (1.0, highest)),
         "length": statistics.spearman([length for length, _ in lengths], [gap for _, gap in lengths]),
-        "self_preference": statistics.difference(
-            *(statistics.mean_within(gaps[own], -1.0, 1.0) for own in (True, False))
-        ),
+        "self_preference": statistics.difference(own_gap, other_gap),
         "noise": statistics.own_noise(unit.requests for unit, _ in scored),
     }
     return _bias_rows("score", criterion, shifts)
 
 
-def _bias_rows(mode: LabelMode, criterion: str, shifts: Mapping[str, statistics.Estimate | None]) -> list[BiasResult]:
+def _bias_rows(
+    mode: results.LabelMode, criterion: str, shifts: Mapping[str, statistics.Estimate | None]
+) -> list[results.BiasResult]:
     rows = []
     for bias, figure in shifts.items():
         if figure is not None and figure.value is not None:
-            excludes_zero = figure.ci95 and figure.excludes(0.0)
-            rows.append(BiasResult(bias=bias, mode=mode, criterion=criterion, shift=figure, present=excludes_zero))
+            present = figure.ci95 and figure.excludes(0.0)
+            rows.append(results.BiasResult(bias=bias, mode=mode, criterion=criterion, shift=figure, present=present))
     return rows
 
 
@@ -244,16 +238,12 @@ def with_probe(name: str, labels: Labels) -> Labels:
 
 
 def _worse_output(pair: LabelledPair) -> int:
-    """Return the number of the output that people prefer less; 1 for a tie."""
     return 2 if pair.human == 1 else 1
 
 
 def probe_biases(
-    names: Iterable[str],
-    labels: Labels,
-    verdicts: Sequence[StoredLine],
-    scales: Mapping[str, int],
-) -> list[BiasResult]:
+    names: Iterable[str], labels: Labels, verdicts: Sequence[judging.StoredLine], scales: Mapping[str, int]
+) -> list[results.BiasResult]:
     """Return the shift of a judge's verdicts that each probe causes; `scales` has the highest score by criterion."""
     rows = []
     unprobed = join_labels(labels, verdicts)
@@ -274,3 +264,127 @@ def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
         for unit in units
         if unit.line and unit.verdict is not None and (unit.in_both_orders or isinstance(unit.line, ScoredItem))
     }
+
+
+def _reports(pair: regression.PairResult) -> dict[str, bool]:
+    """Return a flag by dimension and for `any`: True if the judge reports a regression; {} if no verdict is usable."""
+    reports = {one.dimension: one.verdict == _WORSE for one in pair.counted}
+    return {**reports, results.ANY: any(reports.values())} if reports else {}
+
+
+def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[regression.PairResult]) -> results.DetectionResult:
+    """Measure a judge on corrupted pairs and controls. `judged` has its results in the order of `pairs`."""
+    reports = [(pair, report) for pair, result in zip(pairs, judged, strict=True) if (report := _reports(result))]
+    dimensions = []
+    for name in (*sorted({pair.dimension for pair, _ in reports if pair.dimension}), results.ANY):
+        reported = [(pair, report.get(name, False)) for pair, report in reports]
+        detected = [worse for pair, worse in reported if pair.dimension and name in (pair.dimension, results.ANY)]
+        unreported = [not worse for pair, worse in reported if pair.corruption == CONTROL]
+        sensitivity, specificity = (statistics.rate(sum(flags), len(flags)) for flags in (detected, unreported))
+        dimensions.append(results.DimensionDetection(dimension=name, sensitivity=sensitivity, specificity=specificity))
+    kinds = {
+        kind: [report.get(pair.dimension or "", False) for pair, report in reports if pair.corruption == kind]
+        for kind in CORRUPTIONS
+    }
+    return results.DetectionResult(
+        dimensions=dimensions,
+        kinds={kind: statistics.rate(sum(detected), len(detected)) for kind, detected in kinds.items() if detected},
+        unscored=len(pairs) - len(reports),
+    )
+
+
+def batch_result(judge: regression.JudgeRegressions, labels: Labels, bar: float) -> results.JudgeResult:
+    """Measure a judge's verdicts on a batch of which some pairs are labelled. Raise JudgeError if none is labelled."""
+    model_id = judge.judge.model_id
+    if judge.unusable is not None:
+        return results.JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
+    label_of = {(label.id, label.dimension): label for label in labels.of(RegressionLabel)}
+    rows = [(pair.id, one) for pair in judge.pairs for one in pair.counted]
+    labelled = [(one, label_of[name, one.dimension]) for name, one in rows if (name, one.dimension) in label_of]
+    if not labelled:
+        raise JudgeError(f"{labels.path} has no label of a pair and dimension of the batch")
+    units = by_key((one.dimension, _labelled_unit(one, label)) for one, label in labelled)
+    by_dimension = by_key((one.dimension, one) for _, one in rows)
+    agreement = {name: measure("regression", name, units[name], bar) for name in by_dimension if name in units}
+    rated = [
+        (_severity(label.human, label.impact), _severity(one.verdict, one.impact))
+        for one, label in labelled
+        if label.impact or label.human != _WORSE  # the impact of a worse candidate is optional
+    ]
+    pairs = len({name for name, _ in rows})
+    result = results.BatchResult(
+        pairs=pairs,
+        too_few=pairs < regression.MIN_PAIRS,
+        dimensions=[_dimension_rate(verdicts, agreement.get(name)) for name, verdicts in by_dimension.items()],
+        rated={level: {rating: rated.count((level, rating)) for rating in SEVERITIES} for level in SEVERITIES},
+        rated_kappa=statistics.cohen_kappa(
+            statistics.confusion([rating for _, rating in rated], [level for level, _ in rated], SEVERITIES), "linear"
+        ),
+    )
+    overall = measure("regression", ALL_DIMENSIONS, [_labelled_unit(*one) for one in labelled], bar)
+    return results.JudgeResult(
+        judge=model_id, agreement=[overall, *agreement.values()], batch=result, record=judge.judge
+    )
+
+
+def _severity(verdict: str, impact: str | None) -> str:
+    return impact if impact is not None and verdict == _WORSE else NONE
+
+
+def _labelled_unit(dimension: regression.DimensionResult, label: RegressionLabel) -> Unit:
+    orders = [[_WINNERS[verdict]] for verdict in dimension.by_order]
+    verdict = _WINNERS.get(dimension.verdict, dimension.verdict)
+    return Unit(people=[_WINNERS[label.human]], requests=orders, verdict=verdict)
+
+
+def _dimension_rate(
+    verdicts: Sequence[regression.DimensionResult], errors: results.LabelAgreement | None
+) -> results.DimensionRate:
+    reported = statistics.rate(sum(one.verdict == _WORSE for one in verdicts), len(verdicts))
+    corrected = None if errors is None else statistics.corrected_rate(reported, errors.sensitivity, errors.specificity)
+    return results.DimensionRate(dimension=verdicts[0].dimension, reported=reported, corrected=corrected)
+
+
+def with_alerts(
+    regressions: regression.RegressionResults, policy: JudgePolicy, calibration: results.JudgeCalibration | None
+) -> regression.RegressionResults:
+    """Return the results with an alert for each judge and dimension whose rate of regressions has a limit."""
+    alerts = []
+    for judge in regressions.judges:
+        errors, problem = _measured_errors(judge.judge, regressions.judging.prompts, calibration)
+        reported = {one.dimension: one.worse for one in judge.dimensions}
+        for dimension, allowed in policy.allowed(reported).items():
+            reported_rate, row = reported.get(dimension), errors.get(dimension)
+            corrected = None
+            if reported_rate is not None and row is not None:
+                corrected = statistics.corrected_rate(reported_rate, row.sensitivity, row.specificity)
+            if corrected is not None and corrected.value is None:
+                corrected = None
+            alerts.append(
+                regression.RateAlert(
+                    judge=judge.judge.model_id,
+                    dimension=dimension,
+                    allowed=allowed,
+                    above=corrected.ci95[0] > allowed if corrected and corrected.ci95 else None,
+                    reported=reported_rate,
+                    corrected=corrected,
+                    sensitivity=None if row is None else row.sensitivity,
+                    specificity=None if row is None else row.specificity,
+                    calibration=calibration.judging.id if calibration and calibration.judging else None,
+                    problem="" if corrected else problem,
+                )
+            )
+    return regressions.model_copy(update={"alerts": alerts})
+
+
+def _measured_errors(
+    judge: judging.JudgeRecord, prompts: Sequence[PromptIdentity], calibration: results.JudgeCalibration | None
+) -> tuple[Mapping[str, results.DimensionDetection], str]:
+    """Return a judge's corruption test by dimension, and the problem to name if a dimension is not in it."""
+    if calibration is None or calibration.judging is None:
+        return {}, "name the results of `judge calibrate --corrupt N` as policy.judge.calibration in settings.yaml"
+    measured = {(one.judge, one.record.settings): one.detection for one in calibration.judges if one.record}
+    detection = measured.get((judge.model_id, judge.settings))
+    if detection is None or not {one.digest for one in prompts} <= {one.digest for one in calibration.judging.prompts}:
+        return {}, "the calibration has no corruption test of this judge with this prompt and these settings"
+    return {row.dimension: row for row in detection.dimensions}, "the batch or the corruption test lacks this dimension"

@@ -161,11 +161,7 @@ CORRUPTIONS: Mapping[str, Corruption] = MappingProxyType(
 
 
 def reformatted(text: str) -> str:
-    """Return a text with the same content and other JSON spacing, bullet signs, quotation marks or line breaks.
-
-    >>> reformatted('- It says "yes".')
-    '* It says “yes”.'
-    """
+    """Return a text with the same content and other JSON spacing, bullet signs, quotation marks or line breaks."""
     value = json_value(text)
     if value is not None:
         return json.dumps(value, ensure_ascii=False, indent=None if "\n" in text.strip() else 2)

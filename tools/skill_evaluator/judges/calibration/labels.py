@@ -15,8 +15,8 @@ from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.calibration.results import LabelMode
 from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.modes.ship_rules import Finding, Impact
+from skill_evaluator.judges.prompting.judging import ORDERS, Level, StoredLine, StoredScore, StoredVerdict, Winner
 from skill_evaluator.judges.prompting.questions import ItemT
-from skill_evaluator.judges.prompting.results import ORDERS, Level, StoredLine, StoredScore, StoredVerdict, Winner
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
@@ -203,9 +203,7 @@ Answer = tuple[int, Any, float | None]
 """Order, winner or score, and confidence. Only overall winners and scores have a confidence."""
 
 
-def _answers_by_criterion(
-    verdicts: Iterable[StoredLine],
-) -> Iterator[tuple[tuple[LabelMode, str, str], Answer]]:
+def _answers_by_criterion(verdicts: Iterable[StoredLine]) -> Iterator[tuple[tuple[LabelMode, str, str], Answer]]:
     for verdict in verdicts:
         if isinstance(verdict, StoredScore):
             yield ("score", verdict.criterion, verdict.id), (1, verdict.score, verdict.confidence)

@@ -8,8 +8,7 @@ from pydantic import Field, NonNegativeInt
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.prompting.judging import JudgeRunHead
-from skill_evaluator.judges.prompting.results import JudgeRecord, NoUsableOutput
+from skill_evaluator.judges.prompting.judging import JudgeRecord, JudgeRunHead, NoUsableOutput
 from skill_evaluator.judges.statistics import Estimate, Trust, corrected_rate, rate
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.reading import ConfinedFolder
@@ -36,11 +35,10 @@ class MeanConfidence(FrozenModel):
 class LabelAgreement(FrozenModel):
     """Agreement of a judge with human labels on one criterion, over all items and by `strata`.
 
-    `labels` counts labelled items, `n` those with a verdict of the judge, `unusable` its unreadable outputs. On
-    pairs an unreadable output counts in `n` as disagreement, on other items not. `agreement`: share of verdicts equal
-    to the human label; a pair whose orders differ is a tie. `correlation`: Spearman's ρ with the mean human score.
-    `sensitivity` and `specificity`: true positive and true negative rates. Positive is: output 1 preferred (negative:
-    output 2), a score above the middle of the scale, a regression, a sentence that holds.
+    `labels` counts labelled items, `n` those with a verdict; on pairs an `unusable` output counts in `n` as
+    disagreement. `agreement`: share of verdicts equal to the human label. `correlation`: Spearman's ρ with the mean
+    human score. `sensitivity` and `specificity`: true positive and negative rates; positive is output 1 (negative:
+    output 2), a score above the middle of the scale, a regression, or a sentence that holds.
     """
 
     mode: LabelMode
@@ -59,11 +57,11 @@ class LabelAgreement(FrozenModel):
 
 
 class BiasResult(FrozenModel):
-    """The bias of a judge's verdicts from one cause. `present`: whether the interval of `shift` excludes 0.
+    """The bias of a judge's verdicts from one cause. `present`: whether the interval of `shift` excludes 0, or null.
 
-    `shift` is from −1 to 1. `position`: the share of verdicts for the first output minus that for the second. `length`
-    and `self_preference`: the judge's preference minus the human one. `noise`: the share of replicates that differ.
-    `leniency` and probes: a share of the scale. `present` is null without an interval.
+    `shift`, from −1 to 1, is for `position` the share of verdicts for the first output minus that for the second, for
+    `length` and `self_preference` the judge's preference minus the human one, for `noise` the share of replicates that
+    differ, else a share of the scale.
     """
 
     bias: Label

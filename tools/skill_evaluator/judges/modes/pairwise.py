@@ -12,19 +12,11 @@ from pydantic import NonNegativeInt, PositiveFloat, model_validator
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.modes.results import NO_FIGURE, JudgeFigures, Judgement, ModeResults
-from skill_evaluator.judges.prompting import forms
+from skill_evaluator.judges.prompting import forms, questions
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
-from skill_evaluator.judges.prompting.judging import JudgeCalls
-from skill_evaluator.judges.prompting.questions import (
-    JudgedItem,
-    JudgedText,
-    JudgePrompt,
-    JudgeQuestion,
-    load_prompt,
-    mark_of,
-)
+from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, Order, StoredVerdict
+from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
-from skill_evaluator.judges.prompting.results import ORDERS, Order, StoredVerdict
 from skill_evaluator.judges.statistics import Estimate, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.stats import by_key, mean_or_none, rounded
@@ -32,12 +24,12 @@ from skill_evaluator.stats import by_key, mean_or_none, rounded
 PAIR = ("1", "2")
 
 
-class PairItem(JudgedItem):
+class PairItem(questions.JudgedItem):
     """Two outputs, or several by name; `model_1`, `model_2` and `models` name the models that wrote them, if known."""
 
-    output_1: JudgedText | None = None
-    output_2: JudgedText | None = None
-    outputs: dict[Label, JudgedText] = {}
+    output_1: questions.JudgedText | None = None
+    output_2: questions.JudgedText | None = None
+    outputs: dict[Label, questions.JudgedText] = {}
     model_1: Label | None = None
     model_2: Label | None = None
     models: dict[Label, Label] = {}
@@ -70,23 +62,23 @@ class PairMatch:
 
     item: PairItem
     names: tuple[str, str]
-    questions: tuple[JudgeQuestion, JudgeQuestion]
+    questions: Sequence[JudgeQuestion]
 
 
 def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> tuple[list[PairMatch], JudgePrompt]:
     """Return the matches of all pairs of outputs of each item, and the prompt."""
-    prompt, form = load_prompt("pairwise"), preference_form(rubric.criteria)
+    prompt, form = questions.load_prompt("pairwise"), preference_form(rubric.criteria)
     instructions = {"criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False)}
     matches = []
     for item in items:
         for (number, first), (other_number, second) in combinations(enumerate(item.texts, 1), 2):
             match_id = f"{item.id}/{number}-{other_number}" if item.outputs else item.id
-            questions = []
+            match_questions = []
             for order, names in ((1, (first, second)), (2, (second, first))):
                 outputs = {"first_output": item.texts[names[0]], "second_output": item.texts[names[1]]}
-                texts, mark = {"input": item.input, **outputs}, mark_of(seed, item.digest)
-                questions.append(prompt.question(f"{match_id}/{order}", instructions, texts, form, mark))
-            matches.append(PairMatch(item=item, names=(first, second), questions=(questions[0], questions[1])))
+                texts, mark = {"input": item.input, **outputs}, questions.mark_of(seed, item.digest)
+                match_questions.append(prompt.question(f"{match_id}/{order}", instructions, texts, form, mark))
+            matches.append(PairMatch(item=item, names=(first, second), questions=match_questions))
     return matches, prompt
 
 
@@ -151,9 +143,9 @@ class PairwiseCriterion(FrozenModel):
     """One criterion over all matches, or all criteria together (`overall`).
 
     `wins`: share of wins of output 1, a tie counting half; `similar_length`: the same for pairs whose lengths differ by
-    at most 20 %; `longer`: share of wins of the longer output. All three are over items with two outputs. `counts`:
-    judgements by winner; `disagreed`: ties because the orders differ; `unsure`: judgements below the confidence
-    threshold. `flips`, `picks_first` and `lean`: see `PositionBias`. `noise`: share of replicates that differ.
+    at most 20 %; `longer`: share of wins of the longer output. `counts`: judgements by winner; `disagreed`: ties
+    because the orders differ; `unsure`: judgements below the confidence threshold. `noise`: share of replicates that
+    differ.
     """
 
     criterion: Label
@@ -297,9 +289,7 @@ def _criterion_figures(
         if tuple(match.item.texts) == PAIR and (share := result.shares[name]) is not None
     ]
     first_replicates = [match[0].orders for match in by_match if match[0].winner is not None]
-    position = position_bias(
-        [in_order.winner for in_order, _ in first_replicates], [swapped.winner for _, swapped in first_replicates]
-    )
+    position = position_bias(*([orders[index].winner for orders in first_replicates] for index in (0, 1)))
     judged_matches = [usable for match in by_match if (usable := [one for one in match if one.winner is not None])]
     return PairwiseCriterion.view(
         position,

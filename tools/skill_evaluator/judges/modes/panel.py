@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from skill_evaluator.judges.modes import pairwise
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, Preferred
-from skill_evaluator.judges.modes.regression import JudgedPair
-from skill_evaluator.judges.modes.regression_results import DECISIONS, JudgeRegressions, PairResult
+from skill_evaluator.judges.modes.regression import DECISIONS, JudgedPair, JudgeRegressions, PairResult
 from skill_evaluator.judges.modes.results import JudgeAgreement, JudgeFigures, PanelDecision, PanelResult, Verdict
 from skill_evaluator.judges.modes.scoring import JudgeScores, weighted_summary
 from skill_evaluator.judges.modes.ship_rules import ShipRules, decide, highest
@@ -37,10 +36,7 @@ def vote(votes: Mapping[str, VerdictT], weights: Weights, default: VerdictT) -> 
 
 
 def weighted_mean(votes: Mapping[str, float], weights: Weights) -> float | None:
-    """Return the mean of one score per judge, weighted by judge (1 if `weights` has none).
-
-    Return None if there are no votes.
-    """
+    """Return the mean of one score per judge, weighted by judge (default 1). Return None if there are no votes."""
     total = sum(weights.get(judge, 1.0) for judge in votes)
     return rounded(sum(score * weights.get(judge, 1.0) for judge, score in votes.items()) / total) if votes else None
 
@@ -152,7 +148,6 @@ def _results_by_item(judges: Sequence[JudgeFigures], results: Sequence[Sequence[
 def _votes(
     results: Mapping[str, ResultT], names: Sequence[str], verdict_of: Callable[[ResultT, str], VerdictT | None]
 ) -> dict[str, dict[str, VerdictT]]:
-    """Return the verdicts that are not None by criterion or dimension, then by judge."""
     return {
         name: {judge: verdict for judge, result in results.items() if (verdict := verdict_of(result, name)) is not None}
         for name in names

@@ -1,47 +1,46 @@
-"""`judge regression`: make the questions on pairs of outputs in both orders, and read the findings of a judge."""
+"""`judge regression`: the questions on pairs in both orders, findings, verdicts, the rates of a batch, the decision."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AliasChoices, BeforeValidator, Field, NonNegativeInt, StrictBool, ValidationError, model_validator
 
-from skill_evaluator.errors import ConfigError, JudgeError
-from skill_evaluator.files import FrozenModel, first_problem
-from skill_evaluator.identifiers import Label
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, ConfigError, JudgeError
+from skill_evaluator.files import FrozenModel, first_problem, read_versioned
+from skill_evaluator.identifiers import Label, ModelId, RunId, Share
 from skill_evaluator.judges.modes import ship_rules
-from skill_evaluator.judges.modes.ship_rules import Dimension, ShipRules
-from skill_evaluator.judges.prompting import forms
-from skill_evaluator.judges.prompting.questions import (
-    JudgedItem,
-    JudgedText,
-    JudgePrompt,
-    JudgeQuestion,
-    delimited,
-    fill,
-    load_prompt,
-    mark_of,
-)
+from skill_evaluator.judges.modes.results import NO_FIGURE, RESULTS_VERSION, JudgeFigures, ModeResults
+from skill_evaluator.judges.prompting import forms, questions
+from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, JudgeText, Order
+from skill_evaluator.judges.prompting.questions import JudgeQuestion
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_valid_verdict, shows_difference
-from skill_evaluator.judges.prompting.results import ORDERS, JudgeText, Order
+from skill_evaluator.judges.statistics import Estimate, difference, mean_within, rate, repeatability
+from skill_evaluator.stats import benjamini_hochberg, by_key
 from skill_evaluator.text import canonical_json, digest
 
 MAX_BASIS_WORDS = 40
 _NAME_DIGITS = 12
 _NAME_KEYS = ("dimension", "verdict", "impact", "regression_severity", "ship_decision")
+MIN_PAIRS = 100  # rates from fewer pairs get a warning
+DECISIONS: tuple[ship_rules.ShipDecision, ...] = ("ship", "review_required", "block")  # mildest first
+PairVerdict = ship_rules.Finding | Literal["uncertain"]
+_POINTS: Mapping[ship_rules.Finding, int] = {"candidate_worse": -1, "same": 0, "candidate_better": 1}
+_ALPHA = 0.05
 
 
-class RegressionItem(JudgedItem):
+class RegressionItem(questions.JudgedItem):
     """A line of a file of pairs: a prompt with two outputs. The default `id` is a digest of the line.
 
     `regression_dimensions`, a list or a text with commas, replaces the command's dimensions for this pair.
-    `baseline_model` and `candidate_model` name the models that wrote the outputs, if known.
     """
 
-    input: JudgedText = Field(min_length=1, validation_alias=AliasChoices("prompt", "input"))
-    baseline_output: JudgedText = Field(min_length=1)
-    candidate_output: JudgedText
+    input: questions.JudgedText = Field(min_length=1, validation_alias=AliasChoices("prompt", "input"))
+    baseline_output: questions.JudgedText = Field(min_length=1)
+    candidate_output: questions.JudgedText
     regression_dimensions: Annotated[
         tuple[str, ...], BeforeValidator(lambda value: value.split(",") if isinstance(value, str) else value)
     ] = ()
@@ -71,7 +70,7 @@ class JudgedPair:
     """One item, the dimensions in which its outputs are compared, and the question in each order."""
 
     item: RegressionItem
-    dimensions: tuple[Dimension, ...]
+    dimensions: tuple[ship_rules.Dimension, ...]
     questions: tuple[JudgeQuestion, ...] = ()
 
 
@@ -92,41 +91,36 @@ def pairs_of(
     return pairs
 
 
-def with_questions(pairs: Sequence[JudgedPair], rules: ShipRules, seed: int) -> tuple[list[JudgedPair], JudgePrompt]:
+def with_questions(
+    pairs: Sequence[JudgedPair], rules: ship_rules.ShipRules, seed: int
+) -> tuple[list[JudgedPair], questions.JudgePrompt]:
     """Return the pairs with their questions, and the prompt. Identical outputs have no question."""
-    prompt = load_prompt("regression")
+    prompt = questions.load_prompt("regression")
     judged_pairs = []
     for pair in pairs:
-        questions = list[JudgeQuestion]()
-        mark, form = mark_of(seed, pair.item.digest), regression_form(pair.dimensions)
-        system = fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
+        pair_questions = list[JudgeQuestion]()
+        mark, form = questions.mark_of(seed, pair.item.digest), regression_form(pair.dimensions)
+        system = questions.fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
         outputs = {"baseline": pair.item.baseline_output, "candidate": pair.item.candidate_output}
         for order in () if pair.item.identical else ORDERS:
-            first, second = outputs if order == 1 else reversed(outputs)
-            slots = {
-                "mark": mark,
-                "prompt": delimited("prompt", pair.item.input, mark),
-                "first_role": first,
-                "first": delimited(first, outputs[first], mark),
-                "second_role": second,
-                "second": delimited(second, outputs[second], mark),
-            }
-            user = fill(prompt.texts, slots)
-            questions.append(JudgeQuestion(case_id=f"{pair.item.id}/{order}", system=system, user=user, schema=form[0]))
-        judged_pairs.append(replace(pair, questions=tuple(questions)))
+            slots = {"mark": mark, "prompt": questions.delimited("prompt", pair.item.input, mark)}
+            for slot, role in zip(("first", "second"), outputs if order == 1 else reversed(outputs), strict=True):
+                slots |= {f"{slot}_role": role, slot: questions.delimited(role, outputs[role], mark)}
+            user = questions.fill(prompt.texts, slots)
+            case_id = f"{pair.item.id}/{order}"
+            pair_questions.append(JudgeQuestion(case_id=case_id, system=system, user=user, schema=form[0]))
+        judged_pairs.append(replace(pair, questions=tuple(pair_questions)))
     return judged_pairs, prompt
 
 
-def _instructions(dimensions: Sequence[Dimension], rules: ShipRules, form: forms.Form) -> dict[str, str]:
-    low = ["any `low`: `review_required`"]
+def _instructions(
+    dimensions: Sequence[ship_rules.Dimension], rules: ship_rules.ShipRules, form: forms.Form
+) -> dict[str, str]:
+    lines = ["any impact `high`: `block`", ship_rules.blocking_sentence(dimensions), "any `medium`: `review_required`"]
     if rules.one_low == "ship":
-        low = ["several `low`: `review_required`", "a single `low`: `ship`"]
-    lines = [
-        "any impact `high`: `block`",
-        ship_rules.blocking_sentence(dimensions),
-        "any `medium`: `review_required`",
-        *low,
-    ]
+        lines += ["several `low`: `review_required`", "a single `low`: `ship`"]
+    else:
+        lines += ["any `low`: `review_required`"]
     return {
         "rules": "\n".join(f"  - {line}" for line in [*lines, "nothing of that: `ship`"]),
         "dimensions": "\n".join(f"- `{dimension.name}`: {dimension.question}" for dimension in dimensions),
@@ -134,29 +128,27 @@ def _instructions(dimensions: Sequence[Dimension], rules: ShipRules, form: forms
     }
 
 
-def regression_form(dimensions: Sequence[Dimension]) -> forms.Form:
+def regression_form(dimensions: Sequence[ship_rules.Dimension]) -> forms.Form:
     """Return the form of a judge's output. Findings precede the decision, so that the judge writes them first."""
     names = [dimension.name for dimension in dimensions]
-    finding, shown = forms.object_of(
-        {
-            "dimension": forms.one_of(names),
-            "verdict": forms.one_of(get_args(ship_rules.Finding)),
-            "evidence_baseline": forms.TEXT,
-            "evidence_candidate": forms.TEXT,
-            "impact": forms.one_of(ship_rules.IMPACTS),
-        }
-    )
+    finding: dict[str, forms.Form] = {
+        "dimension": forms.one_of(names),
+        "verdict": forms.one_of(get_args(ship_rules.Finding)),
+        "evidence_baseline": forms.TEXT,
+        "evidence_candidate": forms.TEXT,
+        "impact": forms.one_of(ship_rules.IMPACTS),
+    }
+    schema, shown = forms.object_of(finding)
     basis = {**forms.TEXT[0], "description": f"at most {MAX_BASIS_WORDS} words"}
-    return forms.object_of(
-        {
-            "per_dimension": ({"type": "array", "items": finding}, [{**shown, "dimension": name} for name in names]),
-            "regression_detected": ({"type": "boolean"}, "a boolean: true | false"),
-            "regression_severity": forms.one_of(get_args(ship_rules.RegressionSeverity)),
-            "ship_decision": forms.one_of(get_args(ship_rules.ShipDecision)),
-            "ship_reason": forms.TEXT,
-            "decision_basis": (basis, forms.TEXT[1]),
-        }
-    )
+    conclusion: dict[str, forms.Form] = {
+        "per_dimension": ({"type": "array", "items": schema}, [{**shown, "dimension": name} for name in names]),
+        "regression_detected": ({"type": "boolean"}, "a boolean: true | false"),
+        "regression_severity": forms.one_of(get_args(ship_rules.RegressionSeverity)),
+        "ship_decision": forms.one_of(get_args(ship_rules.ShipDecision)),
+        "ship_reason": forms.TEXT,
+        "decision_basis": (basis, forms.TEXT[1]),
+    }
+    return forms.object_of(conclusion)
 
 
 class DimensionFinding(FrozenModel):
@@ -193,8 +185,8 @@ Mismatch = Literal["regression_detected", "regression_severity", "ship_decision"
 class RegressionAnswer(FrozenModel):
     """One output of a judge: in order 1 the baseline was shown first, in order 2 the candidate.
 
-    `unscored` is the reason why it does not count. `mismatches` lists the fields of the conclusion that contradict the
-    findings, and `decision_basis` if it is too long. `unrequested` lists further dimensions, which are ignored.
+    `mismatches` lists the fields of the conclusion that contradict the findings, and `decision_basis` if it is too
+    long. `unrequested` lists further dimensions, which are ignored.
     """
 
     order: Literal[1, 2]
@@ -212,7 +204,7 @@ class RegressionAnswer(FrozenModel):
 
 
 def read_answer(
-    text: str | Unscored, pair: JudgedPair, rules: ShipRules, order: Order = 1, replicate: int = 0
+    text: str | Unscored, pair: JudgedPair, rules: ship_rules.ShipRules, order: Order = 1, replicate: int = 0
 ) -> RegressionAnswer:
     """Read a judge's output on a pair: the last complete answer that is not copied from a judged text."""
     judged = (pair.item.input, pair.item.baseline_output, pair.item.candidate_output)
@@ -222,7 +214,7 @@ def read_answer(
     return answer.model_copy(update={"order": order, "replicate": replicate})
 
 
-def _check_answer(value: object, pair: JudgedPair, rules: ShipRules) -> RegressionAnswer | Unscored:
+def _check_answer(value: object, pair: JudgedPair, rules: ship_rules.ShipRules) -> RegressionAnswer | Unscored:
     requested = [dimension.name for dimension in pair.dimensions]
     unrequested: list[str] = []
     if isinstance(value, dict) and isinstance(findings := value.get("per_dimension"), list):
@@ -268,14 +260,369 @@ def _normalized(members: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _mismatches(conclusion: Conclusion, pair: JudgedPair, rules: ShipRules, *, complete: bool) -> list[Mismatch]:
-    """List the fields of a conclusion that contradict the findings. If not `complete`, check only its length."""
+def _mismatches(
+    conclusion: Conclusion, pair: JudgedPair, rules: ship_rules.ShipRules, *, complete: bool
+) -> list[Mismatch]:
     worse = {finding.dimension: finding.impact for finding in conclusion.per_dimension if finding.impact is not None}
     expected: dict[Mismatch, object] = {
         "regression_detected": bool(worse),
         "regression_severity": ship_rules.severity_of(worse.values()),
-        "ship_decision": ship_rules.decide(worse, pair.dimensions, ShipRules(one_low=rules.one_low))[0],
+        "ship_decision": ship_rules.decide(worse, pair.dimensions, ship_rules.ShipRules(one_low=rules.one_low))[0],
     }
     mismatches = [name for name, value in expected.items() if complete and getattr(conclusion, name) != value]
     too_long = len(conclusion.decision_basis.split()) > MAX_BASIS_WORDS
     return [*mismatches, "decision_basis"] if too_long else mismatches
+
+
+class DimensionResult(FrozenModel):
+    """The verdict of both orders in a dimension, `uncertain` if they disagree.
+
+    `by_order`: the vote of the replicates in each order, null if no output counts. `confidence`: the share of the
+    outputs that give the verdict, 0.5 for an uncertain one. `verified` is null unless the verdict is worse.
+    """
+
+    dimension: Label
+    verdict: PairVerdict
+    impact: ship_rules.Impact | None
+    by_order: list[ship_rules.Finding | None]
+    confidence: Share = 1.0
+    verified: bool | None = None
+
+    @property
+    def flipped(self) -> bool:
+        """Whether both orders have a usable output and disagree."""
+        return None not in self.by_order and len(set(self.by_order)) > 1
+
+
+class PairResult(FrozenModel):
+    """One pair; the first of the `reasons` decided. Decision and findings are null if they are not known."""
+
+    id: Label
+    stratum: Label
+    ship_decision: ship_rules.ShipDecision | None
+    reasons: list[str]
+    regression_detected: bool | None
+    regression_severity: ship_rules.RegressionSeverity | None
+    dimensions: list[DimensionResult]
+    answers: list[RegressionAnswer]
+    identical: bool = False
+
+    @property
+    def counted(self) -> list[DimensionResult]:
+        """The dimensions in which both orders have a usable output."""
+        return [dimension for dimension in self.dimensions if None not in dimension.by_order]
+
+    @property
+    def compared(self) -> bool:
+        """Whether both orders have a usable output in every dimension."""
+        return len(self.counted) == len(self.dimensions)
+
+    @property
+    def confidence(self) -> float:
+        """The lowest confidence among the dimensions that are not uncertain; 1 if all are."""
+        return min((one.confidence for one in self.dimensions if one.verdict != "uncertain"), default=1.0)
+
+
+class DimensionSummary(FrozenModel):
+    """A dimension over the pairs in which both orders count. `worse`: the share of regressions.
+
+    `unverified` counts regressions without a quotation that shows the difference. `flips`: share of order flips.
+    """
+
+    dimension: Label
+    blocking: bool
+    better: NonNegativeInt
+    same: NonNegativeInt
+    uncertain: NonNegativeInt
+    worse: Estimate
+    impacts: dict[ship_rules.Impact, NonNegativeInt]
+    unverified: NonNegativeInt = 0
+    flips: Estimate
+
+
+class JudgeRegressions(JudgeFigures):
+    """One judge. The shares of `decisions` and the `flips` are over the pairs in which both orders count.
+
+    `undecided` counts pairs without a usable output. `lean`, from -1 to 1, is the advantage of the output shown first.
+    `mismatches` counts outputs whose conclusion contradicts their findings. `unverified`: share of regressions without
+    a quotation that shows the difference.
+    """
+
+    declared_strong: bool
+    ship_decision: ship_rules.ShipDecision | None
+    decisions: dict[ship_rules.ShipDecision, Estimate]
+    undecided: NonNegativeInt
+    dimensions: list[DimensionSummary]
+    flips: Estimate
+    lean: Estimate
+    repeats: Estimate
+    unverified: Estimate = NO_FIGURE
+    answers: NonNegativeInt
+    unscored: dict[UnscoredReason, NonNegativeInt]
+    mismatches: dict[Mismatch, NonNegativeInt]
+    unrequested: dict[JudgeText, NonNegativeInt] = {}
+    severity: dict[Label, NonNegativeInt] = {}
+    pairs: list[PairResult]
+
+
+class RateAlert(FrozenModel):
+    """A judge's rate of regressions in a dimension, corrected for its errors, and the rate that the policy allows.
+
+    `above`: whether the whole interval of `corrected` is above `allowed`; null if unknown, with the reason in
+    `problem`.
+    """
+
+    judge: ModelId
+    dimension: Label
+    allowed: Share
+    above: bool | None
+    reported: Estimate | None = None
+    corrected: Estimate | None = None
+    sensitivity: Estimate | None = None
+    specificity: Estimate | None = None
+    calibration: RunId | None = None
+    problem: str = ""
+
+
+class RateChange(FrozenModel):
+    """The rates of regressions in two batches, with Fisher's exact p and q adjusted over the dimensions."""
+
+    judge: ModelId
+    dimension: Label
+    earlier: Estimate
+    later: Estimate
+    difference: Estimate
+    p: Share
+    q: Share
+    rose: bool
+
+
+class RegressionResults(ModeResults):
+    """The results of `judge regression`. `against`: the earlier judge run of `changes`."""
+
+    judges: list[JudgeRegressions]
+    baseline: RunId | None = None
+    candidate: RunId | None = None
+    ship_decision: ship_rules.ShipDecision | None
+    alerts: list[RateAlert] = []
+    against: RunId | None = None
+    changes: list[RateChange] = []
+
+    @property
+    def alerting(self) -> bool:
+        """Whether a rate of regressions is above the allowed one, or rose significantly."""
+        return any(alert.above for alert in self.alerts) or any(change.rose for change in self.changes)
+
+    @property
+    def exit_code(self) -> int:
+        """3 for a block, an alert or a risen rate; 4 if review is required or a judge is unusable; 0 to ship."""
+        if self.alerting or self.ship_decision == "block":
+            return EXIT_REGRESSED
+        ships = self.ship_decision == "ship" and not any(judge.unusable for judge in self.judges)
+        return EXIT_OK if ships else EXIT_INCOMPLETE
+
+
+def read_regressions(path: Path) -> RegressionResults:
+    """Read the evaluation_results.json of a judge run; raise JudgeError."""
+    return read_versioned(RegressionResults, path, "results_version", RESULTS_VERSION, JudgeError)
+
+
+def most_careful(decisions: Sequence[ship_rules.ShipDecision | None]) -> ship_rules.ShipDecision | None:
+    """Return the most careful decision; if one is None, at least `review_required`. Return None if all are None.
+
+    >>> most_careful(["ship", None]), most_careful([None])
+    ('review_required', None)
+    """
+    worst = max((one for one in decisions if one is not None), key=DECISIONS.index, default=None)
+    return "review_required" if worst == "ship" and None in decisions else worst
+
+
+def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules: ship_rules.ShipRules) -> PairResult:
+    """Combine a judge's outputs on a pair over both orders and all replicates.
+
+    The majority of an order's replicates decides the order. If the orders disagree, the verdict is *uncertain* and a
+    person decides. A regression of high impact blocks even if the other order has no usable output.
+    """
+    if pair.item.identical:
+        findings = [DimensionFinding(dimension=dimension.name, verdict="same") for dimension in pair.dimensions]
+        answers = [RegressionAnswer(order=order, findings=findings) for order in ORDERS]
+    dimensions = [_combine_dimension(dimension.name, answers) for dimension in pair.dimensions]
+    worse = {one.dimension: one.impact for one in dimensions if one.impact is not None}
+    decision, reason = ship_rules.decide(worse, pair.dimensions, rules)
+    doubts = list(_doubts(dimensions, answers))
+    if decision == "ship" and pair.item.identical:
+        reason = "identical outputs"
+    elif decision == "ship" and doubts:
+        decision, reason = "review_required", doubts.pop(0)
+    judged = any(answer.unscored is None for answer in answers)
+    is_known = judged and (bool(worse) or not any("candidate_worse" in one.by_order for one in dimensions))
+    return PairResult(
+        id=pair.item.id,
+        stratum=pair.item.stratum,
+        ship_decision=decision if judged else None,
+        reasons=[reason, *(f"unverified: {one.dimension}" for one in dimensions if one.verified is False), *doubts],
+        regression_detected=bool(worse) if is_known else None,
+        regression_severity=ship_rules.severity_of(worse.values()) if is_known else None,
+        dimensions=dimensions,
+        answers=[] if pair.item.identical else list(answers),
+        identical=pair.item.identical,
+    )
+
+
+def _doubts(dimensions: Sequence[DimensionResult], answers: Sequence[RegressionAnswer]) -> Iterator[str]:
+    yield from (
+        f"uncertain: {one.dimension} ({', then '.join(map(str, one.by_order))})" for one in dimensions if one.flipped
+    )
+    if unrequested := dict.fromkeys(name for answer in answers for name in answer.unrequested):
+        yield f"dimension that was not requested: {', '.join(unrequested)}"
+    yield from dict.fromkeys(
+        f"unscored answer: {answer.unscored}{f' ({answer.detail})' if answer.detail else ''}"
+        for answer in answers
+        if answer.unscored is not None
+    )
+
+
+def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> DimensionResult:
+    by_order = [
+        [finding for answer in answers if answer.order == order and (finding := answer.finding(name)) is not None]
+        for order in ORDERS
+    ]
+    votes = [_majority_finding(findings) for findings in by_order]
+    order_votes = [vote for vote in votes if vote is not None]
+    verdicts = {verdict for verdict, _ in order_votes}
+    impact = ship_rules.highest(one.impact for findings in by_order for one in findings if one.impact is not None)
+    verdict: PairVerdict = "uncertain"
+    confidence = 0.5 if order_votes else 0.0
+    blocks = verdicts == {"candidate_worse"} and impact == "high"
+    if len(verdicts) == 1 and (len(order_votes) == len(ORDERS) or blocks):
+        verdict, confidence = order_votes[0][0], sum(share for _, share in order_votes) / len(ORDERS)
+    worse = verdict == "candidate_worse"
+    return DimensionResult(
+        dimension=name,
+        verdict=verdict,
+        impact=impact if worse else None,
+        by_order=[None if vote is None else vote[0] for vote in votes],
+        confidence=round(confidence, 6),
+        verified=any(finding.verified for findings in by_order for finding in findings) if worse else None,
+    )
+
+
+def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.Finding, float] | None:
+    """Return the majority verdict and its share; a tie is *same* with half the share. Return None if empty."""
+    if not findings:
+        return None
+    (verdict, votes), *others = Counter(finding.verdict for finding in findings).most_common(2)
+    share = votes / len(findings)
+    return ("same", share / 2) if others and others[0][1] == votes else (verdict, share)
+
+
+def reduce_regressions(
+    pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: ship_rules.ShipRules, *, declared_strong: bool
+) -> JudgeRegressions:
+    """Return one judge's verdicts on pairs, and their rates."""
+    results = []
+    for pair in pairs:
+        pair_answers = [
+            read_answer(calls.output(question.case_id, replicate), pair, rules, order, replicate)
+            for replicate in range(calls.replicates)
+            for order, question in zip(ORDERS, pair.questions, strict=False)  # identical outputs have no question
+        ]
+        results.append(combine_orders(pair, pair_answers, rules))
+    all_answers = [answer for result in results for answer in result.answers]
+    unscored = Counter(answer.unscored for answer in all_answers if answer.unscored is not None)
+    unusable = calls.unusable(unscored, len(all_answers))
+    compared = [result for result in results if result.compared]  # both orders count
+    decided = [result.ship_decision for result in compared]
+    blocking = {one.name: one.blocking for pair in pairs for one in pair.dimensions}
+    summaries = [_dimension_summary(name, blocks, compared) for name, blocks in blocking.items()]
+    worse = [one for result in compared for one in result.dimensions if one.verified is not None]
+    repeats = [_replicate_agreement(result) for result in results]
+    severities = [result.regression_severity or ship_rules.NONE for result in compared]
+    return JudgeRegressions(
+        judge=calls.record,
+        declared_strong=declared_strong,
+        ship_decision=most_careful([result.ship_decision for result in results]),
+        decisions={} if unusable else {name: rate(decided.count(name), len(decided)) for name in DECISIONS},
+        undecided=[result.ship_decision for result in results].count(None),
+        dimensions=[] if unusable else summaries,
+        flips=rate(sum(any(one.flipped for one in result.dimensions) for result in compared), len(compared)),
+        lean=mean_within([_position_advantage(result) for result in compared if not result.identical], -1.0, 1.0),
+        repeats=mean_within([share for share in repeats if share is not None]),
+        unverified=rate(sum(not one.verified for one in worse), len(worse)),
+        answers=len(all_answers),
+        unscored=unscored,
+        mismatches=Counter(name for answer in all_answers for name in answer.mismatches),
+        unrequested=Counter(name for answer in all_answers for name in answer.unrequested),
+        severity={level: severities.count(level) for level in ship_rules.SEVERITIES},
+        unusable=unusable,
+        pairs=results,
+    )
+
+
+def _position_advantage(result: PairResult) -> float:
+    by_order = [dimension.by_order for dimension in result.dimensions]
+    return fmean((_POINTS[second] - _POINTS[first]) / 2 for first, second in by_order if first and second)
+
+
+def _replicate_agreement(result: PairResult) -> float | None:
+    counting = [answer for answer in result.answers if answer.unscored is None]
+    verdicts = by_key((answer.order, tuple(one.verdict for one in answer.findings)) for answer in counting)
+    return repeatability(list(verdicts.values())).value
+
+
+def _dimension_summary(name: str, blocking: bool, compared: Sequence[PairResult]) -> DimensionSummary:
+    verdicts = [one for result in compared for one in result.dimensions if one.dimension == name]
+    worse = [one for one in verdicts if one.verdict == "candidate_worse"]
+    counts = Counter(one.verdict for one in verdicts)
+    return DimensionSummary(
+        dimension=name,
+        blocking=blocking,
+        better=counts["candidate_better"],
+        same=counts["same"],
+        uncertain=counts["uncertain"],
+        worse=rate(len(worse), len(verdicts)),
+        impacts={impact: sum(one.impact == impact for one in worse) for impact in ship_rules.IMPACTS},
+        unverified=sum(one.verified is False for one in worse),
+        flips=rate(sum(one.flipped for one in verdicts), len(verdicts)),
+    )
+
+
+def refuse_incomparable(earlier: RegressionResults, judges: dict[str, str], prompt: str) -> None:
+    """Raise JudgeError if an earlier batch has another prompt or other `judges` (settings digest by model id)."""
+    earlier_settings = {judge.judge.model_id: judge.judge.settings for judge in earlier.judges}
+    name = f"--against {earlier.judging.id}"
+    for model_id, settings in judges.items():
+        if model_id not in earlier_settings:
+            raise JudgeError(f"{name}: that run has no judge {model_id}, only {', '.join(earlier_settings)}")
+        if earlier_settings[model_id] != settings:
+            raise JudgeError(f"{name}: the settings of {model_id} changed since; judge that batch again")
+    if prompt not in {one.digest for one in earlier.judging.prompts}:
+        raise JudgeError(f"{name}: the judge's prompt changed since; judge that batch again")
+
+
+def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[JudgeRegressions]) -> list[RateChange]:
+    """Return the change of each judge's rate of regressions, for the dimensions that both batches have.
+
+    Fisher's exact test (1935) compares the rates; the p-values of a judge are adjusted over its dimensions by the
+    step-up procedure of Benjamini and Hochberg (1995, doi:10.1111/j.2517-6161.1995.tb02031.x).
+    """
+    import numpy as np
+    from scipy.stats import fisher_exact
+
+    earlier_rates = {
+        (judge.judge.model_id, one.dimension): one.worse for judge in earlier_results for one in judge.dimensions
+    }
+    changes = []
+    for judge in results:
+        model_id = judge.judge.model_id
+        pairs = [(one, earlier_rates.get((model_id, one.dimension))) for one in judge.dimensions]
+        comparable = [(one, old) for one, old in pairs if old is not None and old.n and one.worse.n]
+        counts = [[(round((one.value or 0.0) * one.n), one.n) for one in (row.worse, old)] for row, old in comparable]
+        tables = (np.array([[count, n - count] for count, n in rates]) for rates in counts)
+        p_values = [min(1.0, float(fisher_exact(table).pvalue)) for table in tables]
+        for (result, old), p, q in zip(comparable, p_values, benjamini_hochberg(p_values), strict=True):
+            change = difference(result.worse, old)
+            rose = q < _ALPHA and (change.value or 0.0) > 0
+            rates = {"earlier": old, "later": result.worse, "difference": change}
+            changes.append(RateChange(judge=model_id, dimension=result.dimension, **rates, p=p, q=q, rose=rose))
+    return changes

@@ -8,9 +8,8 @@ from pydantic import NonNegativeInt, PositiveFloat
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label, ModelId, Share
-from skill_evaluator.judges.prompting.judging import JudgeRunHead
+from skill_evaluator.judges.prompting.judging import JudgeRecord, JudgeRunHead, JudgeText, NoUsableOutput
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.prompting.results import JudgeRecord, JudgeText, NoUsableOutput
 from skill_evaluator.judges.statistics import Estimate, rate
 
 RESULTS_VERSION = 1
@@ -65,8 +64,7 @@ class PanelResult(FrozenModel):
     """The combined result of several judges. `agreement`: the share of verdicts on which all judges agree.
 
     `figures`: by criterion the mean score or the win rate of output 1, or the share of each ship decision. `summary`:
-    the mean weighted score from 0 to 1. `win_rates`: of more than two outputs by name, best first. Agreement on matches
-    compares the overall verdicts; scores agree if they are less than a level apart.
+    the mean weighted score from 0 to 1. `win_rates`: of more than two outputs by name, best first.
     """
 
     figures: Mapping[Label, Estimate] = {}

@@ -42,7 +42,6 @@ NOT_APPLICABLE = "not applicable to the model"  # skipped by plan, so no review 
 
 
 def _counted(reasons: Mapping[str, str]) -> str:
-    """Format the reasons by case id with the number of their cases."""
     return listed([f"{count} × {reason}" for reason, count in Counter(reasons.values()).most_common()], 3)
 
 

@@ -13,10 +13,9 @@ from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.modes.results import JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
-from skill_evaluator.judges.prompting.judging import JudgeCalls
+from skill_evaluator.judges.prompting.judging import JudgeCalls, JudgeText, StoredScore
 from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, OutputItem, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
-from skill_evaluator.judges.prompting.results import JudgeText, StoredScore
 from skill_evaluator.judges.statistics import Estimate, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.stats import by_key, mean_or_none, rounded
@@ -75,14 +74,8 @@ def score_form(criteria: Sequence[Criterion]) -> forms.Form:
     for criterion in criteria:
         schema = {"type": "integer", "enum": list(range(1, criterion.highest + 1))}
         score = (schema, f"a whole number from 1 to {criterion.highest}")
-        keys = {
-            "evidence": forms.TEXTS,
-            "justification": forms.TEXT,
-            "score": score,
-            "suggestion": forms.TEXT,
-            "confidence": forms.CONFIDENCE,
-        }
-        by_criterion[criterion.id] = forms.object_of(keys)
+        keys = {"evidence": forms.TEXTS, "justification": forms.TEXT, "score": score, "suggestion": forms.TEXT}
+        by_criterion[criterion.id] = forms.object_of({**keys, "confidence": forms.CONFIDENCE})
     return forms.object_of({"criteria": forms.object_of(by_criterion)})
 
 
@@ -106,11 +99,11 @@ class ItemScores(FrozenModel):
 
 
 class CriterionScores(FrozenModel):
-    """One criterion over all items, which are the units of the intervals.
+    """One criterion over all items, which are the units of the intervals; `score` is from 1 to `highest`.
 
-    `score` is on the scale 1 to `highest`. `counts`: judgements by score. `unsure`: judgements below the criterion's
-    confidence threshold. `quoted`: share of judgements with a quotation from the texts. `length`: Spearman's ρ of score
-    and output length. `repeats`: share of replicates that agree.
+    `counts`: judgements by score. `unsure`: judgements below the criterion's confidence threshold. `quoted`: share of
+    judgements with a quotation from the texts. `length`: Spearman's ρ of score and output length. `repeats`: share of
+    replicates that agree.
     """
 
     criterion: Label

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
 from skill_evaluator.judges.prompting import forms
-from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, handlers_for
+from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, JudgeRecord, handlers_for, record_of
 from skill_evaluator.judges.prompting.questions import JudgeQuestion, load_prompt, mark_of, question_sizes
 from skill_evaluator.judges.prompting.reading import Unscored, invented_quotations, last_valid_verdict, text_of
-from skill_evaluator.judges.prompting.results import JudgeRecord, record_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import ProviderKind

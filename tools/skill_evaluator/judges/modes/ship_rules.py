@@ -55,9 +55,6 @@ def dimensions_of(
 
     An unknown name defines a new dimension. Factuality and the `blocking` dimensions block, and correctness in the
     preset `code`. Raise ConfigError for an unknown preset and for a repeated or unprintable name.
-
-    >>> [dimension.name for dimension in dimensions_of(["factuality, Format Adherence"])]
-    ['factuality', 'format_adherence']
     """
     if preset not in PRESETS:
         raise ConfigError(f"unknown preset '{preset}' {nearest(preset, PRESETS)}")
@@ -86,11 +83,7 @@ def dimension_name(text: str) -> str:
 
 
 def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
-    """Return a sentence on the blocking dimensions, for the prompt and the dry run.
-
-    >>> blocking_sentence(dimensions_of(preset="code"))
-    'any regression of correctness blocks, whatever its impact'
-    """
+    """Return a sentence on the blocking dimensions, for the prompt and the dry run."""
     names = [dimension.name for dimension in dimensions if dimension.blocking]
     return f"any regression of {' or '.join(names) or 'no dimension'} blocks, whatever its impact"
 
@@ -114,11 +107,7 @@ def severity_of(impacts: Iterable[Impact]) -> RegressionSeverity:
 
 
 def decide(worse: Mapping[str, Impact], dimensions: Sequence[Dimension], rules: ShipRules) -> tuple[ShipDecision, str]:
-    """Return the decision and its reason; `worse` has the impact of each regression by dimension.
-
-    >>> decide({"tone": "low"}, [], ShipRules())
-    ('review_required', 'one regression of low impact: tone')
-    """
+    """Return the decision and its reason; `worse` has the impact of each regression by dimension."""
     blocking = [dimension.name for dimension in dimensions if dimension.blocking and dimension.name in worse]
     high, medium = ([name for name, impact in worse.items() if impact == level] for level in ("high", "medium"))
     rules_in_order: list[tuple[ShipDecision, str, Collection[str]]] = [

@@ -1,41 +1,31 @@
-"""A judge run in `judgements/<id>/`: judging.json for resuming it, the judges' journals, results and reports."""
+"""A judge run in `judgements/<id>/`: judging.json for resuming it, the judges' journals, records and results."""
 
 import datetime
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt
+from pydantic import BeforeValidator, Field, NonNegativeInt
 
 from skill_evaluator import __version__
 from skill_evaluator.display.safe_text import code_block
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
-from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Timestamp
+from skill_evaluator.files import FrozenModel, StrictModel, json_text, read_versioned, replace_text
+from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Share, Timestamp
 from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, PromptIdentity, question_sizes
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, commonest_failure, text_of
-from skill_evaluator.judges.prompting.results import JudgeRecord, NoUsableOutput, no_usable_output, record_of, texts_of
 from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRequest
-from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.library.config import Model, Price, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
+from skill_evaluator.runner import journal, prices
 from skill_evaluator.runner.engine import CallHandlers
-from skill_evaluator.runner.journal import (
-    Manifest,
-    Run,
-    Transport,
-    check_writable,
-    new_invocation,
-    outcomes,
-    run_id_of,
-    settings_digest,
-)
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import COST_OF_BATCHES, ModelEstimate, estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
 from skill_evaluator.runner.session import Session, Watch, no_progress, with_keys
+from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import listed, nearest
 
 JUDGING = "judging.json"
@@ -48,13 +38,121 @@ JUDGING_VERSION = 1
 JudgeMode = Literal["score", "pairwise", "regression", "calibrate", "rubric", "scenarios", "cases"]
 _COMPARED_FIELDS = ("mode", "rubric", "criteria", "prompts", "seed", "replicates")
 _MAX_CHANGES_NAMED = 3
+_MAX_EXAMPLE = 400  # characters
+
+
+def _refuse_booleans(value: object) -> object:
+    if isinstance(value, bool):  # True equals 1 in Python
+        raise ValueError("expected 1 or 2, not a boolean")
+    return value
+
+
+def _without_surrogates(text: object) -> object:
+    return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
+
+
+Winner = Annotated[Literal[1, 2, "tie"], BeforeValidator(_refuse_booleans)]
+Order = Annotated[Literal[1, 2], BeforeValidator(_refuse_booleans)]
+ORDERS: tuple[Order, Order] = (1, 2)  # the number of the output that is shown first
+Index = Annotated[int, Field(ge=0, strict=True)]
+Level = Annotated[int, Field(ge=1, le=10, strict=True)]
+JudgeText = Annotated[str, BeforeValidator(_without_surrogates)]
+"""A text of a judge. JSON can contain half of a surrogate pair, which UTF-8 files cannot, so it is escaped."""
+
+
+class StoredVerdict(StrictModel):
+    """A line of verdicts.jsonl: a judge's verdict on a pair in one order, mapped back to the outputs."""
+
+    id: Label = Field(min_length=1, description="that of the item")
+    judge: Label = Field(min_length=1)
+    order: Order = Field(description="1: output 1 was shown first; 2: output 2 was")
+    winner: Winner | None = Field(description="the preferred output, or tie; null: the answer could not be parsed")
+    replicate: Index = Field(default=0, description="further answers to the same request: 1, 2, and so on")
+    confidence: Share | None = None
+    criteria: dict[Label, Winner | None] = Field(default={}, description="the winner by each criterion")
+    text: str | None = Field(default=None, description="the answer as it was given")
+
+
+class StoredScore(StrictModel):
+    """A line of scores.jsonl: a judge's score of an output on one criterion."""
+
+    id: Label = Field(min_length=1, description="that of the item")
+    judge: Label = Field(min_length=1)
+    criterion: Label = Field(min_length=1)
+    score: Level | None = Field(description="null: the answer could not be parsed")
+    replicate: Index = Field(default=0, description="further answers to the same request: 1, 2, and so on")
+    confidence: Share | None = None
+
+
+StoredLine = StoredVerdict | StoredScore
+
+
+class JudgeRecord(FrozenModel):
+    """A judge and its calls; amounts are null if unknown. `hit_rate`: the share of cached input tokens."""
+
+    model_id: ModelId
+    provider: Label
+    settings: Digest
+    served_models: list[Label]
+    planned: NonNegativeInt
+    answered: NonNegativeInt
+    input_tokens: NonNegativeInt | None
+    output_tokens: NonNegativeInt | None
+    cost_usd: float | None
+    hit_rate: Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
+    stopped: Label | None = None
+
+
+class NoUsableOutput(FrozenModel):
+    """The reasons why no output of a judge counts, each with its count, and the beginning of one output."""
+
+    unscored: dict[UnscoredReason, NonNegativeInt]
+    example: JudgeText = ""
+
+
+def no_usable_output(
+    unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
+) -> NoUsableOutput | None:
+    """Describe why no output counts, with an example. Return None if one counts or none was expected."""
+    if sum(unscored.values()) < expected or not expected:
+        return None
+    return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])
+
+
+def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
+    """Yield the text of each completed call."""
+    return (replicate.completion.text for replicate in answers if replicate.completion is not None)
+
+
+def record_of(
+    run: journal.Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None
+) -> JudgeRecord:
+    """Return the record of a judge, with the amounts of all its calls."""
+    completions = [replicate.completion for replicate in answers.values() if replicate.completion is not None]
+    usage = [completion.usage for completion in completions]
+    inputs = total_or_none(one.input_tokens for one in usage)
+    outputs = total_or_none(one.output_tokens for one in usage)
+    return JudgeRecord(
+        model_id=run.model.id,
+        provider=run.model.provider,
+        settings=run.manifest.digests["settings"],
+        served_models=sorted({completion.served_model for completion in completions if completion.served_model}),
+        planned=run.manifest.calls,
+        answered=len(completions),
+        input_tokens=None if inputs is None else int(inputs),
+        output_tokens=None if outputs is None else int(outputs),
+        cost_usd=rounded(
+            total_or_none(prices.call_cost(run.model, price, replicate) for replicate in answers.values())
+        ),
+        hit_rate=prices.hit_rate(usage),
+        stopped=stopped,
+    )
 
 
 class JudgeRunFields(FrozenModel):
     """The fields of a judge run that its results repeat. `rubric`: the digest of the rubric.
 
-    `skill`: the component whose outputs are judged; null for items from a file. `source`: the file or the run. Judge
-    runs are comparable if rubric, prompts and the judge's settings are equal.
+    `skill`: the component whose outputs are judged; null for items from a file. `source`: the file or the run.
     """
 
     id: RunId
@@ -66,7 +164,7 @@ class JudgeRunFields(FrozenModel):
     prompts: list[PromptIdentity] = Field(min_length=1)
     seed: int
     replicates: ReplicateCount
-    transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
+    transport: journal.Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
 
 
 class JudgeRunHead(JudgeRunFields):
@@ -79,8 +177,7 @@ class JudgeRunHead(JudgeRunFields):
 class JudgeRun(JudgeRunFields):
     """The file judging.json. `criteria`: ids of criteria or dimensions; `items`: digest of the texts by id.
 
-    `questions`: digest of the judge's input by id, empty if all outputs are identical. `judges`: digest of the settings
-    by model id.
+    `questions`: digest of the judge's input by id, empty if all outputs are identical. `judges`: settings digest by id.
     """
 
     judging_version: int = JUDGING_VERSION
@@ -159,14 +256,14 @@ def write_judge_run(folder: Path, judging: JudgeRun) -> None:
     replace_text(folder / JUDGING, json_text(judging.model_dump(mode="json")))
 
 
-def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list[Run]:
+def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list[journal.Run]:
     """Return a run for each judge, with its manifest and its folder."""
     prompts = {prompt.name: prompt.digest for prompt in judging.prompts}
     runs = []
     for model in models:
-        manifest = Manifest.view(
+        manifest = journal.Manifest.view(
             judging,
-            run_id=run_id_of(judging.id, "", model.id),
+            run_id=journal.run_id_of(judging.id, "", model.id),
             skill="judge",
             skill_version=str(JUDGING_VERSION),
             model_id=model.id,
@@ -175,7 +272,7 @@ def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list
             cases=judging.questions,
             digests={"settings": judging.judges[model.id], "rubric": judging.rubric, **prompts},
         )
-        runs.append(Run(model=model, manifest=manifest, folder=folder / RUNS / manifest.run_id))
+        runs.append(journal.Run(model=model, manifest=manifest, folder=folder / RUNS / manifest.run_id))
     return runs
 
 
@@ -205,7 +302,7 @@ class JudgeRunSize:
     """The size of a judge run: an estimate for each judge, and notes on the calls."""
 
     judging: JudgeRun
-    judges: Sequence[ModelEstimate]
+    judges: Sequence[prices.ModelEstimate]
     notes: Sequence[str]
 
 
@@ -213,7 +310,7 @@ class JudgeRunSize:
 class JudgeCalls:
     """One judge of a judge run: its outputs by call, its record, and the failure that stopped its calls, or None."""
 
-    run: Run
+    run: journal.Run
     answers: Mapping[Call, Replicate]
     record: JudgeRecord
     stopped: Failure | None
@@ -262,7 +359,7 @@ class JudgeResults:
         ]
 
 
-OnOutcome = Callable[[Run, Replicate], None]
+OnOutcome = Callable[[journal.Run, Replicate], None]
 
 
 def handlers_for(
@@ -306,14 +403,14 @@ class JudgeSession:
         if judge_session.transport == "batch":
             refuse_unbatched(models)
         if request.max_cost is not None:
-            refuse_unpriced(models, configuration.kinds)
+            prices.refuse_unpriced(models, configuration.kinds)
         for model in models:
             if model.profile != "deterministic":
                 print(f"warning: the judge {model.id} has profile: {model.profile}; its verdicts vary", file=sys.stderr)
         return judge_session
 
     @property
-    def transport(self) -> Transport:
+    def transport(self) -> journal.Transport:
         """Whether calls are made directly or by a batch API."""
         return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
 
@@ -327,10 +424,10 @@ class JudgeSession:
         created = datetime.datetime.now(datetime.UTC)
         return JudgeRun.view(
             task,
-            id=new_invocation(created),
+            id=journal.new_invocation(created),
             created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
             prompts=[prompt.identity for prompt in task.prompts],
-            judges={model.id: settings_digest(model) for model in self.models},
+            judges={model.id: journal.settings_digest(model) for model in self.models},
             questions=questions,
             seed=self.request.seed,
             replicates=self.request.replicates,
@@ -346,9 +443,9 @@ class JudgeSession:
         for model in self.models:
             kind = self.configuration.kinds[model.provider]
             key = key_note(model, kind, self.configuration.keys)
-            amounts = asdict(estimate(sizes, model, kind, self.request.replicates, batch=batch))
-            judges.append(ModelEstimate(model_id=model.id, provider=model.provider, key=key, **amounts))
-        notes = [*task.notes, *([COST_OF_BATCHES] if batch else [])]
+            amounts = asdict(prices.estimate(sizes, model, kind, self.request.replicates, batch=batch))
+            judges.append(prices.ModelEstimate(model_id=model.id, provider=model.provider, key=key, **amounts))
+        notes = [*task.notes, *([prices.COST_OF_BATCHES] if batch else [])]
         return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
 
     def session(self, *, budget: Budget | None = None) -> Session:
@@ -369,7 +466,7 @@ class JudgeSession:
         if resumed is not None:
             judging, folder = resumed_judge_run(judging, resumed, self.request.out)
         models = list(with_keys(self.models, self.configuration).values())
-        check_writable(folder / RUNS, "--out DIR")
+        journal.check_writable(folder / RUNS, "--out DIR")
         if resumed is None:
             write_judge_run(folder, judging)
         return judging, folder, models
@@ -390,8 +487,8 @@ class JudgeSession:
         halted = session.make_calls(runs, handlers_for(task.questions, on_outcome))
         parts = []
         for run in runs:
-            answers, stopped = outcomes(run.folder), halted[run.manifest.run_id]
-            price = price_of(run.model, self.configuration.kinds[run.model.provider])
+            answers, stopped = journal.outcomes(run.folder), halted[run.manifest.run_id]
+            price = prices.price_of(run.model, self.configuration.kinds[run.model.provider])
             record = record_of(run, answers, price, stopped.reason if stopped else None)
             parts.append(JudgeCalls(run=run, answers=answers, record=record, stopped=stopped))
         return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)

@@ -176,11 +176,7 @@ def _has_content(value: Any) -> TypeGuard[str]:
 
 
 def contains_quotation(text: str, quotation: str) -> bool:
-    """Return whether a text contains a quotation, apart from case, white space, quotation marks and gaps (`…`).
-
-    >>> contains_quotation("It opened in 1999.", "opened … 1999"), contains_quotation("It opened.", "It closed")
-    (True, False)
-    """
+    """Return whether a text contains a quotation, apart from case, white space, quotation marks and gaps (`…`)."""
     plain = _plain_text(text)
     parts = [part for part in (_plain_text(part).strip(" .,;:!?-") for part in _GAP.split(quotation)) if part]
     is_evidence = any(len(part) >= _MIN_LETTERS or any(character.isdigit() for character in part) for part in parts)

@@ -20,12 +20,11 @@ from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read
 from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, MatchResult, PairItem
-from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of
-from skill_evaluator.judges.modes.regression_results import PairResult
+from skill_evaluator.judges.modes.regression import JudgedPair, PairResult, RegressionItem, pairs_of
 from skill_evaluator.judges.modes.scoring import ItemScores
 from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact
+from skill_evaluator.judges.prompting.judging import Order
 from skill_evaluator.judges.prompting.questions import JudgedItem, OutputItem, read_items
-from skill_evaluator.judges.prompting.results import Order
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD, Criterion
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest, listed, nearest
@@ -325,8 +324,8 @@ def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
 def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
     """Write the labels on which reviewers agree into a file of labels, replacing the labels of the same items.
 
-    Only items drawn at random are exported. Return the numbers of exported labels, of questions without a majority, and
-    of items that were not drawn at random. Raise JudgeError or StorageError.
+    Return the numbers of exported labels, of questions without a majority, and of items that were not drawn at random,
+    which are not exported. Raise JudgeError or StorageError.
     """
     items = queue.items()
     labels = latest(queue.labels(items))

@@ -6,9 +6,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
-from skill_evaluator.judges.calibration.agreement import label_results, measure, probe_biases, with_probe
+from skill_evaluator.judges.calibration.agreement import (
+    batch_result,
+    detection_of,
+    label_results,
+    measure,
+    probe_biases,
+    with_probe,
+)
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
-from skill_evaluator.judges.calibration.detection import batch_result, detection_of
 from skill_evaluator.judges.calibration.labels import (
     LabelledPair,
     Labels,
@@ -19,23 +25,14 @@ from skill_evaluator.judges.calibration.labels import (
     read_verdicts,
 )
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
-from skill_evaluator.judges.modes import pairwise, regression, regression_results, scoring
+from skill_evaluator.judges.modes import pairwise, regression, scoring
 from skill_evaluator.judges.modes import sentences as judged_sentences
 from skill_evaluator.judges.modes.sentences import SentencesItem, Vote, votes_on
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
+from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
-from skill_evaluator.judges.prompting.judging import (
-    RUNS,
-    JudgeCalls,
-    JudgeRunSize,
-    JudgeSession,
-    JudgeTask,
-    write_lines,
-    write_papers,
-)
 from skill_evaluator.judges.prompting.questions import JudgePrompt, OutputItem, load_prompt
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.prompting.results import StoredLine, StoredScore, no_usable_output, texts_of
 from skill_evaluator.judges.workflows.judging import BiasReport, Judged, resume_command
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
@@ -49,7 +46,7 @@ _CALLS_NOTE = "at most: a sentence that the judge denies is judged up to twice m
 _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sentence
 
 
-def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | JudgeRunSize:
+def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | judging.JudgeRunSize:
     """Measure judges against human labels, or return the size for a dry run. Raise JudgeError for invalid input."""
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
@@ -58,7 +55,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasR
     if request.judges:
         if stored:
             raise JudgeError("--verdicts and --batch read stored results and cannot be combined with --judge")
-        judge_session = JudgeSession.of(request, watch)
+        judge_session = judging.JudgeSession.of(request, watch)
         if labels.of(SentenceLabel):
             return _calibrate_sentences(request, judge_session, labels, draw_report)
         return _calibrate_by_rubric(request, judge_session, labels, draw_report)
@@ -71,7 +68,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasR
         verdicts = read_verdicts(request.verdicts, labels)
         results += label_results(labels, verdicts, request.bar, _scale_ends(_rubric(request)))
     if request.batch is not None:
-        batch = regression_results.read_regressions(request.batch)
+        batch = regression.read_regressions(request.batch)
         results += [batch_result(judge, labels, request.bar) for judge in batch.judges]
     calibration = JudgeCalibration(bar=request.bar, judges=results)
     return Judged(results=calibration, folder=request.out, code=calibration.exit_code)
@@ -91,7 +88,7 @@ def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 class CalibrationTask:
     """The questions on labelled pairs or outputs with their probes, by a rubric, and on corrupted outputs."""
 
-    task: JudgeTask
+    task: judging.JudgeTask
     labels: Labels
     rubric: NamedRubric | None
     matches: Sequence[pairwise.PairMatch] = ()
@@ -119,7 +116,7 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
         "dimensions": {one.name: one.question for one in dimensions},
     }
     size = f"{counted(len(judged.lines), 'labelled item')}, {len(corrupted)} corrupted outputs and controls"
-    task = JudgeTask(
+    task = judging.JudgeTask(
         mode="calibrate",
         rubric=digest(canonical_json(paper)),
         criteria=[*_scale_ends(rubric), *paper["dimensions"]],
@@ -169,8 +166,8 @@ def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[Corrupte
 
 
 def _calibrate_by_rubric(
-    request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, draw_report: BiasReport
-) -> Judged | JudgeRunSize:
+    request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels, draw_report: BiasReport
+) -> Judged | judging.JudgeRunSize:
     if request.rubric is None and (request.probes or not request.corrupt):
         option, alternative = ("--probe", "") if request.probes else ("--judge", " or --corrupt N")
         raise JudgeError(f"{option} requires --rubric FILE{alternative}")
@@ -179,7 +176,7 @@ def _calibrate_by_rubric(
         return judge_session.size(task.task)
     judge_results = judge_session.ask(task.task)
     families, scales = families_of(judge_session.configuration.models), _scale_ends(task.rubric)
-    results, lines = list[JudgeResult](), list[StoredLine]()
+    results, lines = list[JudgeResult](), list[judging.StoredLine]()
     for calls in judge_results.runs:
         verdicts, fields = _read_outputs(task, calls)
         measured = label_results(task.labels, verdicts, request.bar, scales, families)
@@ -189,20 +186,22 @@ def _calibrate_by_rubric(
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
     by_file = by_key(
-        (scoring.SCORES if isinstance(one, StoredScore) else pairwise.VERDICTS, one) for one in lines if one.id in ids
+        (scoring.SCORES if isinstance(one, judging.StoredScore) else pairwise.VERDICTS, one)
+        for one in lines
+        if one.id in ids
     )
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
-        write_lines(judge_results.folder / name, file_lines)
+        judging.write_lines(judge_results.folder / name, file_lines)
     calibration = JudgeCalibration(
         bar=request.bar, judging=judge_results.judging.head(task.task.rubric_file), judges=results
     )
-    write_papers(judge_results.folder, task.task, calibration, draw_report(calibration))
-    return Judged.of(request, judge_results, calibration)
+    judging.write_papers(judge_results.folder, task.task, calibration, draw_report(calibration))
+    return Judged.of(request, judge_results, judge_results, calibration)
 
 
-def _read_outputs(task: CalibrationTask, calls: JudgeCalls) -> tuple[list[StoredLine], dict[str, Any]]:
+def _read_outputs(task: CalibrationTask, calls: judging.JudgeCalls) -> tuple[list[judging.StoredLine], dict[str, Any]]:
     """Return a judge's verdicts on items, and these fields of its result: record, detection and unusable."""
-    verdicts, detection, unusable = list[StoredLine](), None, []
+    verdicts, detection, unusable = list[judging.StoredLine](), None, []
     if task.rubric is not None and task.matches:
         preferences = pairwise.reduce_matches(task.matches, task.rubric.criteria, calls)
         verdicts += pairwise.verdicts_of(preferences)
@@ -212,38 +211,40 @@ def _read_outputs(task: CalibrationTask, calls: JudgeCalls) -> tuple[list[Stored
         verdicts += scoring.scores_of(scored)
         unusable.append(scored.unusable)
     if task.compared:
-        regressions = regression_results.reduce_regressions(task.compared, calls, ShipRules(), declared_strong=True)
+        regressions = regression.reduce_regressions(task.compared, calls, ShipRules(), declared_strong=True)
         detection = None if regressions.unusable else detection_of(task.corrupted, regressions.pairs)
         unusable.append(regressions.unusable)
     return verdicts, {"record": calls.record, "detection": detection, "unusable": next(filter(None, unusable), None)}
 
 
 def _calibrate_sentences(
-    request: CalibrateRequest, judge_session: JudgeSession, labels: Labels, draw_report: BiasReport
-) -> Judged | JudgeRunSize:
+    request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels, draw_report: BiasReport
+) -> Judged | judging.JudgeRunSize:
     if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
         raise JudgeError("labels of sentences require one --judge ID, without --rubric, --corrupt, --probe and -n")
     items = _sentence_items(labels)
     task = _sentence_task(items, request.seed)
     if request.dry_run:
         return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
-    judging, folder, (model,) = judge_session.begin(task)
+    judge_run, folder, (model,) = judge_session.begin(task)
     session = judge_session.session()
-    judge = judged_sentences.SentencesJudge(model=model, judged_run=judging.id, seed=judging.seed, folder=folder / RUNS)
+    judge = judged_sentences.SentencesJudge(
+        model=model, judged_run=judge_run.id, seed=judge_run.seed, folder=folder / judging.RUNS
+    )
     calls = judged_sentences.ask_sentences(list(items.values()), judge, session)
     votes = {
         (output_id, sentence): vote
         for output_id, item in items.items()
-        for sentence, vote in votes_on(item, calls.answered, judging.seed).verdicts.items()
+        for sentence, vote in votes_on(item, calls.answered, judge_run.seed).verdicts.items()
     }
-    result = sentence_result(model.id, labels, votes, texts_of(calls.answered.values()), request.bar)
+    result = sentence_result(model.id, labels, votes, judging.texts_of(calls.answered.values()), request.bar)
     result = result.model_copy(update={"record": calls.record(model, session)})
-    calibration = JudgeCalibration(bar=request.bar, judging=judging.head("sentences"), judges=[result])
-    write_papers(folder, task, calibration, draw_report(calibration))
+    calibration = JudgeCalibration(bar=request.bar, judging=judge_run.head("sentences"), judges=[result])
+    judging.write_papers(folder, task, calibration, draw_report(calibration))
     if calls.stopped is None:
         return Judged(results=calibration, folder=folder, code=calibration.exit_code)
     stopped = [f"{model.id} stopped: {calls.stopped}"]
-    command = resume_command(request, judging, folder, stopped)
+    command = resume_command(request, judge_run, folder, stopped)
     return Judged(results=calibration, folder=folder, code=EXIT_INCOMPLETE, stopped=stopped, again=command)
 
 
@@ -259,9 +260,9 @@ def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
     return items
 
 
-def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
+def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> judging.JudgeTask:
     sentences = list(dict.fromkeys(sentence for item in items.values() for sentence in item.sentences))
-    return JudgeTask(
+    return judging.JudgeTask(
         mode="calibrate",
         rubric=digest(canonical_json(sentences)),
         criteria=["sentences"],
@@ -285,7 +286,7 @@ def sentence_result(
         for _, vote in labelled
         if vote.holds is None
     )
-    unusable = no_usable_output(unscored, len(labelled), texts)
+    unusable = judging.no_usable_output(unscored, len(labelled), texts)
     units = [Unit(people=[label.human], requests=[[vote.holds]], verdict=vote.holds) for label, vote in labelled]
     return JudgeResult(
         judge=judge,

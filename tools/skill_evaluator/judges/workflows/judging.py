@@ -14,26 +14,15 @@ from typing import Any
 
 from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
-from skill_evaluator.judges.calibration.detection import with_alerts
+from skill_evaluator.judges.calibration.agreement import with_alerts
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
-from skill_evaluator.judges.modes import pairwise, panel, regression, regression_results, scoring
-from skill_evaluator.judges.modes.regression_results import RegressionResults
+from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
+from skill_evaluator.judges.modes.regression import RegressionResults
 from skill_evaluator.judges.modes.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage, PanelResult
 from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, ComparedOutputs, read_compared, read_outputs
 from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
+from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
-from skill_evaluator.judges.prompting.judging import (
-    RESULTS,
-    JudgeCalls,
-    JudgeResults,
-    JudgeRun,
-    JudgeRunSize,
-    JudgeSession,
-    JudgeTask,
-    find_judge_run,
-    write_lines,
-    write_papers,
-)
 from skill_evaluator.judges.prompting.questions import read_items
 from skill_evaluator.judges.review import queue as review
 from skill_evaluator.judges.review.queue import queue_in
@@ -67,10 +56,9 @@ class Judged:
 
     @classmethod
     def of(
-        cls, request: requests.JudgeRequest, first: JudgeResults, results: Any, last: JudgeResults | None = None
+        cls, request: requests.JudgeRequest, first: judging.JudgeResults, last: judging.JudgeResults, results: Any
     ) -> "Judged":
-        """Build the result of a command; `last` is the last stage of a cascade, None if there is one stage."""
-        last = last or first
+        """Build the result of a command from the first and the last stage, which differ in a cascade."""
         code = EXIT_OK if results is None else results.exit_code
         if not last.complete and code != EXIT_REGRESSED:
             code = EXIT_INCOMPLETE
@@ -79,13 +67,13 @@ class Judged:
 
 
 def resume_command(
-    request: requests.JudgeRequest, judging: JudgeRun, folder: Path, stopped: Sequence[str]
+    request: requests.JudgeRequest, judge_run: judging.JudgeRun, folder: Path, stopped: Sequence[str]
 ) -> list[str]:
     """Return the command that resumes a judge run, with twice the cost limit if that limit stopped the run."""
     if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
         request = replace(request, max_cost=2 * request.max_cost)
     options = words_of(request, *(request.__dataclass_fields__.keys() - _OMITTED_OPTIONS))
-    return ["skill-evaluator", "judge", judging.mode, *options, "--judge-run", str(folder)]
+    return ["skill-evaluator", "judge", judge_run.mode, *options, "--judge-run", str(folder)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +85,9 @@ class Mode:
     makes the results.
     """
 
-    task: JudgeTask
+    task: judging.JudgeTask
     units: Mapping[Key, Any]
-    reduce: Callable[[Sequence[Any], JudgeCalls], Any]
+    reduce: Callable[[Sequence[Any], judging.JudgeCalls], Any]
     outcomes: Callable[[Any], Mapping[Key, Any]]
     reasons: Callable[[Sequence[Any]], Sequence[review.ReviewReason]]
     verdict: Callable[[Any], str | float | None]
@@ -108,7 +96,11 @@ class Mode:
     build: Callable[..., JudgedResults]
 
     def run(
-        self, request: JudgedRequest, session: JudgeSession, cascade_ids: Sequence[str] | None, draw_report: BiasReport
+        self,
+        request: JudgedRequest,
+        session: judging.JudgeSession,
+        cascade_ids: Sequence[str] | None,
+        draw_report: BiasReport,
     ) -> Judged:
         """Call the judges, decide, save the results and queue items for review."""
         first = last = (session if cascade_ids is None else replace(session, models=session.models[:1])).ask(self.task)
@@ -133,12 +125,14 @@ class Mode:
             print("items are queued for review once the judge run is complete", file=sys.stderr)
         elif last.complete and (request.review or cascade is not None):
             self._queue(judges, first.judging, request, is_cascade=cascade is not None)
-        return Judged.of(request, first, results, last)
+        return Judged.of(request, first, last, results)
 
     def _is_settled(self, outcome: Any) -> bool:
         return set(self.reasons([outcome])) <= _SETTLED
 
-    def _call_strong(self, session: JudgeSession, first: JudgeResults, units: Mapping[Key, Any]) -> JudgeResults:
+    def _call_strong(
+        self, session: judging.JudgeSession, first: judging.JudgeResults, units: Mapping[Key, Any]
+    ) -> judging.JudgeResults:
         """Call the strong judge on these units with the remaining budget of the first stage."""
         names = {key[0] for key in units}
         task = replace(
@@ -171,7 +165,7 @@ class Mode:
         return CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=decisions)
 
     def _write_results(
-        self, stage: JudgeResults, judges: Sequence[Any], cascade: CascadeResult | None, draw_report: BiasReport
+        self, stage: judging.JudgeResults, judges: Sequence[Any], cascade: CascadeResult | None, draw_report: BiasReport
     ) -> JudgedResults | None:
         """Build and write the results. Return None if no judge was called."""
         if not judges:
@@ -179,29 +173,32 @@ class Mode:
         joint = self.panel(judges) if len(judges) > 1 and cascade is None else None
         head = stage.judging.head(self.task.rubric_file)
         results = self.build(judging=head, judges=list(judges), panel=joint, cascade=cascade)
-        write_papers(stage.folder, self.task, results, draw_report(results))
+        judging.write_papers(stage.folder, self.task, results, draw_report(results))
         if isinstance(results, scoring.ScoreResults):
-            write_lines(stage.folder / scoring.SCORES, (line for one in judges for line in scoring.scores_of(one)))
+            scores = (line for one in judges for line in scoring.scores_of(one))
+            judging.write_lines(stage.folder / scoring.SCORES, scores)
         elif isinstance(results, pairwise.PairwiseResults):
             verdicts = (line for one in judges for line in pairwise.verdicts_of(one))
-            write_lines(stage.folder / pairwise.VERDICTS, verdicts)
+            judging.write_lines(stage.folder / pairwise.VERDICTS, verdicts)
         return results
 
-    def _queue(self, judges: Sequence[Any], judging: JudgeRun, request: JudgedRequest, *, is_cascade: bool) -> None:
+    def _queue(
+        self, judges: Sequence[Any], judge_run: judging.JudgeRun, request: JudgedRequest, *, is_cascade: bool
+    ) -> None:
         """Queue the doubtful items and, with --review, a random sample. In a cascade the last judge counts."""
         outcomes = by_key(outcome for judge in judges for outcome in self.outcomes(judge).items())
         counting = {key: outcomes.get(key, [])[-1 if is_cascade else 0 :] for key in self.units}
-        doubts = [(self.review_item(self.units[key], judging.id), self.reasons(one)) for key, one in counting.items()]
-        queued = review.select_for_review(doubts, request.review_sample if request.review else 0, judging.seed)
+        doubts = [(self.review_item(self.units[key], judge_run.id), self.reasons(one)) for key, one in counting.items()]
+        queued = review.select_for_review(doubts, request.review_sample if request.review else 0, judge_run.seed)
         if queued or request.review:
             queue = queue_in(request.config)
             print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
 
 
-def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | JudgeRunSize:
+def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | judging.JudgeRunSize:
     """Judge the outputs of a request, or return the size for a dry run. Raise JudgeError, RunError or ConfigError."""
     cascade_ids = cascade_judges(request)
-    session = JudgeSession.of(request, watch, cascade_ids)
+    session = judging.JudgeSession.of(request, watch, cascade_ids)
     if isinstance(request, RegressionRequest):
         mode = _regression_mode(request, session)
     else:
@@ -222,14 +219,14 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     return names
 
 
-def _score_mode(request: ScoreRequest, session: JudgeSession) -> Mode:
+def _score_mode(request: ScoreRequest, session: judging.JudgeSession) -> Mode:
     settings = session.configuration.settings
     rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
     criteria, weights = rubric.criteria, settings.policy.judge.panel.weights
     items, left_out, skill = read_outputs(request, rubric, settings.limits)
     units, prompts = scoring.score_questions(rubric, list(items.values()), request.seed)
     return Mode(
-        task=JudgeTask(
+        task=judging.JudgeTask(
             mode="score",
             rubric=rubric.rubric.digest,
             criteria=[criterion.id for criterion in criteria],
@@ -247,20 +244,20 @@ def _score_mode(request: ScoreRequest, session: JudgeSession) -> Mode:
         outcomes=lambda judge: {(item.id,): item for item in judge.items},
         reasons=lambda outcomes: review.reasons_of_scores(outcomes, criteria),
         verdict=lambda item: item.summary,
-        review_item=lambda unit, judging: review.scored_item(unit.item, criteria, judging),
+        review_item=lambda unit, judge_run: review.scored_item(unit.item, criteria, judge_run),
         panel=lambda judges: panel.panel_scores(judges, criteria, weights),
         build=partial(scoring.ScoreResults, left_out=left_out),
     )
 
 
-def _pair_mode(request: PairwiseRequest, session: JudgeSession) -> Mode:
+def _pair_mode(request: PairwiseRequest, session: judging.JudgeSession) -> Mode:
     rubric = _load_criteria(request, session, ("pairwise_comparison",))
     criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
     items = list(read_items(request.items, pairwise.PairItem).values())
     matches, prompt = pairwise.make_matches(rubric, items, request.seed)
     names = [criterion.id for criterion in criteria]
     return Mode(
-        task=JudgeTask(
+        task=judging.JudgeTask(
             mode="pairwise",
             rubric=rubric.rubric.digest,
             criteria=names,
@@ -278,13 +275,13 @@ def _pair_mode(request: PairwiseRequest, session: JudgeSession) -> Mode:
         outcomes=lambda judge: {(match.item, *match.names): match for match in judge.matches},
         reasons=lambda outcomes: review.reasons_of_match(outcomes, criteria),
         verdict=lambda match: match.shares[pairwise.OVERALL],
-        review_item=lambda match, judging: review.paired_item(match.item, match.names, criteria, judging),
+        review_item=lambda match, judge_run: review.paired_item(match.item, match.names, criteria, judge_run),
         panel=lambda judges: panel.panel_preferences(judges, [*names, pairwise.OVERALL], weights),
         build=pairwise.PairwiseResults,
     )
 
 
-def _regression_mode(request: RegressionRequest, session: JudgeSession) -> Mode:
+def _regression_mode(request: RegressionRequest, session: judging.JudgeSession) -> Mode:
     settings = session.configuration.settings
     policy = settings.policy.judge
     compared = read_compared(request, settings.limits)
@@ -297,7 +294,7 @@ def _regression_mode(request: RegressionRequest, session: JudgeSession) -> Mode:
     return Mode(
         task=task,
         units={(pair.item.id,): pair for pair in pairs},
-        reduce=lambda units, calls: regression_results.reduce_regressions(
+        reduce=lambda units, calls: regression.reduce_regressions(
             units, calls, rules, declared_strong=calls.run.model.judge == "strong"
         ),
         outcomes=lambda judge: {(pair.id,): pair for pair in judge.pairs},
@@ -305,13 +302,13 @@ def _regression_mode(request: RegressionRequest, session: JudgeSession) -> Mode:
         verdict=lambda pair: pair.ship_decision,
         review_item=review.regression_item,
         panel=lambda judges: panel.panel_regressions(judges, pairs, rules, policy.panel.weights),
-        build=partial(_regression_results, compared, _read_earlier(request, session, task), policy, calibration),
+        build=partial(_build_regression, compared, _read_earlier(request, session, task), policy, calibration),
     )
 
 
 def _regression_task(
-    compared: ComparedOutputs, pairs: Sequence[regression.JudgedPair], rules: ShipRules, session: JudgeSession
-) -> tuple[JudgeTask, list[regression.JudgedPair]]:
+    compared: ComparedOutputs, pairs: Sequence[regression.JudgedPair], rules: ShipRules, session: judging.JudgeSession
+) -> tuple[judging.JudgeTask, list[regression.JudgedPair]]:
     """Return the task and the pairs with their questions; dimensions and rules take the place of a rubric."""
     judged_pairs, prompt = regression.with_questions(pairs, rules, session.request.seed)
     dimensions = {
@@ -320,7 +317,7 @@ def _regression_task(
     paper = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
     blocking = dict.fromkeys(blocking_sentence(pair.dimensions) for pair in pairs)
     orders = "every pair is judged in both orders, identical outputs need no call"
-    task = JudgeTask(
+    task = judging.JudgeTask(
         mode="regression",
         rubric=digest(canonical_json(paper)),
         criteria=list(dimensions),
@@ -336,7 +333,7 @@ def _regression_task(
     return task, judged_pairs
 
 
-def _regression_results(
+def _build_regression(
     compared: ComparedOutputs,
     earlier: RegressionResults | None,
     policy: JudgePolicy,
@@ -350,7 +347,7 @@ def _regression_results(
         left_out=dict(compared.left_out),
         ship_decision=None,
         against=None if earlier is None else earlier.judging.id,
-        changes=[] if earlier is None else regression_results.rate_changes(shared["judges"], earlier.judges),
+        changes=[] if earlier is None else regression.rate_changes(shared["judges"], earlier.judges),
     )
     results = results.model_copy(update={"ship_decision": _ship_decision(results)})
     return results if results.cascade is not None else with_alerts(results, policy, calibration)
@@ -361,20 +358,20 @@ def _ship_decision(results: RegressionResults) -> ShipDecision | None:
     decisions = [judge.ship_decision for judge in results.judges]
     joint_decisions = results.panel.by_item if results.panel else results.cascade.decisions if results.cascade else ()
     if joint_decisions:
-        names: dict[str, ShipDecision] = {name: name for name in regression_results.DECISIONS}
+        names: dict[str, ShipDecision] = {name: name for name in regression.DECISIONS}
         decisions = [names.get(str(decision.verdict)) for decision in joint_decisions]
     undecided = [None] if set(results.left_out.values()) - {NOT_APPLICABLE} else []
-    return regression_results.most_careful([*decisions, *undecided])
+    return regression.most_careful([*decisions, *undecided])
 
 
 def _load_criteria(
-    request: ScoreRequest | PairwiseRequest, session: JudgeSession, methods: Sequence[MethodName]
+    request: ScoreRequest | PairwiseRequest, session: judging.JudgeSession, methods: Sequence[MethodName]
 ) -> NamedRubric:
     rubric = load_rubric(request.rubric, follow_links=session.configuration.settings.limits.follow_links)
     return choose_criteria(str(request.rubric), rubric, request.criteria, methods)
 
 
-def _writer_warnings(session: JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
+def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
     """Return warnings of judges of a writer's family if a criterion forbids them; raise JudgeError by the policy."""
     demanding = [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
     if not demanding:
@@ -388,7 +385,7 @@ def _writer_warnings(session: JudgeSession, rubric: NamedRubric, writers: Sequen
     return warnings
 
 
-def _regression_warnings(compared: ComparedOutputs, session: JudgeSession) -> list[str]:
+def _regression_warnings(compared: ComparedOutputs, session: judging.JudgeSession) -> list[str]:
     same_family = session.configuration.settings.policy.judge.panel.same_family
     writers = [writer for item in compared.items.values() for writer in item.writers]
     refuse = len(session.request.judges) > 1 and same_family == "refuse"
@@ -402,7 +399,9 @@ def _regression_warnings(compared: ComparedOutputs, session: JudgeSession) -> li
     return family_warnings(session.models, session.configuration.models, writers, demand, refuse=refuse) + undeclared
 
 
-def _read_earlier(request: RegressionRequest, session: JudgeSession, task: JudgeTask) -> RegressionResults | None:
+def _read_earlier(
+    request: RegressionRequest, session: judging.JudgeSession, task: judging.JudgeTask
+) -> RegressionResults | None:
     """Return the results of the judge run that --against names. Return None if the option is not set."""
     if request.against is None:
         return None
@@ -410,9 +409,9 @@ def _read_earlier(request: RegressionRequest, session: JudgeSession, task: Judge
         raise JudgeError("--against cannot be combined with a cascade; use --judge")
     path = Path(request.against)
     if not path.is_file():
-        path = find_judge_run(request.against, request.out, "regression") / RESULTS
+        path = judging.find_judge_run(request.against, request.out, "regression") / judging.RESULTS
         if not path.exists():
             raise JudgeError(f"--against {request.against}: {path} does not exist; that judge run is incomplete")
-    earlier = regression_results.read_regressions(path)
-    regression_results.refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
+    earlier = regression.read_regressions(path)
+    regression.refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
     return earlier

@@ -59,10 +59,9 @@ class SourceLocation:
         """Read the component from the files of its root, without the cases to skip."""
         written = self.source.read(tree, self.key)
         rows = tuple(row for row in written.rows if not _matches(f"{self.name}/{row[0]}", self.leave_out))
-        if not (skipped := len(written.rows) - len(rows)):
-            return written
+        skipped = len(written.rows) - len(rows)
         note = SkippedItem(what="cases", count=skipped, reason="leave_out in settings.yaml names it")
-        return replace(written, rows=rows, left_out=(*written.left_out, note))
+        return replace(written, rows=rows, left_out=(*written.left_out, note)) if skipped else written
 
     def here(self, limits: SafetyLimits) -> SourceComponent:
         """Read the component from the work tree."""
@@ -97,10 +96,9 @@ def recorded_rows(leaderboard: bytes) -> Recorded:
 
 
 def numbered(digests: Mapping[str, str], recorded: Recorded, below: str | None = None) -> str:
-    """Return the recorded version with the digests of a `prompt` and `schema`, or a generated one.
+    """Return the recorded version with the digests of a `prompt` and `schema`, or else the next MINOR version.
 
-    It is the next MINOR version with the prompt's digest. With `below`, it is the next PATCH after the highest recorded
-    version below that.
+    With `below`, it is the next PATCH version after the highest recorded version below that.
 
     >>> numbered({"prompt": "sha256:0123abcd99"}, [("0.2.0+4567abcd", {"prompt": "4567abcd11"})])
     '0.3.0+0123abcd'
@@ -129,7 +127,7 @@ _folder_tree = lru_cache(maxsize=4)(lambda root, _, limits: folder_tree(root, li
 
 
 def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
-    """Return the sources in settings.yaml if the components folder is `.evaluator/components`."""
+    """Return the sources in settings.yaml; empty if the components folder is not `.evaluator/components`."""
     return load_settings(components.parent).sources if components.parent.name == HOME else ()
 
 

@@ -13,14 +13,18 @@ from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import parse_json, validated
 from skill_evaluator.library.prompts import DOCUMENT, Prompt, PromptMessage
 from skill_evaluator.library.reading import json_value, parse_yaml, yaml_lines
-from skill_evaluator.library.sources.asserts import as_text, case_name, numbered, sent_as_written, stable_id
 from skill_evaluator.library.sources.tree import (
     FileTree,
     SkipCollector,
     Source,
     SourceComponent,
     SourcePlace,
+    as_text,
+    case_name,
     faultless,
+    sent_as_written,
+    stable_id,
+    unique_name,
 )
 from skill_evaluator.library.tables import Row
 from skill_evaluator.text import listed
@@ -56,7 +60,6 @@ class _TextRule(_OfGitHub):
 
     @property
     def texts(self) -> dict[str, str]:
-        """The non-empty texts by comparison kind."""
         return {kind: text for kind in _KINDS if (text := self.model_dump(by_alias=True)[kind])}
 
 
@@ -98,9 +101,7 @@ class _Rule(NamedTuple):
         """Return the check for outputs of a test with these values, or None if every output passes."""
         size = sum(len(values.get(name, "")) for name in _VARIABLE.findall(self.text))
         if size > _MAX_TEXT:
-            raise ComponentError(
-                f"the values for evaluator {self.id} in {path} have more than {_MAX_TEXT:,} characters"
-            )
+            raise ComponentError(f"{path}: the values for evaluator {self.id} have more than {_MAX_TEXT:,} characters")
         text = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), self.text).strip()
         if self.kind == "equals":
             return {"id": self.id, "regex": rf"(?s)\A{_BLANKS}{re.escape(text)}{_BLANKS}\z", "ignore_case": False}
@@ -141,7 +142,7 @@ def _read(tree: FileTree, path: str) -> SourceComponent:
             unfilled.append(str(number))
             continue
         checks = [check for rule in of_tests if (check := rule.check(test, location))]
-        case_id = numbered(_case_id(test, inputs), ids)
+        case_id = unique_name(_case_id(test, inputs), ids)
         ids.add(case_id)
         rows.append((case_id, lines.get(("testData", str(number - 1)), 1), {"inputs": inputs, "checks": checks}))
     used = {*prompt.inputs, "id", "name", *(name for rule in rules for name in _VARIABLE.findall(rule.text))}
@@ -199,7 +200,7 @@ def _rules(evaluators: Iterable[_Evaluator]) -> list[_Rule]:
     for evaluator in evaluators:
         if evaluator.string is not None and (texts := evaluator.string.texts):
             kind, text = next(iter(texts.items()))
-            name = numbered(re.sub(r"\W+", "-", evaluator.name or f"{kind} {text}").strip("-")[:60] or kind, rules)
+            name = unique_name(re.sub(r"\W+", "-", evaluator.name or f"{kind} {text}").strip("-")[:60] or kind, rules)
             rules[name] = _Rule(name, kind, text)
     return list(rules.values())
 

@@ -1,5 +1,6 @@
 """Convert promptfoo's configurations: a prompt becomes a component, a test a case, an assert a check."""
 
+import csv
 import itertools
 import json
 import math
@@ -13,29 +14,21 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from skill_evaluator.checks.declared import check_of
 from skill_evaluator.errors import ComponentError, FixtureError
 from skill_evaluator.files import SURROGATE, parse_json, validated
 from skill_evaluator.library.prompts import DOCUMENT, Prompt, PromptMessage
 from skill_evaluator.library.reading import as_list, json_value, parse_yaml, yaml_lines
-from skill_evaluator.library.sources.asserts import (
-    MAX_TEXT,
-    PROGRAM,
-    VARIABLE,
-    as_test,
-    as_text,
-    checks_of,
-    filled,
-    numbered,
-    odd_template,
-    stable_id,
-)
 from skill_evaluator.library.sources.tree import (
     FileTree,
     SkipCollector,
     Source,
     SourceComponent,
     SourcePlace,
+    as_text,
     faultless,
+    stable_id,
+    unique_name,
 )
 from skill_evaluator.library.tables import read_cells
 from skill_evaluator.text import listed
@@ -61,6 +54,22 @@ _SILENT = re.compile(  # keys that affect neither calls nor checks
 _SILENT_IN_TESTS = re.compile(r"vars|assert|options|description|metadata|options\.(disableVar\w+|[ps]\w+fix|provider)")
 _OTHER_WAYS = ("postprocess", "transform", "transformVars", "providerOutput", "prompts", "provider", "providers")
 _NOTHING = "it has no counterpart here"
+_MAX_VALUE_CHARS = 4_000_000
+_PROGRAM = re.compile(r"(?s)exec:.*|.*\.([cm]?[jt]s|py|rb|go|sh|bash|exe|bat|cmd|ps1|pl)(:\w+)?")
+_VARIABLE = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
+_TEMPLATE = re.compile(r"(\{\{|\{%|\{#).{0,40}")
+_CHECKS = {"contains-json": "json", "llm-rubric": "expect", "model-graded-closedqa": "expect"}
+_CHECKS |= {name: name.replace("-", "_") for name in ("contains", "contains-any", "contains-all", "starts-with")}
+_CHECKS |= {name: name.replace("-", "_") for name in ("equals", "regex", "is-json")}
+_OTHERS = (
+    "icontains|icontains-any|icontains-all|answer-relevance|bleu|classifier|contains-html|contains-sql|contains-xml|"
+    "context-faithfulness|context-recall|context-relevance|conversation-relevance|cost|factuality|finish-reason|g-eval|"
+    "gleu|guardrails|is-html|is-refusal|is-sql|is-valid-function-call|is-valid-openai-function-call|"
+    "is-valid-openai-tools-call|is-xml|javascript|latency|levenshtein|meteor|model-graded-factuality|moderation|"
+    "perplexity|perplexity-score|pi|python|rouge-n|ruby|search-rubric|similar|tool-call-f1|webhook|word-count"
+)
+_EXPECTED = re.compile(rf"(?s)((?:not-)?(?:{'|'.join(_CHECKS)}|{_OTHERS}))(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?")
+_ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
 
 
 class _WrittenPrompt(NamedTuple):
@@ -82,8 +91,6 @@ class _CaseRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Configuration:
-    """A promptfooconfig file, with the files that it names and its unused parts."""
-
     tree: FileTree
     path: str
     content: Mapping[str, Any]
@@ -93,7 +100,7 @@ class _Configuration:
         self.unused[_line(element), _line(reason)].append("")
 
     def _files_named(self, reference: str) -> list[str]:
-        if PROGRAM.fullmatch(reference) or _SERVICE.match(reference):
+        if _PROGRAM.fullmatch(reference) or _SERVICE.match(reference):
             raise ValueError(f"it is made by a program or a service: {_line(reference)}")
         name = reference.removeprefix("file://")
         if not re.search(r"[*?\[]", name):
@@ -129,7 +136,7 @@ class _Configuration:
 
     def _written(self, raw: str, label: str) -> Iterator[_WrittenPrompt]:
         is_name = raw.startswith("file:") or raw.endswith((*_TEXTS, *_STRUCTURES)) or ("/" in raw and " " not in raw)
-        if "\n" in raw or not (is_name or PROGRAM.fullmatch(raw)):
+        if "\n" in raw or not (is_name or _PROGRAM.fullmatch(raw)):
             yield _WrittenPrompt(label, raw, self.path)
             return
         for path in self._files_named(raw):
@@ -165,7 +172,7 @@ class _Configuration:
                     if missing_here := [name for name in inputs if name not in values]:
                         missing.update(missing_here)
                         raise ValueError(f"it has no value for {listed(missing_here)}, which the prompt uses")
-                    checks, schema = checks_of(merged["assert"], texts, self._loaded, self.leave)
+                    checks, schema = self._checks_of(merged["assert"], texts)
                     size += sum(map(len, values.values())) + len(as_text(checks))
                     description = _line(merged.get("description") or "")
                     rows.append(_CaseRow(path, line, description, {"inputs": values, "checks": checks}))
@@ -186,10 +193,65 @@ class _Configuration:
             self.leave("is-json schema", "the tests do not share one")
         return rows, None
 
+    def _checks_of(self, asserts: Any, texts: Mapping[str, str]) -> tuple[list[dict[str, Any]], Any]:
+        """Return the checks for a test's asserts, and the schema of its last `is-json` or None."""
+        checks: dict[str, dict[str, Any]] = {}
+        digests: dict[str, str] = {}
+        schema = None
+        for declared in self._flat(asserts):
+            kind = str(declared.get("type"))
+            try:
+                check, check_schema = self._check(kind, declared, texts)
+                valid = check_of(check)
+                check_id, content = valid.id, valid.digest
+                template = as_text(declared.get("value"))
+                # an assert with variables or a metric has the same id in all tests
+                shared = declared.get("metric") or (f"{next(iter(check))} {template}" if "{{" in template else "")
+                check_id = re.sub(r"\W+", "-", as_text(shared)[:48].lower()).strip("-") or check_id
+            except (ValueError, csv.Error, ComponentError) as problem:
+                self.leave(f"{kind} assert", str(problem))
+            else:
+                for key in {"threshold", "provider"} & declared.keys() if "expect" in check else ():
+                    self.leave(f"{kind} {key}", "the judge of settings.yaml answers yes or no")
+                conflicting = {name for name in digests if digests[name] != content} if check_id in digests else ()
+                name = unique_name(check_id, conflicting)
+                digests[name], schema = content, check_schema or schema
+                checks.setdefault(name, {**check, "id": name})
+        return list(checks.values()), schema
+
+    def _flat(self, asserts: Any) -> Iterator[dict[str, Any]]:
+        for declared in as_list(asserts):
+            if not isinstance(declared, dict) or "$ref" in declared:
+                self.leave("assert", "it is a reference or not a mapping")
+            elif declared.get("type") != "assert-set":
+                yield declared
+            elif declared.get("threshold") is not None:
+                self.leave("assert-set", "it has a threshold, but checks are scored one by one here")
+            else:
+                yield from self._flat(declared.get("assert"))
+
+    def _check(self, kind: str, declared: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
+        plain = kind.removeprefix("not-")
+        name = plain.removeprefix("i") if plain.startswith("icontains") else plain
+        if name not in _CHECKS:
+            raise ValueError("no check supports it")
+        if used := [key for key in ("transform", "rubricPrompt", "config") if key in declared]:
+            raise ValueError(f"its {used[0]} has no counterpart here")
+        value = self._loaded(declared.get("value"))
+        value = [_rendered(item, texts) for item in value] if isinstance(value, list) else _rendered(value, texts)
+        schema = None
+        if name.endswith("-json") and value:
+            schema = parse_yaml(value, Path("value"), ComponentError) if isinstance(value, str) else value
+            if kind != "is-json" or not isinstance(schema, dict):
+                raise ValueError("its schema has no counterpart here")
+        check = {("not_" if plain != kind else "") + _CHECKS[name]: _argument(name, value)}
+        check |= {"ignore_case": True} if name != plain else {}
+        return check | ({} if declared.get("weight") is None else {"weight": declared["weight"]}), schema
+
     def _tests(self) -> Iterator[tuple[str, int, dict[str, Any]]]:
         lines = _lines_once(self.tree.read(self.path))
         for number, item in enumerate(as_list(self.content.get("tests")) or [{}]):
-            if isinstance(item, str) and (PROGRAM.fullmatch(item) or _SERVICE.match(item)):
+            if isinstance(item, str) and (_PROGRAM.fullmatch(item) or _SERVICE.match(item)):
                 self.leave("entry of tests", f"they are made by a program or a service: {item}")
             elif isinstance(item, str):
                 for path in self._files_named(item):
@@ -204,10 +266,12 @@ class _Configuration:
         tests: list[tuple[int, Any]]
         if path.endswith(".csv"):
             try:
-                cells = list(read_cells(text, location, MAX_TEXT, lambda row: self.leave("row of a CSV", str(row))))
+                cells = list(
+                    read_cells(text, location, _MAX_VALUE_CHARS, lambda row: self.leave("row of a CSV", str(row)))
+                )
             except FixtureError as problem:
                 raise ComponentError(str(problem)) from None
-            tests = [(line, as_test(row)) for line, row in cells]
+            tests = [(line, _as_test(row)) for line, row in cells]
         elif path.endswith(".jsonl"):
             lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
             tests = [(number, _parsed(path, line, location)) for number, line in lines]
@@ -235,7 +299,6 @@ class _Configuration:
                 self.leave(f"test {key}", _NOTHING)
 
     def _variables(self, test: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-        """Yield the texts of the variables by name, for each case of a test."""
         splits = test["options"].get("disableVarExpansion") is not True
         choices = []
         for value in test["vars"].values():
@@ -250,7 +313,7 @@ class _Configuration:
             raise ValueError(f"its lists of values give more than {_MAX_TESTS:,} cases")
         for values in itertools.product(*choices):
             texts = {name: text.removesuffix("\n") for name, text in zip(test["vars"], values, strict=True)}
-            yield {name: filled(text, texts) for name, text in texts.items()}
+            yield {name: _filled(text, texts) for name, text in texts.items()}
 
     def models(self) -> dict[str, Any]:
         """Return `model` and the parameters of the first plain model by name; empty without providers."""
@@ -262,7 +325,7 @@ class _Configuration:
                 [(name, settings)] = provider.items()
                 provider = {"id": name, **_mapping(settings)}
             name = _line(provider.get("id"))
-            if not (match := _MODEL.fullmatch(name)) or PROGRAM.fullmatch(name):
+            if not (match := _MODEL.fullmatch(name)) or _PROGRAM.fullmatch(name):
                 refused.append(name if name.startswith(("file:", "openai:")) else f"{name.partition(':')[0]}:…")
                 continue
             config = _mapping(provider.get("config"))
@@ -352,7 +415,7 @@ def _configuration(tree: FileTree, path: str) -> _Configuration:
 
 
 def _prompt(text: str, path: Path) -> Prompt:
-    if template := odd_template(text):
+    if template := _odd_template(text):
         raise ComponentError(f"{path} has {_line(template)}: {{{{name}}}} is the only supported template")
     content: Any = [{"role": "user", "content": text}]
     if text.lstrip().startswith("- role:"):
@@ -370,12 +433,11 @@ def _prompt(text: str, path: Path) -> Prompt:
             item["content"] = "".join(as_text(part["text"]) for part in parts)
         item["role"] = "system" if item.get("role") == "developer" else item.get("role")
         messages.append(validated(PromptMessage, item, path, ComponentError).message)
-    names = dict.fromkeys(name for message in messages for name in VARIABLE.findall(message.text))
+    names = dict.fromkeys(name for message in messages for name in _VARIABLE.findall(message.text))
     return faultless(Prompt(messages=tuple(messages), inputs=tuple(names)), path)
 
 
 def _with_ids(rows: Sequence[_CaseRow]) -> Iterator[tuple[str, _CaseRow]]:
-    """Yield each case with its id, from its description or its last value."""
     times = Counter(row.description for row in rows)
     used: set[str] = set()
     for row in rows:
@@ -384,13 +446,12 @@ def _with_ids(rows: Sequence[_CaseRow]) -> Iterator[tuple[str, _CaseRow]]:
         name = stable_id(text, values)
         if row.description and times[row.description] == 1:
             name = name[:-7]  # removes the digest
-        name = numbered(name, used)
+        name = unique_name(name, used)
         used.add(name)
         yield name, row
 
 
 def _parsed(name: str, text: str, path: Path) -> Any:
-    """Parse JSON or YAML by the ending of `name`."""
     is_json = name.endswith((".json", ".jsonl"))
     parse = parse_json if is_json else partial(parse_yaml, as_written=True)
     value = json_value(parse(text, path, ComponentError))
@@ -409,6 +470,75 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _line(value: Any) -> str:
     return "".join(mark if mark.isprintable() else " " for mark in str(value)[:200])
+
+
+def _argument(name: str, value: Any) -> Any:
+    if name.endswith("-json"):
+        return {"at": ""} if name == "contains-json" else True
+    if name in ("contains-any", "contains-all"):
+        cells = next(csv.reader([as_text(value).replace("\n", " ")], skipinitialspace=True), [])
+        items = value if isinstance(value, list) else [cell.strip() for cell in cells if cell.strip()]
+        return [as_text(item) for item in items]
+    if name == "equals" and isinstance(value, dict | list):
+        return value
+    if value is None or isinstance(value, dict | list) or (_CHECKS[name] == "expect" and not isinstance(value, str)):
+        raise ValueError("its value is not text")
+    return as_text(value)
+
+
+def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
+    if not isinstance(value, str):
+        return value
+    if unknown := [name for name in _VARIABLE.findall(value) if name not in texts]:
+        raise ValueError(f"its test has no value for {unknown[0]}")
+    if template := _odd_template(value):
+        raise ValueError(f"it has {template}, and {{{{name}}}} is the only supported template")
+    return _filled(value, texts)
+
+
+def _odd_template(text: str) -> str | None:
+    """Return the beginning of the first template that is not a plain variable, or None if there is none."""
+    match = _TEMPLATE.search(_VARIABLE.sub("", text))
+    return match and match[0]
+
+
+def _filled(text: str, texts: Mapping[str, str]) -> str:
+    """Replace the variables in a text; raise ValueError if the result is too long."""
+    names = [name for name in _VARIABLE.findall(text) if name in texts]
+    if sum(len(texts[name]) for name in names) > _MAX_VALUE_CHARS:
+        raise ValueError(f"with its variables it has more than {_MAX_VALUE_CHARS:,} characters")
+    return _VARIABLE.sub(lambda match: texts.get(match[1], match[0]), text) if names else text
+
+
+def _as_test(cells: Mapping[str, str]) -> dict[str, Any]:
+    """Convert a row of promptfoo's CSV to a test: `__expected` columns are asserts, others variables.
+
+    >>> _as_test({"text": "Hi", "__expected": "icontains: hello"})["assert"]
+    [{'type': 'icontains', 'value': 'hello', 'metric': 'expected'}]
+    """
+    test: dict[str, Any] = {"vars": {}, "assert": [], "options": {}}
+    for name, cell in cells.items():
+        if not name.startswith("__"):
+            test["vars"][name] = cell
+        elif name.startswith("__expected") and cell.strip():
+            test["assert"].append({**_expected(cell), "metric": cells.get("__metric") or name[2:]})
+        elif name in ("__prefix", "__suffix"):
+            test["options"][name[2:]] = cell
+        elif cell.strip() and name != "__metric":
+            test[name[2:]] = cell
+    return test
+
+
+def _expected(cell: str) -> dict[str, Any]:
+    kind, colon, value = cell.partition(":")
+    if colon and kind in _ALIASES:
+        return {"type": _ALIASES[kind], "value": value.strip()}
+    if kind == "file" and _PROGRAM.fullmatch(cell):
+        return {"type": "python or javascript"}
+    match = _EXPECTED.fullmatch(cell)
+    if match is None:
+        return {"type": "equals", "value": cell}
+    return {"type": match[1], "value": (match[3] or "").strip(), **({"threshold": match[2]} if match[2] else {})}
 
 
 PROMPTFOO = Source(looks_for="promptfooconfig.yaml, .yml or .json", find=_find, read=_read)

@@ -3,9 +3,8 @@
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,7 +14,6 @@ from skill_evaluator.checks.declared import check_of
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.library.reading import as_list, parse_front_matter
-from skill_evaluator.library.sources.asserts import case_name, numbered, sent_as_written, stable_id
 from skill_evaluator.library.sources.tree import (
     FileTree,
     SkipCollector,
@@ -23,7 +21,11 @@ from skill_evaluator.library.sources.tree import (
     Source,
     SourceComponent,
     SourcePlace,
+    case_name,
     semver_of,
+    sent_as_written,
+    stable_id,
+    unique_name,
 )
 from skill_evaluator.library.tables import Row
 from skill_evaluator.repository import within
@@ -59,9 +61,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 
 
 def _unused_evals(tree: FileTree) -> Iterator[SkippedItem]:
-    """Yield one item for all evals.json files that belong to no skill."""
-    name_of = cache(partial(_skill_name, tree))
-    used = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill, name_of)}
+    used = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill)}
     unused = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in used]
     if unused:
         advice = "move them into evals/ beside it, or into a folder of its name"
@@ -93,11 +93,10 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
         raise ComponentError(f"{tree.where / key} has no prompt below its front matter")
     tools = front.get("allowed-tools") or front.get("allowed_tools")
     cases = _Cases(reason=f"its skill uses tools: {' '.join(str(tools).split())[:_MAX_NAME]}" if tools else "")
-    evals = list(dict.fromkeys(_eval_files(tree, key, partial(_skill_name, tree))))
-    attached = partial(_attached, tree, posixpath.dirname(key), cases.skipped)
+    evals = list(dict.fromkeys(_eval_files(tree, key)))
     for path in evals:
         for number, row in enumerate(_rows_in(tree.json(path), tree.where / path), 1):
-            cases.add_eval(number, row, attached)
+            cases.add_eval(number, row, tree, posixpath.dirname(key))
     sent = (body, *(row["document"] for _, _, row in cases.rows))
     return SourceComponent(
         path=key,
@@ -125,7 +124,7 @@ def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
     return semver_of(str(version))
 
 
-def _eval_files(tree: FileTree, skill: str, name_of: Callable[[str], Any]) -> Iterator[str]:
+def _eval_files(tree: FileTree, skill: str) -> Iterator[str]:
     """Yield the eval files beside a skill, in a folder of its name, or shared ones that name it."""
     folder = posixpath.dirname(skill)
     yield from filter(tree.has, (within(folder, f"evals/{_EVALS}"), within(folder, _EVALS)))
@@ -133,7 +132,7 @@ def _eval_files(tree: FileTree, skill: str, name_of: Callable[[str], Any]) -> It
     for parent in map(str, PurePosixPath(folder).parents if folder else ()):
         yield from filter(tree.has, (within(parent, f"{pattern}/{name}/{_EVALS}") for pattern in _EVAL_FOLDERS))
         shared = within(parent, f"evals/{_EVALS}")
-        if tree.has(shared) and not tree.has(within(parent, _SKILL)) and name_of(shared) == name:
+        if tree.has(shared) and not tree.has(within(parent, _SKILL)) and _skill_name(tree, shared) == name:
             yield shared
 
 
@@ -146,7 +145,6 @@ def _skill_name(tree: FileTree, path: str) -> Any:
 
 
 def _rows_in(content: Any, path: Path) -> list[Any]:
-    """Return the evals or queries in the content of a file."""
     if isinstance(content, dict):
         content = next((content[name] for name in _LISTS if isinstance(content.get(name), list)), None)
     if not isinstance(content, list):
@@ -155,7 +153,6 @@ def _rows_in(content: Any, path: Path) -> list[Any]:
 
 
 def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
-    """Yield one item for all files beside a SKILL.md that are not sent."""
     start = len(within(folder, ""))
     paths = [PurePosixPath(path[start:]) for path in tree.below(folder)]
     nested = {path.parent for path in paths if path.name == _SKILL} - {PurePosixPath()}
@@ -166,37 +163,20 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
         yield SkippedItem(what="file", reason=reason, count=len(resources))
 
 
-def _attached(tree: FileTree, skill: str, unused: SkipCollector, row: Mapping[str, Any]) -> str:
-    """Return the texts of an eval's files; unreadable files are added to `unused`."""
-    parts = []
-    for name in as_list(row.get("files")):
-        path = posixpath.normpath(within(skill, name)) if isinstance(name, str) else ""
-        if not (path.startswith(within(skill, "")) and tree.has(path)):
-            raise ValueError("it has files outside the folder of the skill")
-        try:
-            parts.append(f"\n\n{name}:\n{tree.read(path)}")
-        except ComponentError:
-            unused["file", "an eval names it, and it is too large or not text"].append(name)
-    return "".join(parts)
-
-
 @dataclass(slots=True, kw_only=True)
 class _Cases:
-    """The cases made from evals and queries, and the skipped ones; with a `reason` all evals are skipped."""
-
     reason: str = ""
     rows: list[tuple[str, int, Row]] = field(default_factory=list)
     skipped: SkipCollector = field(default_factory=SkipCollector)
     ids: Counter[str] = field(default_factory=Counter)
 
-    def add_eval(self, number: int, row: Any, attached: Callable[[Mapping[str, Any]], str]) -> None:
-        """Add the case of an eval; `attached` returns the texts of its files."""
+    def add_eval(self, number: int, row: Any, tree: FileTree, folder: str) -> None:
         prompt = _first(row, _PROMPTS)
         case_id = self.id_of(row, prompt, number)
         try:
             if reason := self.reason or _skip_reason(row, prompt):
                 raise ValueError(reason)
-            prompt += attached(row)
+            prompt += "".join(self._attached(row, tree, folder))
         except ValueError as problem:
             self.skipped["eval", str(problem)].append(case_id)
             return
@@ -211,7 +191,7 @@ class _Cases:
     def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:
         if own_id := _case_id(row, ""):
             return start + own_id
-        return numbered(start + (stable_id(prompt, prompt) if isinstance(prompt, str) else str(number)), self.ids)
+        return unique_name(start + (stable_id(prompt, prompt) if isinstance(prompt, str) else str(number)), self.ids)
 
     def add(self, case_id: str, number: int, row: Row) -> None:
         self.ids[case_id] += 1
@@ -219,6 +199,16 @@ class _Cases:
             self.skipped["eval", "an earlier eval has its id"].append(case_id)
         else:
             self.rows.append((case_id, number, row))
+
+    def _attached(self, row: Mapping[str, Any], tree: FileTree, folder: str) -> Iterator[str]:
+        for name in as_list(row.get("files")):
+            path = posixpath.normpath(within(folder, name)) if isinstance(name, str) else ""
+            if not (path.startswith(within(folder, "")) and tree.has(path)):
+                raise ValueError("it has files outside the folder of the skill")
+            try:
+                yield f"\n\n{name}:\n{tree.read(path)}"
+            except ComponentError:
+                self.skipped["file", "an eval names it, and it is too large or not text"].append(name)
 
     def _checks(self, row: Mapping[str, Any], case_id: str) -> Iterator[Mapping[str, Any]]:
         ids: set[str] = set()
@@ -259,7 +249,6 @@ def _skip_reason(row: Any, prompt: Any) -> str:
 
 
 def _check(item: Any) -> dict[str, Any]:
-    """Convert an expectation to a check; raise ValueError if there is no such check."""
     item = {"text": item} if isinstance(item, str) else item
     if not isinstance(item, dict):
         raise ValueError("it is neither a text nor an object")
@@ -293,9 +282,10 @@ def _read_routing(tree: FileTree) -> SourceComponent:
     text = "\n".join([_QUESTION, *(f"- {name}: {description}" for name, description in choices.items())])
     limit, size = tree.limits.size_of("prompt_bytes"), len(text.encode())
     files = list(filter(_asks_for_skill, tree.paths))
-    if not names or not files or size > limit.max_bytes:
-        problem = f"have {size:,} bytes; {limit}" if names and files else "or the queries for them are missing"
-        raise ComponentError(f"the descriptions of the skills in {tree.where} {problem}")
+    if not names or not files:
+        raise ComponentError(f"the descriptions of the skills in {tree.where} or the queries for them are missing")
+    if size > limit.max_bytes:
+        raise ComponentError(f"the descriptions of the skills in {tree.where} have {size:,} bytes; {limit}")
     by_base = {(posixpath.basename(folder), name) for folder, name in names.items()}
     bases = Counter(base for base, _ in by_base)
     skill_of_name = {base: name for base, name in by_base if bases[base] == 1} | {name: name for name in choices}
@@ -341,19 +331,17 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
 def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: Mapping[str, str]) -> str | None:
     """Return the skill of a query file by its folder or `skill_name`, or the only skill; None if it is unknown."""
     folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
-    by_folder = next((names[folder] for folder in folders if folder in names), None)
+    owners = [names[folder] for folder in folders if folder in names]
     names_of_file = (posixpath.basename(posixpath.dirname(path)), skill_name)
-    by_name = next(
-        (skill_of_name[name] for name in names_of_file if isinstance(name, str) and name in skill_of_name),
-        names.get(""),
-    )
-    return by_folder or by_name or (min(names.values()) if len(set(names.values())) == 1 else None)
+    owners += [skill_of_name[name] for name in names_of_file if isinstance(name, str) and name in skill_of_name]
+    owners += [names[""]] if "" in names else []
+    if not owners and len(set(names.values())) == 1:
+        owners = list(names.values())
+    return owners[0] if owners else None
 
 
-def _add_queries(
-    cases: _Cases, path: str, rows: list[Any], owner: str | None, skill_of_name: Mapping[str, str]
-) -> None:
-    """Add the queries of a file as cases; `owner` is the skill that the file is about, or None."""
+def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, names: Mapping[str, str]) -> None:
+    """Add the queries of a file as cases; `owner` is its skill or None, and `names` has the skills by their names."""
     of_all = owner is None and any(isinstance(_first(row, _CALLED), str) for row in rows)
     stem = PurePosixPath(path).stem
     start = _case_id({"id": owner}, stem)
@@ -365,20 +353,20 @@ def _add_queries(
         try:
             if not isinstance(query, str) or not query.strip():
                 raise ValueError("it has no text as query")
-            check = _calls_for(row, owner, skill_of_name, of_all=of_all)
+            check = _calls_for(row, owner, names, of_all=of_all)
         except ValueError as problem:
             cases.skipped["trigger eval", str(problem)].append(case_id)
         else:
             cases.add(case_id, number, {"document": query, "checks": [{"json": {"at": "/skill", **check}}]})
 
 
-def _calls_for(row: Row, owner: str | None, skill_of_name: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
+def _calls_for(row: Row, owner: str | None, names: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
     """Return the arguments of a `json` check; `of_all` means that a query that triggers no skill requires null."""
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
-        if skill not in skill_of_name:
+        if skill not in names:
             raise ValueError("its skill is not among the choices, or two skills have its name")
-        return {"equals": skill_of_name[skill]}
+        return {"equals": names[skill]}
     if fires is not True and (of_all or any(name in row and row[name] is None for name in _CALLED)):
         return {"equals": None}
     if not isinstance(fires, bool):

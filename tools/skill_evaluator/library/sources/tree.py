@@ -1,10 +1,13 @@
 """The interface of source formats, and the evaluator's own format: a folder with prompt.md per component."""
 
+import itertools
+import json
 import os
 import posixpath
+import re
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,14 +20,14 @@ from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import decoded, parse_json, read_text
 from skill_evaluator.identifiers import MAX_VERSION
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.programs import ProgramUnderTest
-from skill_evaluator.library.prompts import TURNS, FrontMatter, Prompt, parse_prompt
+from skill_evaluator.library.prompts import TURNS, FrontMatter, ProgramUnderTest, Prompt, parse_prompt
 from skill_evaluator.library.reading import ConfinedFolder, parse_yaml
 from skill_evaluator.library.tables import Row
 from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.text import listed
+from skill_evaluator.text import canonical_json, digest, listed
 
+_SENT = re.compile(r"\{\{[^{}\n]{1,80}\}\}|!`[^`\n]{1,80}`")
 _SKIPPED = (".git", ".venv", ".evaluator", "node_modules", "__pycache__")
 _MAX_FILES, _MAX_INPUTS = 500_000, 200
 
@@ -183,6 +186,43 @@ def semver_of(text: str) -> str | None:
         if len(text) <= MAX_VERSION:
             return str(semver.Version.parse(text.strip().removeprefix("v"), optional_minor_and_patch=True))
     return None
+
+
+def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[SkippedItem]:
+    """Yield one item per command and per placeholder that is not `filled`."""
+    counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
+    for placeholder, count in counts.items():
+        if placeholder.strip("{} ") not in filled:
+            action = "filling" if placeholder.startswith("{") else "running"
+            yield SkippedItem(what=f"{action} {placeholder}", reason="it is sent unchanged", count=count)
+
+
+def unique_name(name: str, existing: Container[str]) -> str:
+    """Return the name, with the first free number appended if it already exists."""
+    numbers = (f"{name[:70]}-{number}" for number in itertools.count(2))
+    return next(candidate for candidate in itertools.chain([name], numbers) if candidate not in existing)
+
+
+def stable_id(text: str, inputs: Any) -> str:
+    """Return a case id from the beginning of a text and the digest of the case's inputs.
+
+    >>> stable_id("Sum up the report.", {"document": "Sum up the report."})
+    'Sum-up-the-report-6a9357'
+    """
+    slug = re.sub(r"[^\w+-]+", "-", text)[:40].strip("-") or "case"
+    return f"{slug}-{digest(canonical_json(inputs)).removeprefix('sha256:')[:6]}"
+
+
+def case_name(text: str) -> str:
+    """Return a text as a case id, without characters that a file name cannot have."""
+    return re.sub(r"[^\w@.+-]+", "-", text)[:100].strip("-.")
+
+
+def as_text(value: Any) -> str:
+    """Return a text unchanged, an empty string for None, and JSON for any other value."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def faultless(prompt: Prompt, path: Path) -> Prompt:

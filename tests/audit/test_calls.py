@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from skill_evaluator.audit.gathering import gather
+from skill_evaluator.audit.calls import gather
 from skill_evaluator.errors import AuditError
 
 from tests.audit.audit_library import CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary

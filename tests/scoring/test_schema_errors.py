@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.library.contract import Contract
-from skill_evaluator.metrics.schema_errors import contract_errors, extra_keys, missing_keys, only_extra_keys, top_names
+from skill_evaluator.scoring.answers import contract_errors, missing_and_extra_keys, only_extra_keys, top_names
 
 from tests.metrics.orders import ORDER_SCHEMA
 from tests.support.json_values import json_values, thorough
@@ -111,8 +111,7 @@ SHOP = {"properties": {"shop": {}, "total": {}, "note": {}}, "required": ["shop"
     ],
 )
 def test_missing_and_extra_keys_are_named(output: Any, missing: str, extra: str) -> None:
-    names = top_names(SHOP)
-    assert (missing_keys(output, names), extra_keys(output, names)) == (set(missing.split()), set(extra.split()))
+    assert missing_and_extra_keys(output, top_names(SHOP)) == (set(missing.split()), set(extra.split()))
 
 
 @pytest.mark.parametrize(

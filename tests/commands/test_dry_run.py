@@ -45,15 +45,9 @@ def test_dry_run_counts_calls_tokens_and_maximum_cost(served: Library, server: C
     assert least < model["cost_upper_usd"] == pytest.approx(most, rel=0.01)
 
 
-def test_dry_run_names_too_long_documents_and_the_duration(served: Library, server: ChatServer) -> None:
+def test_dry_run_names_too_long_documents(served: Library, server: ChatServer) -> None:
     served.served_by(server.url, limits={"context_tokens": 500, "max_concurrency": 2})
-    assert served.evaluate_here().code == 0
-    (path,) = (served.component / "evals" / "records").glob("*.json")
-    path.write_text(json.dumps({**json.loads(path.read_text()), "latency_s": {"p50": 6.0, "p95": 9.0}}))
     served.write(f"fixtures/{SKILL}/cases/beta/document.md", "beta-" * 2000)  # one word: perhaps not beyond
     told = served.evaluate_here("--dry-run", "--replicates", "20")
     assert told.code == 0
     assert "longer than the context of served (500 tokens): beta (about 2,5" in told.out
-    assert (
-        f"served will take about 3 minutes, as its calls in {path.stem} took" in told.out
-    )  # 60 calls, 2 at once, 6 s each

@@ -3,29 +3,18 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
+from skill_evaluator import errors
 from skill_evaluator.display import with_progress
-from skill_evaluator.errors import (
-    EXIT_INCOMPLETE,
-    EXIT_OK,
-    ComponentError,
-    ConfigError,
-    FixtureError,
-    GitError,
-    LeaderboardError,
-    NotEvaluatedError,
-    RunError,
-    SkillEvaluatorError,
-)
+from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.pipeline import EvaluationResult, WriteReport, evaluate
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, SwitchRequest
-from skill_evaluator.evaluation.runs import Inputs, baseline_notes, plan_runs, read_inputs
+from skill_evaluator.evaluation.runs import baseline_notes, plan_runs, read_inputs
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component, load_component
@@ -39,20 +28,8 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import strict_score, unusable_text
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.runner import prices
 from skill_evaluator.runner.journal import Run
-from skill_evaluator.runner.prices import (
-    COST_OF_BATCHES,
-    CostEstimate,
-    Forecast,
-    InputSize,
-    ModelEstimate,
-    context_of,
-    estimate,
-    forecasts_of,
-    input_sizes,
-    sum_of,
-)
-from skill_evaluator.runner.schedule import calls_in_flight
 from skill_evaluator.runner.session import Watch, print_resume_command
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import rounded, total_or_none
@@ -68,8 +45,8 @@ class DryRun:
 
     component: Component
     cases: Sequence[Case]
-    estimates: Sequence[ModelEstimate]
-    forecasts: Sequence[Forecast]
+    estimates: Sequence[prices.ModelEstimate]
+    forecasts: Sequence[prices.Forecast]
     further: Sequence[str]
     problems: Sequence[str]
 
@@ -88,22 +65,22 @@ _FILES = "tokens of images and of pages of PDFs are estimates, by each vendor's 
 
 
 def dry_run(request: EvaluationRequest) -> DryRun:
-    """Check everything that requires no call, and estimate the calls, cost and duration of a run."""
+    """Check everything that requires no call, and estimate the calls and the cost of a run."""
     inputs = read_inputs(request)
     kinds = inputs.kinds
     planned = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True)))
     runs = planned.runs
     chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     _check_truth(inputs.component, chosen)
-    estimates_of_model: dict[str, list[CostEstimate]] = {}
-    remarks, sizes_of_group = _extra_calls(runs), dict[tuple[object, ...], dict[str, InputSize]]()
+    estimates_of_model: dict[str, list[prices.CostEstimate]] = {}
+    remarks, sizes_of_group = _extra_calls(runs), dict[tuple[object, ...], dict[str, prices.InputSize]]()
     for run in runs:
         run_cases = [case for case in chosen if case.id in run.manifest.cases]
         component = planned.components[run.manifest.run_id]
         group = (id(component), *run.manifest.cases)  # most models have the same component and cases
-        sizes = sizes_of_group[group] = sizes_of_group.get(group) or input_sizes(component, run_cases)
+        sizes = sizes_of_group[group] = sizes_of_group.get(group) or prices.input_sizes(component, run_cases)
         kind, replicates = kinds[run.model.provider], run.manifest.replicates
-        run_estimate = estimate(sizes, run.model, kind, replicates, batch=request.batch)
+        run_estimate = prices.estimate(sizes, run.model, kind, replicates, batch=request.batch)
         estimates_of_model.setdefault(run.model.id, []).append(run_estimate)
         if (judge := inputs.judge) is not None:
             judge_share = judge_estimate(judge, kinds[judge.provider], run_cases, run.model, replicates)
@@ -112,15 +89,15 @@ def dry_run(request: EvaluationRequest) -> DryRun:
         excluded = [f"{case_id} ({reason})" for case_id, reason in run.manifest.not_applicable.items()]
         remarks += [f"not applicable to {run.model.id} and not called: {listed(excluded)}"] if excluded else []
         model_sizes = {case_id: size.of_model(run.model, kind) for case_id, size in sizes.items()}
-        remarks += _too_long(model_sizes, run.model, context_of(run.model, kind))
+        remarks += _too_long(model_sizes, run.model, prices.context_of(run.model, kind))
         remarks += [_FILES] if any(size.files for size in sizes.values()) else []
-    remarks += [COST_OF_BATCHES] if request.batch else _durations(estimates_of_model, runs, inputs)
+    remarks += [prices.COST_OF_BATCHES] if request.batch else []
     estimates = [
-        ModelEstimate(
+        prices.ModelEstimate(
             model_id=model.id,
             provider=model.provider,
             key=key_note(model, kinds[model.provider], inputs.keys),
-            **asdict(sum_of(estimates_of_model[model.id])),
+            **asdict(prices.sum_of(estimates_of_model[model.id])),
         )
         for model in {model.id: model for model in (*(run.model for run in runs), inputs.judge) if model}.values()
         if model.id in estimates_of_model
@@ -131,7 +108,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
         component=inputs.component,
         cases=chosen,
         estimates=estimates,
-        forecasts=forecasts_of((each.model_id, each) for each in estimates),
+        forecasts=prices.forecasts_of((each.model_id, each) for each in estimates),
         further=list(dict.fromkeys(remarks)),
         problems=schema_problems(inputs.component, inputs.models),
     )
@@ -148,31 +125,11 @@ def _extra_calls(runs: Sequence[Run]) -> list[str]:
     return [*baseline_notes(runs), *recorded]
 
 
-def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None) -> Iterator[str]:
+def _too_long(sizes: Mapping[str, prices.InputSize], model: Model, context: int | None) -> Iterator[str]:
     too_long = [(name, size.likely) for name, size in sizes.items() if context and size.likely > context]
     if too_long:
         cases = listed([f"{name} (about {tokens:,} tokens)" for name, tokens in too_long])
         yield f"longer than the context of {model.id} ({context:,} tokens): {cases}"
-
-
-def _durations(
-    estimates_of_model: Mapping[str, Sequence[CostEstimate]], runs: Sequence[Run], inputs: Inputs
-) -> Iterator[str]:
-    """Estimate the duration of each model's calls by the median latency of its newest record, if there is one."""
-    archive = Archive(inputs.component)
-    for model in {run.model.id: run.model for run in runs}.values():
-        row = next((row for row in archive.entries if row.model_id == model.id), None)
-        record = None
-        with suppress(LeaderboardError):  # `lint` reports an unreadable record
-            record = None if row is None else archive.record(row)
-        if record is None or record.latency_s.p50 is None:
-            continue
-        kind = inputs.kinds[model.provider]
-        _, flights = calls_in_flight(model, kind, inputs.request.concurrency or inputs.settings.concurrency)
-        calls = sum_of(estimates_of_model[model.id]).calls
-        minutes = calls * record.latency_s.p50 / min(flights, calls) / 60
-        duration = "under a minute" if minutes < 1 else f"about {minutes:,.0f} minutes"
-        yield f"{model.id} will take {duration}, as its calls in {record.run_id} took"
 
 
 def _check_truth(component: Component, cases: Sequence[Case]) -> None:
@@ -181,13 +138,14 @@ def _check_truth(component: Component, cases: Sequence[Case]) -> None:
     with open_scores(component, cases, calls=0) as scores:
         scorer = Scorer(component, cases, 1, scores)
         for case in cases:
+            scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
             scored = scorer.scored(case.id, json.dumps(case.truth) if component.output == "json" else case.truth)
             for name, value in (scored.metrics or {component.primary_metric: None}).items():
                 score = strict_score(scored.outcome, value)
                 if score is not None and rounded(score) != 1.0:
                     shown = f"scored as an output, has {rounded(score)} on {name} instead of 1"
                     remedy = "check how its fields are compared in evals/datasets.json"
-                    raise FixtureError(f"case '{case.id}': the ground truth, {shown}; {remedy}")
+                    raise errors.FixtureError(f"case '{case.id}': the ground truth, {shown}; {remedy}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +171,7 @@ def all_components(folder: Path) -> list[str]:
     names = list(component_names(folder))
     if not names:
         remedy = "`skill-evaluator init` creates one, and --components DIR names another folder"
-        raise ComponentError(f"{folder} has no component: {remedy}")
+        raise errors.ComponentError(f"{folder} has no component: {remedy}")
     return names
 
 
@@ -222,7 +180,9 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
     all_names = all_components(request.components)
     names = [name for name in all_names if fnmatchcase(name, request.skill or "*")]
     if not names:
-        raise ComponentError(f"no component matches '{request.skill or '*'}' {nearest(request.skill, all_names)}")
+        raise errors.ComponentError(
+            f"no component matches '{request.skill or '*'}' {nearest(request.skill, all_names)}"
+        )
     if request.changed:
         names = _changed(request, names, request.base)
     elif request.base is not None:
@@ -249,7 +209,9 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
     base = tip and repository.merge_base(tip)
     if base is None or (base == head and not ref and repository.is_shallow):
         message = f"--base {ref} is not a commit here" if ref else "found no merge base of HEAD and the main branch"
-        raise GitError(f"{message}; fetch more (`fetch-depth: 0` in CI), or name a commit: --changed --base COMMIT")
+        raise errors.GitError(
+            f"{message}; fetch more (`fetch-depth: 0` in CI), or name a commit: --changed --base COMMIT"
+        )
     folder = repository.relative_path(request.components)
     (versions,) = read_versions(repository, (base,), folder)
     changed = []
@@ -305,11 +267,11 @@ class Switch:
     def exit_code(self) -> int:
         """The lowest nonzero exit code of the components, else 0. It is 4 for a component that was not compared."""
         if self.request.dry_run:
-            return EXIT_INCOMPLETE if any(row.remark and not row.calls for row in self.rows) else EXIT_OK
+            return errors.EXIT_INCOMPLETE if any(row.remark and not row.calls for row in self.rows) else errors.EXIT_OK
         verdicts = [row.verdict for row in self.rows]
         codes = [exit_code(verdict, self.policy.fail_on) for verdict in verdicts if verdict is not None]
-        codes += [EXIT_INCOMPLETE for verdict in verdicts if verdict in (None, "incomparable")]
-        return min(filter(None, codes), default=EXIT_OK)
+        codes += [errors.EXIT_INCOMPLETE for verdict in verdicts if verdict in (None, "incomparable")]
+        return min(filter(None, codes), default=errors.EXIT_OK)
 
 
 def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> Switch:
@@ -341,7 +303,7 @@ def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> S
             if not request.dry_run:
                 row = _compare_models(row, evaluate(component_request, watch, write_report), request)
             rows.append(row)
-        except NotEvaluatedError as problem:
+        except errors.NotEvaluatedError as problem:
             print(f"warning: skipping {name}: {problem}", file=sys.stderr)
         except SkillEvaluatorError as problem:
             rows.append(SwitchedComponent(component=name, remark=str(problem)))
@@ -353,7 +315,7 @@ def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> S
 def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComponent:
     component, remark = load_component(request.components, evaluation.skill, fixtures_dir=request.fixtures), ""
     if component.program is not None:
-        raise NotEvaluatedError(f"'{component.name}' is a program, which chooses its own model")
+        raise errors.NotEvaluatedError(f"'{component.name}' is a program, which chooses its own model")
     size = dry_run(evaluation)
     if request.old not in evaluation.models:
         runs = runs_of_versions(Archive(component).entries).get(request.old, {}).get(component.version)

@@ -26,19 +26,8 @@ from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import Configuration, missing_key, read_configuration, with_program
 from skill_evaluator.records.record import write_record
 from skill_evaluator.records.summaries import MIN_LABELS, CorrectedShare, JudgedChecks
-from skill_evaluator.runner.journal import (
-    ANSWERS,
-    JUDGE,
-    RECORD,
-    Manifest,
-    Run,
-    changes_since,
-    edited_since,
-    find_run,
-    outcomes,
-    read_component_manifest,
-    saved_run,
-)
+from skill_evaluator.runner import journal
+from skill_evaluator.runner.journal import Manifest, Run
 from skill_evaluator.runner.prices import call_cost, price_of
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.runner.session import Session
@@ -79,18 +68,19 @@ def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, c
     configuration, manifest = session.configuration, run.manifest
     if lack := missing_key(model, configuration.kinds[model.provider], configuration.keys):
         return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")
-    items = judged_items(cases, outcomes(run.folder))
-    judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=run.folder / JUDGE)
+    items = judged_items(cases, journal.outcomes(run.folder))
+    judge = SentencesJudge(
+        model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=run.folder / journal.JUDGE
+    )
     results = ask_sentences(list(items.values()), judge, session)
     return judged_by(items, results, manifest.seed, configuration, config, model)
 
 
-def read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuration, config: Path) -> JudgedRun:
-    """Read the stored outputs of a run's judge without a call. The result is empty if no check requires a judge."""
-    items = judged_items(cases, outcomes(run.folder))
+def _read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuration, config: Path) -> JudgedRun:
+    items = judged_items(cases, journal.outcomes(run.folder))
     if not items:
         return JudgedRun()
-    answers = read_sentence_answers(run.folder / JUDGE)
+    answers = read_sentence_answers(run.folder / journal.JUDGE)
     judge_id = answers.manifest and answers.manifest.model_id
     model = next((model for model in configuration.models if model.id == judge_id), None)
     return judged_by(items, answers, run.manifest.seed, configuration, config, model)
@@ -200,42 +190,42 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 def score_again(folder: Path, components: Path, config: Path, fixtures: Path | None) -> tuple[Finished, Component]:
     """Score a saved run again and rewrite its record.json. Return the run, and the component on disk."""
     configuration = read_configuration(config)
-    manifest = read_component_manifest(folder)
+    manifest = journal.read_component_manifest(folder)
     component = load_component(components, manifest.skill, configuration.settings.limits, fixtures)
     component = apply_scenario(component, config, manifest.scenario)
     configuration = with_program(configuration, component)
-    run = saved_run(folder, component, {model.id: model for model in configuration.models})
+    run = journal.saved_run(folder, component, {model.id: model for model in configuration.models})
     cases = {case.id: case.as_used(run.manifest.inputs) for case in load_cases(component, fixtures)}
     run_cases = _cases_of(folder, run.manifest.cases, cases, "scored")
-    changed = changes_since(run, component, cases)
+    changed = journal.changes_since(run, component, cases)
     if run.manifest.role is not None:  # a rerun or baseline has an earlier prompt by design
         changed = [name for name in changed if name != "prompt"]
     _warn_of_changes(changed)
-    journal = outcomes(folder)
+    answered = journal.outcomes(folder)
     planned = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
-    calls = [call for call in planned if call in journal]
+    calls = [call for call in planned if call in answered]
     if not calls:
         raise RunError(f"{folder} has no outputs yet; finish the run with `skill-evaluator evaluate`")
     with open_scores(component, run_cases, len(calls)) as scores:
         scorer = Scorer(component, run_cases, run.manifest.replicates, scores)
-        scorer.add_all(journal[call] for call in calls)
-        judged = read_judged_run(run, run_cases, configuration, config)
+        scorer.add_all(answered[call] for call in calls)
+        judged = _read_judged_run(run, run_cases, configuration, config)
         scorer.take(judged.scores)
         scorecard = scorer.scorecard()
     origin = commits_of(component, fixtures)
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = judged.stopped if len(calls) == len(planned) else "unfinished: calls are missing"
     record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
-    write_record(folder / RECORD, record)
-    return Finished(record=record, record_path=folder / RECORD, folder=folder), component
+    write_record(folder / journal.RECORD, record)
+    return Finished(record=record, record_path=folder / journal.RECORD, folder=folder), component
 
 
 def explain(
     run: str, components: Path, config: Path, fixtures: Path | None, *, case: str | None, field: str | None
 ) -> tuple[Manifest, list[CaseView]]:
     """Return the manifest of a saved run, and the views of one case or of one field in all cases."""
-    folder = find_run(run, components)
-    manifest = read_component_manifest(folder)
+    folder = journal.find_run(run, components)
+    manifest = journal.read_component_manifest(folder)
     _refuse_unknown(manifest, case, field)
     settings = load_settings(config)
     component = load_component(components, manifest.skill, settings.limits, fixtures)
@@ -246,20 +236,20 @@ def explain(
         digests["prompt"] = manifest.digests["prompt"]
     present = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
     _warn_of_changes(manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests})))
-    record = edited_since(folder, manifest, component.records_dir)
+    record = journal.edited_since(folder, manifest, component.records_dir)
     if record is not None:
-        print(f"warning: {record} was made from other outputs than {folder / ANSWERS} has", file=sys.stderr)
+        print(f"warning: {record} was made from other outputs than {folder / journal.ANSWERS} has", file=sys.stderr)
     run_cases = _cases_of(folder, manifest.cases if case is None else [case], cases, "explained")
-    journal = outcomes(folder)
-    calls = [call for call in schedule_calls([each.id for each in run_cases], manifest.replicates) if call in journal]
+    answered = journal.outcomes(folder)
+    calls = [call for call in schedule_calls([each.id for each in run_cases], manifest.replicates) if call in answered]
     with open_scores(component, run_cases, len(calls)) as scores:
         scorer = Scorer(component, run_cases, manifest.replicates, scores)
-        scorer.add_all(journal[call] for call in calls)
-        judged = read_sentence_answers(folder / JUDGE)
-        scorer.take(scores_of(judged_items(run_cases, {call: journal[call] for call in calls}), judged, manifest.seed))
+        scorer.add_all(answered[call] for call in calls)
+        judged = read_sentence_answers(folder / journal.JUDGE)
+        scorer.take(scores_of(judged_items(run_cases, {call: answered[call] for call in calls}), judged, manifest.seed))
         views = []
         for each in run_cases:
-            replicates = [journal.get(Call(each.id, index)) for index in range(manifest.replicates)]
+            replicates = [answered.get(Call(each.id, index)) for index in range(manifest.replicates)]
             scored = scorer.by_replicate(each.id)
             outcomes_of_case = {index: score.outcome for index, score in scored.items()}
             answers = [

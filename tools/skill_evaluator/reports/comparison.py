@@ -26,18 +26,7 @@ from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
 from skill_evaluator.metrics.fields import Stability
 from skill_evaluator.records.record import served_text
-from skill_evaluator.reports.summary import (
-    MARKS,
-    STYLES,
-    ComparisonSummary,
-    Reader,
-    conclude,
-    fell_most_words,
-    lost_words,
-    since_accepted_words,
-    with_served,
-    worst_first,
-)
+from skill_evaluator.reports import summary
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import (
@@ -71,14 +60,14 @@ _CHANGE = ("before → after", "change", "95 % interval", "verdict")
 _TIER_MARKS = {"critical": " *", "supporting": " (supporting)", "advisory": ""}
 
 
-def comparison_page(result: ComparisonResult, reader: Reader, site: str | None = None) -> Page:
+def comparison_page(result: ComparisonResult, reader: summary.Reader, site: str | None = None) -> Page:
     """Report one comparison; the reader decides the commands that the page names."""
-    return Page([comparison_section(result, conclude(result, reader)), legend_section([result])], site)
+    return Page([comparison_section(result, summary.conclude(result, reader)), legend_section([result])], site)
 
 
 def comparison_section(
     result: ComparisonResult,
-    conclusion: ComparisonSummary,
+    conclusion: summary.ComparisonSummary,
     examples: Mapping[str, Example] = {},
 ) -> Section:
     """Report a comparison: its conclusion, metrics, largest changes and reasons; all figures are collapsed.
@@ -86,7 +75,7 @@ def comparison_section(
     `examples` maps the run id of a candidate to a sentence on its changed outputs, which replaces the table of fields
     and cases, and a table of some.
     """
-    models, several = worst_first(result), len(result.models) > 1
+    models, several = summary.worst_first(result), len(result.models) > 1
     shown = {model.model_id: examples[run] for model in models if (run := model.candidate.run_id) in examples}
     sentences = [words for words, _ in shown.values() if words]
     moved = {model.model_id: _moved_sheet(model, result.skill) for model in models}
@@ -122,7 +111,7 @@ def reading_words(result: ComparisonResult) -> list[str]:
 
 
 def _title(result: ComparisonResult) -> Iterator[LinePart]:
-    models = worst_first(result)
+    models = summary.worst_first(result)
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
     yield Cell(result.skill, code=True, link=component_address(result.skill))
     yield " "
@@ -162,7 +151,10 @@ def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
     if several:
         since = model.only_since_accepted
         text = f"regressed since {version_words(since.version)}" if since else str(model.verdict)
-        verdict = Cell(f"{MARKS[model.verdict]} {with_served(model, verdict=text)}", STYLES.get(model.verdict, ""))
+        verdict = Cell(
+            f"{summary.MARKS[model.verdict]} {summary.with_served(model, verdict=text)}",
+            summary.STYLES.get(model.verdict, ""),
+        )
         rows = [[*row[:-1], verdict] for row in rows[:1] or [[Cell("–")] * 5]]
     columns = ("metric (* critical)", *_CHANGE)
     sheet = replace(sheet, columns=columns, rows=rows, below=columns[3:4], whole=frozenset(columns[:1]))
@@ -182,11 +174,13 @@ def _moved_sheet(model: ModelVerdict, skill: str) -> Sheet:
 
 
 def _model_blocks(model: ModelVerdict, skill: str) -> list[Block]:
-    lost = lost_words(model)
+    lost = summary.lost_words(model)
     size, *notes = model_words(model)
     return [
         Heading(
-            f"{MARKS[model.verdict]} ", Cell(model.model_id, code=True), f": {with_served(model)}{lost and ' · '}{lost}"
+            f"{summary.MARKS[model.verdict]} ",
+            Cell(model.model_id, code=True),
+            f": {summary.with_served(model)}{lost and ' · '}{lost}",
         ),
         f"{' → '.join(_versions(model))} · {size}",
         Lines(notes, "-"),
@@ -222,11 +216,11 @@ def _turned_cases(model: ModelVerdict) -> Iterator[str]:
 
 
 def _model_notes(model: ModelVerdict) -> Iterator[str]:
-    if fell := fell_most_words(model):
+    if fell := summary.fell_most_words(model):
         yield f"fell most: {fell}"
     change = model.since_accepted
     if change is not None and change.verdict != "regressed":  # a regression is already a reason
-        yield since_accepted_words(change)
+        yield summary.since_accepted_words(change)
     yield from _amount_notes(model.amounts)
     cases = model.cases
     if cases.within_noise:
@@ -306,7 +300,7 @@ def measure_sheet(model: ModelVerdict) -> Sheet:
 
 
 def _verdict_cell(verdict: str | None) -> Cell:
-    return Cell(verdict or "–", STYLES.get(verdict or "", ""))
+    return Cell(verdict or "–", summary.STYLES.get(verdict or "", ""))
 
 
 def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], skill: str) -> Sheet:

@@ -20,16 +20,8 @@ from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Pag
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance, precedence
 from skill_evaluator.records.selection import Accepted
-from skill_evaluator.reports.summary import (
-    MARKS,
-    STYLES,
-    Reader,
-    accept_step,
-    difference_words,
-    measure_step,
-    since_accepted_words,
-    try_step,
-)
+from skill_evaluator.reports import summary
+from skill_evaluator.reports.summary import Reader
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
@@ -52,7 +44,7 @@ def _history_blocks(history: History, reader: Reader) -> Iterator[Block]:
     yield _version_sheet(history)
     verdicts = {point.step.verdict for model in history.models for point in model.points if point.step}
     within = {"unchanged": f": no drop beyond the tolerance ({plain(history.tolerance)})"}
-    legend = [f"{mark} {name}{within.get(name, '')}" for name, mark in MARKS.items() if name in verdicts]
+    legend = [f"{mark} {name}{within.get(name, '')}" for name, mark in summary.MARKS.items() if name in verdicts]
     yield Line(" · ".join([*legend, f"95 % intervals, q: adjusted p-value, α {plain(history.alpha)}"]), style="dim")
     no_change = [] if verdicts & _MOVED else ["no version regressed or improved"]
     yield Lines([*_findings(history), *no_change])
@@ -62,14 +54,14 @@ def _history_blocks(history: History, reader: Reader) -> Iterator[Block]:
     name, newest = history.skill, history.newest
     newest_steps = [step for step in history.newest_steps.values() if step is not None]
     if history.unmeasured:
-        following = measure_step(name, reader)
+        following = summary.measure_step(name, reader)
     elif not newest_steps or newest == history.accepted:
-        following = try_step(name, reader)
+        following = summary.try_step(name, reader)
     elif newest != history.to_ship:
         following = f"compare the two versions: {reader.command('compare', name)}"
     else:
         reason = f"{history.newest_verdict} against {newest_steps[0].before}"
-        following = accept_step(name, newest, reason, reader)
+        following = summary.accept_step(name, newest, reason, reader)
     yield f"next: {following}"
 
 
@@ -80,12 +72,12 @@ def _findings(history: History) -> Iterator[Line]:
             step = point.step
             is_open = step is not None and step.verdict == "inconclusive" and point.version == history.newest
             if step is not None and (step.verdict in _MOVED or is_open):
-                style = STYLES[step.verdict]
+                style = summary.STYLES[step.verdict]
                 yield Line(name, f": {_step_words(history.metric, point, step, is_open=is_open)}", style=style)
         highest = model.points[-1].step
         since = None if highest is None else highest.since_accepted
         if since is not None:
-            yield Line(name, f": {since_accepted_words(since)}", style=STYLES.get(since.verdict, ""))
+            yield Line(name, f": {summary.since_accepted_words(since)}", style=summary.STYLES.get(since.verdict, ""))
         yield from (Line(name, f": {remark}", style="yellow") for remark in model.remarks)
 
 
@@ -105,7 +97,7 @@ def _step_words(metric: str, point: Point, step: Step, *, is_open: bool) -> str:
     reason = "" if is_open or is_shown else f"; {step.why}"
     if step.fell_most and step.fell_most not in reason:
         reason += f"; fell most: {step.fell_most}"
-    return f"{MARKS[step.verdict]} {point.version} {step.verdict} against {step.before}: {change}{reason}"
+    return f"{summary.MARKS[step.verdict]} {point.version} {step.verdict} against {step.before}: {change}{reason}"
 
 
 def _version_sheet(history: History) -> Sheet:
@@ -117,8 +109,8 @@ def _version_sheet(history: History) -> Sheet:
         cells = [Cell(version_words(version, first), code=True)]
         for point in (points.get(version) for points in by_model):
             verdict = "" if point is None or point.step is None else point.step.verdict
-            score = "" if point is None else f"{number(point.strict_mean)} {MARKS.get(verdict, '')}".rstrip()
-            cells.append(Cell(score, STYLES.get(verdict, "")))
+            score = "" if point is None else f"{number(point.strict_mean)} {summary.MARKS.get(verdict, '')}".rstrip()
+            cells.append(Cell(score, summary.STYLES.get(verdict, "")))
         rows.append(cells)
     names = [model.model_id for model in history.models]
     return Sheet(columns=("version", *names), rows=rows, named=frozenset(names))
@@ -226,7 +218,7 @@ def _lead(ranking: ModelRanking) -> Iterator[str]:
         if [pair.higher, pair.lower] == names and pair.difference is not None:
             change = f"{pair.lower} {signed(pair.difference)} against {pair.higher}"
             field = f"; most in field {pair.fell_most}" if pair.fell_most else ""
-            yield f"how sure: {difference_words(change, pair.n_cases, pair.ci95, pair.q)}{field}"
+            yield f"how sure: {summary.difference_words(change, pair.n_cases, pair.ci95, pair.q)}{field}"
 
 
 def _ranking_sheet(ranking: ModelRanking) -> Sheet:
@@ -241,7 +233,8 @@ def _ranking_sheet(ranking: ModelRanking) -> Sheet:
                 None if score is None else interval(score.ci95, score.n_cases),
                 amount(model.usd_per_1000_cases),
                 version_words(model.skill_version),
-                model.verdict and Cell(f"{MARKS[model.verdict]} {model.verdict}", STYLES.get(model.verdict, "")),
+                model.verdict
+                and Cell(f"{summary.MARKS[model.verdict]} {model.verdict}", summary.STYLES.get(model.verdict, "")),
             )
         )
     columns = ("model", "score", "95 % interval", "USD / 1,000", "version", "verdict")

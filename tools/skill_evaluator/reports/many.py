@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.display import amount, arrow, cost_words, interval, number, signed
-from skill_evaluator.display.pages import Block, Heading, LinePart, Lines, Page, page_of
+from skill_evaluator.display.pages import Block, Heading, Lines, Page, page_of
 from skill_evaluator.display.safe_text import shortened, visible
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.errors import SkillEvaluatorError
@@ -157,20 +157,18 @@ def mutation_page(result: MutationResult) -> Page:
     columns = ("mutant", "removed") if result.dry_run else ("mutant", "removed", "status", "noticed by")
     table = Sheet(columns=columns, rows=[_mutant_row(one)[: len(columns)] for one in result.mutants])
     notes = Lines(list(_mutation_notes(result)), style="dim")
-    return page_of(result.skill, [Heading(*_headline(result), level=2), table, notes])
+    return page_of(result.skill, [_headline(result), table, notes])
 
 
-def _headline(result: MutationResult) -> Iterator[LinePart]:
-    yield Cell(result.skill, code=True)
-    if result.dry_run:
-        yield f": {counted(len(result.mutants), 'mutant')}"
-    else:
-        yield f": {result.count('killed')} of {counted(len(result.mutants), 'mutant')} killed"
-        yield from (f", {count} {status}" for status in ("survived", "undecided") if (count := result.count(status)))
-        yield "" if result.score is None else f" · mutation score {amount(result.score)}"
-    yield " · "
-    yield Cell(result.model_id, code=True)
-    yield f", {counted(result.n_cases, 'case')}, {counted(result.replicates, 'replicate')}"
+def _headline(result: MutationResult) -> Heading:
+    counts = counted(len(result.mutants), "mutant")
+    if not result.dry_run:
+        rest = [f", {count} {status}" for status in ("survived", "undecided") if (count := result.count(status))]
+        score = "" if result.score is None else f" · mutation score {amount(result.score)}"
+        counts = f"{result.count('killed')} of {counts} killed{''.join(rest)}{score}"
+    size = f"{counted(result.n_cases, 'case')}, {counted(result.replicates, 'replicate')}"
+    names = Cell(result.skill, code=True), Cell(result.model_id, code=True)
+    return Heading(names[0], f": {counts} · ", names[1], f", {size}", level=2)
 
 
 def _mutant_row(mutant: MutantResult) -> tuple[Cell, ...]:

@@ -20,14 +20,8 @@ from skill_evaluator.records.record import Record, unusable_text
 from skill_evaluator.records.summaries import Drift
 from skill_evaluator.stats import stdev_or_none, t_quantile
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.comparability import (
-    Pair,
-    common_part,
-    cut_pair,
-    mark_concurrent,
-    served_change,
-    without_unstable,
-)
+from skill_evaluator.verdicts.decide import comparability
+from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
 from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_all
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
@@ -70,7 +64,7 @@ def pair_of(
         anchor_again=() if since is None else _again(since, archive),
         skipped_notes=tuple(skipped),
     )
-    return mark_concurrent(pair)
+    return comparability.mark_concurrent(pair)
 
 
 def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
@@ -83,7 +77,7 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
         return ()
     drawn = [record]
     for again in _runs_of_series(record, archive, patched=patched):
-        is_alike = patched or served_change(record, again) is None
+        is_alike = patched or comparability.served_change(record, again) is None
         if is_alike and not any(_may_be_copied(again, earlier) for earlier in drawn):
             drawn.append(again)
     return tuple(drawn[1:])
@@ -128,7 +122,7 @@ def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedR
             break
         stretch.append(newest)
     enough = _MIN_SHARED * len(candidate.per_case)
-    lowest_first = ((run, common_part(archive.record(run), candidate)) for run in reversed(stretch))
+    lowest_first = ((run, comparability.common_part(archive.record(run), candidate)) for run in reversed(stretch))
     return next((run for run, common in lowest_first if len(common.cases) >= enough), None)
 
 
@@ -178,7 +172,7 @@ def chosen_of_files(
     if not both:
         raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
     left_out = {name: f"it is not in {files[0]}" for name in after if name not in before}
-    return Chosen(pairs=list(map(mark_concurrent, both)), left_out=left_out)
+    return Chosen(pairs=list(map(comparability.mark_concurrent, both)), left_out=left_out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,8 +217,7 @@ class RecordedComponent:
         on_disk = "" if version == run.version else f"; {version_words(version)} on disk is not measured"
         return f"no run is complete; {version_words(run.version)}: {reason}{on_disk}"
 
-    def refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
-        """Raise LeaderboardError if no run is complete."""
+    def _refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
         if not selection.runs_of_versions(runs):
             raise LeaderboardError(f"{self.component.name} on {runs[0].model_id}: {self._why_incomplete(runs[0])}")
 
@@ -232,7 +225,7 @@ class RecordedComponent:
         self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None
     ) -> tuple[History, ModelRanking]:
         """Return the history of the runs and a ranking, by default of the highest version, both with the advice."""
-        self.refuse_incomplete(runs)
+        self._refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
         if history.to_ship not in versions:
@@ -294,7 +287,7 @@ class RecordedComponent:
         path = self.component.leaderboard_path
         runs = self.runs(models) if record is None else selection.runs_of_models(archive.entries, models, path)
         if candidate is None:
-            self.refuse_incomplete(runs)
+            self._refuse_incomplete(runs)
         choices = selection.choose(
             runs,
             entry_of(candidate) if isinstance(candidate, Record) else candidate,
@@ -306,7 +299,7 @@ class RecordedComponent:
             judged = record or archive.record(choice.candidate)
             if choice.exact:
                 met = lower or (archive.record(choice.baseline) if choice.baseline else None)
-                pair = mark_concurrent(Pair(baseline=met, candidate=judged))
+                pair = comparability.mark_concurrent(Pair(baseline=met, candidate=judged))
             else:
                 pair = self._pair(judged, choice.baseline)
                 family.append(pair.candidate)
@@ -347,9 +340,9 @@ class RecordedComponent:
         if not both:
             return None
         first, second = (archive.record(runs[both[-1]][-1]) for runs in (runs_of_first, runs_of_second))
-        alone = mark_concurrent(Pair(baseline=first, candidate=second))
+        alone = comparability.mark_concurrent(Pair(baseline=first, candidate=second))
         again = _again(first, archive), _again(second, archive)
-        pooled = mark_concurrent(replace(alone, baseline_again=again[0], candidate_again=again[1]))
+        pooled = comparability.mark_concurrent(replace(alone, baseline_again=again[0], candidate_again=again[1]))
         return alone if alone.side_by_side and not pooled.side_by_side else pooled
 
     def verdict_on(
@@ -460,7 +453,7 @@ def _of_asked_cases(pair: Pair) -> Pair:
     case_ids = {case.case_id for case in pair.candidate.per_case}
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
     note = f"only {len(case_ids)} of {len(everything)} cases were run"
-    return replace(cut_pair(pair, case_ids), skipped_notes=(note, *pair.skipped_notes))
+    return replace(comparability.cut_pair(pair, case_ids), skipped_notes=(note, *pair.skipped_notes))
 
 
 def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
@@ -474,7 +467,7 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
     """Compare runs of a version with earlier runs (the baselines of `pairs`). Only drift counts as a change."""
-    pairs = [without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
+    pairs = [comparability.without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
     result = compare_records(skill, pairs, rules)
     measured = measure_all(pairs)
     models = [_only_drift(*pair, rules.primary_metric) for pair in zip(result.models, measured, strict=True)]

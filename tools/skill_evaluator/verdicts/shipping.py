@@ -16,16 +16,8 @@ from skill_evaluator.records.record import Record, Served, is_mixed
 from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.stats import ROUNDING, by_key, mean_or_none, rounded, unit_interval
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.comparability import (
-    AGREEMENT,
-    Pair,
-    PairedScores,
-    common_part,
-    cut_pair,
-    mark_concurrent,
-    pooled,
-    strict_scores,
-)
+from skill_evaluator.verdicts.decide import comparability
+from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.measuring import holm
 from skill_evaluator.verdicts.decide.results import (
@@ -144,12 +136,8 @@ class ModelRanking(FrozenModel):
     unmeasured: str = ""
 
 
-def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
-    """Return the best model: no other is significantly better; of several such models the cheapest, then the quickest.
-
-    No model is best if another one scores higher and a drop beyond the tolerance is not ruled out. A model that
-    regressed is never best.
-    """
+def _advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
+    """Return the best model; of models that do not differ significantly the cheapest, then the quickest."""
     if len(rows) < 2:
         return Advice(reason="there is no other model to compare it with" if rows else "no model can be ranked")
     beaten = {pair.lower for pair in pairs if pair.significant}
@@ -265,16 +253,16 @@ def rank_models(
         models=rows,
         pairs=pairs,
         family=len(contrasts),
-        advice=advise(rows, pairs, rules.primary_tolerance),
+        advice=_advise(rows, pairs, rules.primary_tolerance),
         left_out={name: reason for name, reason in unlike.items() if name not in hidden_ids},
     )
 
 
 def _measured(pair: Pair) -> RankedModel:
-    record = pooled(pair.candidate, pair.candidate_again)
+    record = comparability.pooled(pair.candidate, pair.candidate_again)
     agreement = {
         name: [share for case in record.per_case if (share := case.reproducibility.get(name)) is not None]
-        for name in AGREEMENT
+        for name in comparability.AGREEMENT
     }
     moment = pair.candidate.moment
     return RankedModel.view(
@@ -297,7 +285,9 @@ def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair
     )
     comparable, unlike = [], {}
     for pair in (*runs, *hidden):
-        common = None if newest is None or pair.candidate is newest else common_part(newest, pair.candidate)
+        common = (
+            None if newest is None or pair.candidate is newest else comparability.common_part(newest, pair.candidate)
+        )
         if newest is None or common is None:
             comparable.append(pair)
         elif common.barriers:
@@ -315,14 +305,16 @@ def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
     shared = {case_id for case_id, _ in set.intersection(*digests)} if digests else set()
     if not shared or all(len(shared) == len(cases) for cases in digests):
         return list(runs) if shared else []
-    return [cut_pair(pair, shared) for pair in runs]
+    return [comparability.cut_pair(pair, shared) for pair in runs]
 
 
 def _score(record: Record, metric: str) -> Score | None:
     """Return a model's score by a metric. Return None if no output has one: jaccard requires an array."""
     if all(score is None for case in record.per_case for score in case.replicates.get(metric, ())):
         return None
-    means = [sum(scores) / len(scores) for case in record.per_case if (scores := strict_scores(case, metric))]
+    means = [
+        sum(scores) / len(scores) for case in record.per_case if (scores := comparability.strict_scores(case, metric))
+    ]
     interval = unit_interval(means)
     return Score(
         strict_mean=rounded(mean_or_none(means)),
@@ -343,7 +335,7 @@ def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[
         )
         for higher, lower in couples
     ]
-    results = compare_records(skill, list(map(mark_concurrent, pairs)), rules, wanted=_is_metric).models
+    results = compare_records(skill, list(map(comparability.mark_concurrent, pairs)), rules, wanted=_is_metric).models
     primaries = [_primary(result, rules.primary_metric) for result in results]
     # two-sided, because the scores also select which model is lower
     p_values = [1.0 if primary is None or primary.p is None else min(1.0, 2 * primary.p) for primary in primaries]
@@ -442,7 +434,10 @@ class Point(FrozenModel):
     def of(cls, pair: Pair, step: Step | None, primary_metric: str) -> "Point":
         """Build the point of the candidate's version."""
         newest = pair.candidate
-        scores = [strict_scores(case, primary_metric) for case in pooled(newest, pair.candidate_again).per_case]
+        scores = [
+            comparability.strict_scores(case, primary_metric)
+            for case in comparability.pooled(newest, pair.candidate_again).per_case
+        ]
         means = [fmean(case) for case in scores if case]
         return cls.view(
             newest,
@@ -547,8 +542,8 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
     if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
         return Advice(version=shipped, reason=reason)
     runs = [point.runs for model in history.models for point in model.points if point.version == shipped]
-    pooled = f"over all runs of {version_words(shipped)}, " if history.newest != shipped or max(runs) > 1 else ""
-    of_model = pooled + (f"{best.model_id} is {best.reason}" if best.model_id else best.reason)
+    basis = f"over all runs of {version_words(shipped)}, " if history.newest != shipped or max(runs) > 1 else ""
+    of_model = basis + (f"{best.model_id} is {best.reason}" if best.model_id else best.reason)
     return Advice(version=shipped, model_id=best.model_id, alike=best.alike, reason=f"{reason}; {of_model}")
 
 

@@ -9,22 +9,8 @@ from skill_evaluator.display.safe_text import value_pair
 from skill_evaluator.identifiers import Tier, invocation_of
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.metrics.accuracy import share_passed
-from skill_evaluator.records.record import (
-    ANSWERED,
-    CHECKS_METRIC,
-    MIN_USABLE,
-    SCORED,
-    CaseRecord,
-    Change,
-    CheckRecord,
-    FieldCount,
-    Record,
-    change_of,
-    check_path,
-    is_mixed,
-    served_text,
-    strict_by_replicate,
-)
+from skill_evaluator.records import record as records
+from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, SCORED, CaseRecord, CheckRecord, FieldCount, Record
 from skill_evaluator.records.summaries import AMOUNTS, CaseAmount
 from skill_evaluator.stats import by_key, mean_or_none
 from skill_evaluator.text import counted, differences, listed
@@ -88,7 +74,7 @@ class ReadOutputs(NamedTuple):
     @property
     def suffices(self) -> bool:
         """Whether enough outputs could be read for a verdict in favour of the version."""
-        return self.read >= MIN_USABLE * self.planned
+        return self.read >= records.MIN_USABLE * self.planned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,13 +129,13 @@ def _read_outputs(cases: Iterable[CaseRecord]) -> ReadOutputs:
     return ReadOutputs(read=outcomes.count(SCORED), planned=len(outcomes))
 
 
-def served_change(baseline: Record, candidate: Record) -> Change | None:
+def served_change(baseline: Record, candidate: Record) -> records.Change | None:
     """Return "model" if another model was served, "date" if only another release. Return None otherwise."""
     if candidate.provider == "program":
         return None
     if baseline.model_id != candidate.model_id:  # two models may differ, but each run must be of one model
-        return "model" if is_mixed(baseline.served_model) or is_mixed(candidate.served_model) else None
-    return change_of(baseline.served_model, candidate.served_model, candidate.requested)
+        return "model" if records.is_mixed(baseline.served_model) or records.is_mixed(candidate.served_model) else None
+    return records.change_of(baseline.served_model, candidate.served_model, candidate.requested)
 
 
 def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
@@ -203,7 +189,7 @@ def _setting_changes(baseline: Record, candidate: Record) -> tuple[str, str]:
 
 
 def _served(baseline: Record, candidate: Record) -> str:
-    return ", then ".join(served_text(run.served_model) or "an unnamed model" for run in (baseline, candidate))
+    return ", then ".join(records.served_text(run.served_model) or "an unnamed model" for run in (baseline, candidate))
 
 
 def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
@@ -294,7 +280,7 @@ def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[PairedScores]:
 
 def strict_scores(case: CaseRecord, name: str) -> Scores:
     """Return the scores of a case's replicates by a metric, without replicates that have no score."""
-    return tuple([value for value in strict_by_replicate(case, name) if value is not None])
+    return tuple([value for value in records.strict_by_replicate(case, name) if value is not None])
 
 
 def _agreement(case: CaseRecord, name: str) -> Scores:
@@ -322,7 +308,7 @@ def field_scores(case: CaseRecord, name: str) -> Scores:
 
 def check_of(case: CaseRecord, path: str) -> CheckRecord | None:
     """Return the check of a case that has this path. Return None if the path is that of a field."""
-    prefix = check_path("") if case.checks else ""
+    prefix = records.check_path("") if case.checks else ""
     return case.checks.get(path.removeprefix(prefix)) if prefix and path.startswith(prefix) else None
 
 
@@ -457,7 +443,7 @@ def _cut_case(case: CaseRecord, wanted: Mapping[str, CheckRecord]) -> CaseRecord
     }
     if kept_checks == case.checks:
         return case
-    gone = {check_path(check_id) for check_id in case.checks.keys() - kept_checks}
+    gone = {records.check_path(check_id) for check_id in case.checks.keys() - kept_checks}
     weighed = [check for check in kept_checks.values() if check.weight]
     by_answer = zip(*([(check.weight, score) for score in check.scores] for check in weighed), strict=True)
     shares = {CHECKS_METRIC: [share_passed(checks) for checks in by_answer]} if weighed else {}
@@ -480,7 +466,7 @@ def check_changes(baseline: Record, candidate: Record) -> Iterator[str]:
         alike = _alike(was, case.checks)
         for check_id in (was.keys() | case.checks.keys()) - alike.keys():
             what = "gone" if check_id not in case.checks else "changed" if check_id in was else "new"
-            changes.setdefault(f"{check_path(check_id)} ({what})", []).append(case.case_id)
+            changes.setdefault(f"{records.check_path(check_id)} ({what})", []).append(case.case_id)
     if changes:
         text = listed([f"{change} in {counted(len(ids), 'case')}" for change, ids in sorted(changes.items())])
         yield f"{APART}, which do not count here: {text}; `evaluate` runs both again"

@@ -14,14 +14,8 @@ from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.stats import ALPHA, ROUNDING, benjamini_hochberg, by_key, rounded, t_cdf, t_quantile
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.comparability import (
-    Pair,
-    PairedScores,
-    SharedCases,
-    field_scores,
-    served_change,
-    without_unstable,
-)
+from skill_evaluator.verdicts.decide import comparability
+from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores, SharedCases
 from skill_evaluator.verdicts.decide.measuring import (
     MAX_MISSED,
     Compared,
@@ -123,7 +117,10 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
     """Return whether a case turned from nearly right to nearly wrong or back, by its fields or, if few, by `means`."""
     if len(before.fields) >= _MIN_FIELDS:
-        sides = [[score for path in before.fields for score in field_scores(case, path)] for case in (before, after)]
+        sides = [
+            [score for path in before.fields for score in comparability.field_scores(case, path)]
+            for case in (before, after)
+        ]
         means = (fmean(sides[0] or [0.0]), fmean(sides[1] or [0.0]))
     elif not is_graded:
         return False
@@ -167,8 +164,8 @@ _MAX_TIMES = 20  # more cases than this multiple are not recommended
 _MISSING = "the missing outputs would decide it"
 
 
-def open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return the reason why a measure is inconclusive and the remedy, or None if labels would decide it."""
+def _open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
+    """Return the reason why a measure is inconclusive and the remedy, or None if it is decided or needs labels."""
     effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
     if effect is None or measured.q is None:
         return None
@@ -222,10 +219,9 @@ def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: Verdict
     return f"{', or '.join(ways)} would decide it, if the difference stays"
 
 
-def reasons_of(
+def _reasons_of(
     compared: Compared, results: Results, losses: Losses, coverage: float, rules: VerdictRules
 ) -> Iterator[str]:
-    """Yield the reasons for the verdict on a model, the most important first, without those of advisory fields."""
     common = compared.common
     if common is None:
         yield compared.pair.absent
@@ -261,8 +257,7 @@ def reasons_of(
         yield f"{counted(len(left_out), 'case')} left out: {listed(left_out)}"
 
 
-def remedy_of(compared: Compared, results: Results, coverage: float, rules: VerdictRules) -> str | None:
-    """Return the remedy for an inconclusive verdict, such as more cases. Return None if only people can decide it."""
+def _remedy_of(compared: Compared, results: Results, coverage: float, rules: VerdictRules) -> str | None:
     if coverage < rules.required_coverage:
         return _MISSING
     if _is_of_one_case(results):
@@ -292,7 +287,7 @@ def _unsupported(common: SharedCases, results: Results, rules: VerdictRules) -> 
 def _open_measures(compared: Compared, results: Results, rules: VerdictRules) -> Iterator[tuple[str, str]]:
     for measured, result in zip(compared.measured, results, strict=True):
         if result.tier == "critical" and result.verdict == "inconclusive":
-            yield from filter(None, [open_measure(measured, compared.pair, rules)])
+            yield from filter(None, [_open_measure(measured, compared.pair, rules)])
 
 
 def _lift(pair: Pair, results: Results) -> Iterator[str]:
@@ -399,12 +394,12 @@ def compare_records(
     """
     family = []
     for pair in (*pairs, *hidden):
-        pair = without_unstable(pair, rules.unstable_cases, rules.primary_metric)
+        pair = comparability.without_unstable(pair, rules.unstable_cases, rules.primary_metric)
         any_served = pair.any_served or rules.policy.served == "any"
         family.append(replace(pair, any_served=any_served, unproved_judge=rules.uncalibrated_judge(pair.candidate)))
     comparable = sum(pair.baseline is not None for pair in family)
     compared = _with_q(list(map(with_amounts, measure_all(family, wanted))), rules)[: len(pairs)]
-    changes = changes_since_accepted(family, rules)[: len(pairs)]
+    changes = _changes_since_accepted(family, rules)[: len(pairs)]
     models = [_model(*changed, rules, comparable) for changed in zip(compared, changes, strict=True)]
     return ComparisonResult(
         skill=skill,
@@ -448,11 +443,8 @@ def _family_of(measure: PairedScores, rules: VerdictRules) -> tuple[str, bool]:
     return tier, tier == "advisory" and measure.kind == "amount"
 
 
-def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
-    """Return the largest drop of a critical measure since the accepted version, for each pair.
-
-    It is None if there is no accepted version, if it is the baseline, or if the two versions are not comparable.
-    """
+def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
+    """Return the largest drop since the accepted version by pair, or None if that is the baseline or not comparable."""
     tested = []
     for index, pair in enumerate(pairs):
         if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id):
@@ -477,11 +469,8 @@ def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[S
     return [changes.get(index) for index in range(len(pairs))]
 
 
-def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
-    """Return the id of the first earlier run of the candidate's version that regressed. Return None if none did.
-
-    Each run is pooled with the runs before it. Only critical measures count, with p multiplied by the number of models.
-    """
+def _failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
+    """Return the id of the first earlier run of the version that regressed, pooled with those before, or None."""
     runs = (*pair.candidate_again, pair.candidate)
     for count, run in enumerate(runs[:-1]):
         (compared,) = measure_all([replace(pair, candidate=run, candidate_again=runs[:count])], rules.is_critical)
@@ -511,12 +500,12 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
             fields=tuple(one.metric for one in results if one.harmed),
             cases=lost,
             critical_cases=tuple(case for case in lost if case.case_id in rules.critical_cases),
-            earlier_run=failed_before(pair, rules, models) if covered else None,
+            earlier_run=_failed_before(pair, rules, models) if covered else None,
             since_accepted=since_accepted,
         )
     verdict = verdict_with_losses(verdict, losses)
     open_amounts = (one for one in amounts if one.tier == "critical" and one.verdict == "inconclusive")
-    remedy = remedy_of(compared, results, coverage, rules) or next(amount_reasons(open_amounts, 0), None)
+    remedy = _remedy_of(compared, results, coverage, rules) or next(amount_reasons(open_amounts, 0), None)
     return ModelVerdict(
         model_id=pair.candidate.model_id,
         verdict=verdict,
@@ -533,14 +522,14 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
         baseline=None if pair.baseline is None else RunSummary.of(pair.baseline, beside=pair.candidate),
         candidate=RunSummary.of(pair.candidate),
         reasons=[
-            *reasons_of(compared, results, losses, coverage, rules),
+            *_reasons_of(compared, results, losses, coverage, rules),
             *amount_reasons(amounts, pair.candidate.planned),
             *pair.skipped_notes,
         ],
         falls=falls_of(losses, results),
         remedy=remedy if verdict == "inconclusive" else None,
         unproved_judge=_deciding_judge(compared, results, verdict),
-        served=None if pair.baseline is None else served_change(pair.baseline, pair.candidate),
+        served=None if pair.baseline is None else comparability.served_change(pair.baseline, pair.candidate),
     )
 
 

@@ -15,17 +15,8 @@ from numpy.typing import NDArray
 
 from skill_evaluator.records.record import Record
 from skill_evaluator.stats import CONFIDENCE, POWER, smallest_drop, t_cdf, t_quantile, unseen_share
-from skill_evaluator.verdicts.decide.comparability import (
-    RUN_SD,
-    Pair,
-    PairedScores,
-    SharedCases,
-    check_changes,
-    common_part,
-    measures,
-    pooled,
-    with_same_checks,
-)
+from skill_evaluator.verdicts.decide import comparability
+from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores, SharedCases
 from skill_evaluator.verdicts.decide.results import Missing, bounds_of
 
 Floats = NDArray[np.float64]
@@ -257,7 +248,7 @@ def day_variance(pair: Pair, before: ArmStatistics) -> float:
     if pair.is_beside:
         return 0.0
     runs = 1 / (1 + len(pair.baseline_again)) + 1 / (1 + len(pair.candidate_again))
-    return runs * (RUN_SD * before.slope) ** 2
+    return runs * (comparability.RUN_SD * before.slope) ** 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,20 +318,21 @@ def measure_all(pairs: Sequence[Pair], wanted: Callable[[PairedScores], bool] = 
 
 
 def _measure(pair: Pair, baseline: Record, wanted: Callable[[PairedScores], bool]) -> Compared:
-    like = with_same_checks(pair)
+    like = comparability.with_same_checks(pair)
     assert like.baseline is not None  # noqa: S101  (the pair has a baseline, too)
-    before, after = pooled(like.baseline, like.baseline_again), pooled(like.candidate, like.candidate_again)
-    common = common_part(before, after, any_served=pair.any_served)
+    before = comparability.pooled(like.baseline, like.baseline_again)
+    after = comparability.pooled(like.candidate, like.candidate_again)
+    common = comparability.common_part(before, after, any_served=pair.any_served)
     common = replace(
         common,
         left_out={**common.left_out, **pair.unstable},
         barriers=(*common.barriers, *_moves_between(pair, baseline)),
-        remarks=(*common.remarks, *check_changes(baseline, pair.candidate)),
+        remarks=(*common.remarks, *comparability.check_changes(baseline, pair.candidate)),
     )
     if common.barriers:
         return Compared(pair=pair, common=common)
     shared = [name for name in pair.candidate.accuracy if name in baseline.accuracy]
-    figures = filter(wanted, measures(common.cases, shared))
+    figures = filter(wanted, comparability.measures(common.cases, shared))
     measured = tuple(MeasureEffects.of(figure, like, common) for figure in figures)
     return Compared(pair=pair, common=common, measured=measured)
 

@@ -12,17 +12,8 @@ from skill_evaluator.display import WHOLE, amount, count, seconds, times
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.records.record import (
-    ANSWERED,
-    SCORED,
-    CaseRecord,
-    Change,
-    Record,
-    Served,
-    served_text,
-    strict_score,
-    unusable_text,
-)
+from skill_evaluator.records import record as records
+from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, Change, Record, Served
 from skill_evaluator.records.summaries import MIN_LABELS
 from skill_evaluator.stats import unseen_share
 from skill_evaluator.text import listed
@@ -108,7 +99,7 @@ def _outputs_of(case: CaseRecord, name: str, kind: Kind) -> list[float | str]:
         lost = [outcome for outcome in case.outcomes if outcome not in ANSWERED]
         return [] if not scores and SCORED in case.outcomes else [*scores, *lost]
     planned = zip_longest(case.outcomes, case.replicates.get(name, [])[: len(case.outcomes)])
-    strict = [(outcome, strict_score(outcome, value)) for outcome, value in planned]
+    strict = [(outcome, records.strict_score(outcome, value)) for outcome, value in planned]
     return [("undefined" if outcome == SCORED else outcome) if score is None else score for outcome, score in strict]
 
 
@@ -307,7 +298,7 @@ class RunSummary(FrozenModel):
             hit_rate=record.tokens.hit_rate,
             latency_p50_s=record.latency_s.p50,
             latency_p95_s=record.latency_s.p95,
-            unusable=unusable_text(record),
+            unusable=records.unusable_text(record),
             model_id=None if beside is None or beside.model_id == record.model_id else record.model_id,
         )
 
@@ -426,7 +417,7 @@ class ModelVerdict(FrozenModel):
             moved = [one.words(self.candidate.planned) for one in self.amounts if one.verdict == "regressed"]
             moved = moved or [f"cases that fell: {', '.join(self.lost_cases)}"]
         if self.served == "model":
-            served = [served_text(run.served_model) for run in (self.baseline, self.candidate) if run]
+            served = [records.served_text(run.served_model) for run in (self.baseline, self.candidate) if run]
             moved.append(f"served model {served[0]} → {served[-1]}")
         return moved
 

@@ -406,7 +406,7 @@ def test_library_accepts_texts_for_paths_and_single_names() -> None:
     library = Library()
     assert library.site(out="pages").problems == {}
     assert Path("pages/index.html").exists()
-    assert [one.name for one in library.lint(names="receipts").components] == ["receipts"]
+    assert [one.name for one in library.lint(names=Path("receipts")).components] == ["receipts"]
     assert [one.name for one in library.lint(names=["receipts"]).components] == ["receipts"]
     with pytest.raises(SkillEvaluatorError, match=r"none\.yaml does not exist"):
         library.judge.score(rubric="none.yaml", items="none.jsonl", judges="example-small")

@@ -59,12 +59,6 @@ def test_records_of_several_branches_are_joined(git: GitRepository) -> None:
     assert newest(git, "HEAD", "records") == newest(git, "records", "HEAD") == merged
 
 
-def test_missing_branch_is_skipped(git: GitRepository) -> None:
-    board(git, row("1.0.0"))
-    git.commit()
-    assert newest(git, "HEAD", "origin/none", "", "0" * 40, "-x") == {"a": {"m": "1.0.0"}}
-
-
 @pytest.mark.parametrize("folder", [".", "deep/down"])
 def test_other_files_named_leaderboard_are_not_read(git: GitRepository, folder: str) -> None:
     path = "" if folder == "." else f"{folder}/"

@@ -47,12 +47,6 @@ def test_plan_writes_matrix_summary_and_annotations(pushed: PushedLibrary, tmp_p
     assert "::warning file=components/b/prompt.md,line=3::the version was lowered from 1.0.0 to 0.9.0" in ended.err
 
 
-def test_plan_takes_names_and_refuses_unknown_ones(pushed: PushedLibrary) -> None:
-    ended = plan(pushed, "b", "--model", "n", "--format", "json")
-    assert [entry["id"] for entry in ended.json["runs"]] == ["b@n"]
-    assert plan(pushed, "nobody").refuses("error: unknown component 'nobody'")
-
-
 LONG = "A line of the notice that says nothing of its year.\n" * 100  # over the floor from which a vendor caches
 
 

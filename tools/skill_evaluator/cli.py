@@ -102,8 +102,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _exit_code(arguments: list[str]) -> int:
     name = next((name for name in (" ".join(arguments[:2]), *arguments[:1]) if name in COMMANDS), "")
+    asks_for_help = not {"--help", "-h"}.isdisjoint(arguments)
     try:
-        code = _run(name, arguments) if name else _show_commands(arguments)
+        code = _run(name, arguments, asks_for_help) if name else _show_commands(arguments, asks_for_help)
         sys.stdout.flush()  # a result that cannot be printed is an error of now, not of the exit
         return code
     except CycloptsError as problem:
@@ -161,9 +162,9 @@ def _function_of(name: str) -> Any:
     return getattr(import_module(f"skill_evaluator.commands.{module}"), function)
 
 
-def _run(name: str, arguments: Sequence[str]) -> int:
+def _run(name: str, arguments: Sequence[str], asks_for_help: bool) -> int:
     function = _function_of(name)
-    if _asks_for_help(arguments):
+    if asks_for_help:
         _print_help(name, function, whole="--all" in arguments)
         return EXIT_OK
     app = App(default_command=options_of(name), default_parameter=Parameter(negative=()))
@@ -201,10 +202,6 @@ def _names_of(typed: Any, components: Path) -> Any:
     return path.name if is_folder and path.parent.resolve() == components.resolve() else typed
 
 
-def _asks_for_help(arguments: Sequence[str]) -> bool:
-    return not {"--help", "-h"}.isdisjoint(arguments)
-
-
 def _print_help(name: str, function: Any, *, whole: bool) -> None:
     module = sys.modules[function.__module__]
     examples, exits = module.EXAMPLES[function.__name__], getattr(module, "EXITS", {}).get(function.__name__, {})
@@ -225,8 +222,8 @@ def _print_help(name: str, function: Any, *, whole: bool) -> None:
     print("\nExamples:", *examples, sep="\n  ")
 
 
-def _show_commands(arguments: Sequence[str]) -> int:
-    first, asks_for_help = arguments[0] if arguments else "", _asks_for_help(arguments)
+def _show_commands(arguments: Sequence[str], asks_for_help: bool) -> int:
+    first = arguments[0] if arguments else ""
     if first == "--version":
         print(f"skill-evaluator {__version__}")
         return EXIT_OK

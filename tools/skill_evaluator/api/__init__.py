@@ -531,10 +531,8 @@ class Library:
 
 
 def _records_named(named: str | None) -> list[Record]:
-    """Return the records of a file, or an empty list if no file is named."""
     if named is None or not (named.endswith((".json", ".jsonl", ".csv", ".tsv", ".eval")) or Path(named).is_file()):
         return []
-
     return records_in(Path(named))
 
 

@@ -272,11 +272,18 @@ def _propose_sources(request: InitRequest, kinds: Sequence[str], files: Mapping[
 
         def read(name: str) -> tuple[LintResult, Mapping[str, Any]]:
             linted = lint_component(config / "components", name, None, (), assumed, [model])
+            for prefix in (f"{folder}/", f"{current_folder}/"):
+                linted = replace(
+                    linted,
+                    problems=[line.replace(prefix, "") for line in linted.problems],
+                    inferred=[line.replace(prefix, "") for line in linted.inferred],
+                    not_evaluated=linted.not_evaluated and linted.not_evaluated.replace(prefix, ""),
+                )
             hints: Mapping[str, Any] = {}
             with suppress(SkillEvaluatorError):
                 if origin := source_of(config / "components", name):
                     hints = origin.here(assumed.limits).hints
-            return _without((f"{folder}/", f"{current_folder}/"), linted), hints
+            return linted, hints
 
         names = component_names(config / "components")
         results = list(map_in_processes(read, names[:_MAX_READ]))
@@ -297,17 +304,6 @@ def _propose_sources(request: InitRequest, kinds: Sequence[str], files: Mapping[
         unread=len(names) - len(results),
         sentences=sentences if judge is None else 0,
     )
-
-
-def _without(folders: Sequence[str], linted: LintResult) -> LintResult:
-    for folder in folders:
-        linted = replace(
-            linted,
-            problems=[line.replace(folder, "") for line in linted.problems],
-            inferred=[line.replace(folder, "") for line in linted.inferred],
-            not_evaluated=linted.not_evaluated and linted.not_evaluated.replace(folder, ""),
-        )
-    return linted
 
 
 def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | None, path: Path) -> str:

@@ -254,7 +254,7 @@ class ModelKey(StrictModel):
 class DoctorReport(StrictModel):
     """The JSON output of `doctor`: keys, the workflows that call the evaluator, and problems with their fixes.
 
-    `repository` is None if GitHub could not be read; `unseen` has what of GitHub could not be read.
+    `repository` is None if GitHub could not be read; `unseen` has one line per resource that could not be read.
     """
 
     repository: str | None

@@ -224,8 +224,11 @@ def request_of(kind: type[_Options], arguments: Mapping[str, Any]) -> _Options:
 def _converted(name: str, hint: Any, value: Any) -> Any:
     from pydantic import TypeAdapter, ValidationError
 
-    if get_origin(hint) is tuple and (isinstance(value, str) or not isinstance(value, Iterable)):
-        value = (value,)
+    if get_origin(hint) is tuple:
+        values = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+        value = tuple(str(each) if isinstance(each, Path) else each for each in values)
+    elif isinstance(value, Path):
+        value = str(value)
     try:
         return TypeAdapter(hint).validate_python(value)
     except ValidationError as problem:

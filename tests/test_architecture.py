@@ -92,7 +92,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.files",
     "skill_evaluator.library.config",
     "skill_evaluator.library.sources",
-    "skill_evaluator.ci.fixtures",
+    "skill_evaluator.ci.platforms",
     "skill_evaluator.providers.redaction",
     "skill_evaluator.providers.transport",
     "skill_evaluator.audit",

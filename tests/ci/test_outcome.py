@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from skill_evaluator.ci.plan import Outcome, RunOutcome, Status, missing_outcome, read_outcome
+from skill_evaluator.ci.plan import Outcome, RunOutcome, Status, read_outcome
 from skill_evaluator.errors import PlanError
 from skill_evaluator.files import json_text
 
@@ -26,9 +26,12 @@ def test_outcome_with_skipped_runs_is_complete(statuses: list[Status], complete:
     assert outcome(*map(run, statuses)).complete is complete
 
 
-def test_runs_without_results_are_missing_with_all_their_calls() -> None:
-    (one,) = missing_outcome(PLAN, "why").runs
-    assert (one.skill, one.model_id, one.status, one.reason) == ("a", "vendor/m", "missing", "why")
+def test_runs_without_results_are_missing_with_all_their_calls(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json_text(PLAN.model_dump(mode="json")))
+    (one,) = read_outcome(tmp_path, path).runs
+    assert (one.skill, one.model_id, one.status) == ("a", "vendor/m", "missing")
+    assert one.reason == "its results could not be collected; see the log of the run"
     assert (one.planned, one.scored, one.failed) == (9, 0, {})
 
 

@@ -34,7 +34,7 @@ def linted(library: Library, *arguments: str) -> tuple[Ended, Mapping[str, Mappi
     return ended, {component["component"]: component for component in ended.json["components"]}
 
 
-def test_components_that_cannot_be_evaluated_are_listed_with_their_reason(adopted: Library) -> None:
+def test_unevaluated_components_are_listed_with_the_reason(adopted: Library) -> None:
     adopted.write("components/opening-hours/evals/datasets.json", CONTRACT)
     ended, components = linted(adopted)
     assert (ended.code, ended.err) == (0, "")

@@ -147,7 +147,7 @@ def test_forbidden_settings_are_no_problem(doctor: Doctor) -> None:
         hidden = {f"{ROOT}/environments/eval-openai/secrets": status, f"{ROOT}/actions/secrets": status}
         ended = doctor({**GOOD, **hidden}, "--format", "json", OPENAI_API_KEY="one")
         assert (ended.code, ended.json["problems"]) == (0, []), status
-        assert ended.json["unseen"] == [f"{path}: gh: Refused (HTTP {status})" for path in hidden]
+        assert ended.json["unseen"] == [f"{path}: exit code 1: gh: Refused (HTTP {status})" for path in hidden]
         assert [model["in_ci"] for model in ended.json["models"]] == ["unknown", "environment", "not_needed"], status
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.commands.lint import LintOptions, lint
+from skill_evaluator.commands.init import LintOptions, lint
 from skill_evaluator.records.archive import append_rows
 from skill_evaluator.records.record import read_record
 from skill_evaluator.text import canonical_json, digest

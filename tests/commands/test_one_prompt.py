@@ -43,7 +43,7 @@ def measure_as_before_there_was_a_rule(
     return run_id
 
 
-def test_edited_prompt_of_a_recorded_version_is_refused_before_a_call(library: Library) -> None:
+def test_edited_prompt_of_a_recorded_version_is_refused(library: Library) -> None:
     first = measure(library, "1.2.0", "Extract title and year.")
     write(library, "1.2.0", "Extract title and year, please.", RIGHT)
     before = library.tree()
@@ -57,7 +57,7 @@ def test_edited_prompt_of_a_recorded_version_is_refused_before_a_call(library: L
     assert {path: raw for path, raw in library.tree().items() if "scenarios" not in path} == before
 
 
-def test_unfinished_run_of_a_taken_version_is_refused_and_loses_nothing(library: Library) -> None:
+def test_unfinished_run_of_a_recorded_version_is_refused(library: Library) -> None:
     write(library, "1.2.0", "Extract title and year.", RIGHT)
     begun = library.evaluate_here("--max-calls", "3")
     assert begun.code == 4

@@ -54,7 +54,7 @@ def test_rename_alone_runs_nothing_and_lint_accepts_it(renamed: Library) -> None
     assert (linted.code, "problem" in linted.out + linted.err, "deleted" in linted.err) == (0, False, False)
 
 
-def test_next_version_is_compared_with_the_version_under_the_former_name(renamed: Library) -> None:
+def test_renamed_component_is_compared_with_its_former_name(renamed: Library) -> None:
     edit(renamed, "version: 1.0.0", "version: 1.1.0")
     edit(renamed, "Extract title", "Extract the title")
     commit(renamed)

@@ -124,7 +124,7 @@ def test_changed_skill_is_compared_with_its_baseline_commit(sourced: Sourced, mo
     assert (before.partition("+")[0], after.partition("+")[0]) == ("0.1.0", "0.2.0")
 
 
-def test_prompt_keeps_its_version_when_committed_stashed_or_reverted(sourced: Sourced) -> None:
+def test_prompt_keeps_its_version_after_stash_and_revert(sourced: Sourced) -> None:
     def measured() -> list[str]:
         assert sourced.call("evaluate", "pdf").code in (0, 3)
         return [str(row["skill_version"]).partition("+")[0] for row in sourced.books("pdf")]
@@ -193,7 +193,7 @@ def test_invalid_source_is_refused_in_one_line(sourced: Sourced) -> None:
     assert any("leave_out in settings.yaml" in hint for hint in linted["hints"])
 
 
-def test_components_of_one_name_in_two_sources_have_different_names(sourced: Sourced) -> None:
+def test_equal_names_in_two_sources_are_made_different(sourced: Sourced) -> None:
     for path in ("a/pdf/prompt.md", "b/pdf/prompt.md"):
         sourced.write(path, "---\nversion: 1.0.0\noutput: text\n---\nSay hi.\n")
     sourced.write("b/pdf/SKILL.md", SKILL.format("pdf", ""))

@@ -141,7 +141,7 @@ def prompt_without(other: Component) -> str:
     return (other.folder / "prompt.md").read_text().replace("text_of: pdf\n", "")
 
 
-def test_version_with_pdf_texts_is_not_interleaved_with_one_without(skill: Component, tmp_path: Path) -> None:
+def test_versions_with_and_without_pdf_text_are_not_interleaved(skill: Component, tmp_path: Path) -> None:
     other = as_text(tmp_path / "other")
     for version, beside in ((skill, other), (other, skill)):
         with pytest.raises(FixtureError, match=r"only one of .* has text_of"):

@@ -182,7 +182,7 @@ def test_undeclared_output_is_inferred_from_a_table(
     assert [case.truth for case in load_cases(skill, None)] == truths
 
 
-def test_cells_without_schema_are_numbers_unless_column_has_leading_zero(tmp_path: Path) -> None:
+def test_cells_without_schema_are_numbers_unless_a_zero_leads(tmp_path: Path) -> None:
     path = tmp_path / "cases.csv"
     path.write_text('document,total,paid,code,shop\na,9.5,TRUE,007,null\nb,"9,5",no,12,[1]\n')
     columns = Columns(inputs={"document": "document"}, truth={name: name for name in ("total", "paid", "code", "shop")})

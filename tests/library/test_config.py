@@ -141,7 +141,7 @@ def test_setting_leaves_the_others_at_their_defaults(tmp_path: Path) -> None:
     assert settings.timeout_s == Settings().timeout_s
 
 
-def test_last_day_of_an_unstable_case_is_a_day_rather_than_a_number() -> None:
+def test_last_day_of_an_unstable_case_is_no_number() -> None:
     assert UnstableCase(reason="a", until="2027-01-31").until == date(2027, 1, 31)  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match="a day such as 2027-01-31 is expected, not '1798675200'"):
         UnstableCase(reason="a", until="1798675200")  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def sent(skill: Component, asked: Case) -> list[tuple[str, str]]:
     return [(message.role, message.text) for message in request.messages]
 
 
-def test_sections_are_messages_and_each_placeholder_is_replaced_once(tmp_path: Path) -> None:
+def test_each_placeholder_of_a_section_is_replaced_once(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt=SECTIONS)
     asked = case(tmp_path, skill, {"document.md": "{{doc_type}} {document}", "inputs.json": {"doc_type": ["bill", 1]}})
     assert sent(skill, asked) == [
@@ -120,7 +120,7 @@ def test_scenario_keeps_its_own_braces(tmp_path: Path) -> None:
     assert sent(strict, asked) == [("system", 'JSON as {"a": {"b": 1}}.\nRead {x}.'), ("user", "A 9")]
 
 
-def test_earlier_turns_come_after_the_examples_and_before_what_the_user_says(tmp_path: Path) -> None:
+def test_earlier_turns_are_between_examples_and_user_message(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt=SECTIONS)
     turns = [{"role": "user", "content": "{{document}}?"}, {"role": "assistant", "content": "Yes."}]
     files = {"document.md": "A 9", "inputs.json": {"doc_type": "bill"}}

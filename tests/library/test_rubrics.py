@@ -148,7 +148,7 @@ def test_digest_ignores_layout(tmp_path: Path) -> None:
     assert plain.digest == spaced.digest != other.digest
 
 
-def test_shipped_rubrics_describe_every_level_and_name_their_schema() -> None:
+def test_shipped_rubrics_describe_levels_and_name_the_schema() -> None:
     for path in find_rubrics(ROOT / ".evaluator"):
         assert path.read_text().startswith("# yaml-language-server: $schema=../schemas/rubric.json\n")
         for criterion in load_rubric(path).criteria:

@@ -40,7 +40,7 @@ def loaded(root: Path, properties: Any, truths: list[Any], *, prompt: str | None
         ({}, [LONG], False),
     ],
 )
-def test_prose_is_a_text_that_nothing_restricts_with_a_median_of_over_60(
+def test_prose_is_free_text_with_a_median_above_60(
     tmp_path: Path, node: Any, values: list[Any], *, is_prose: bool
 ) -> None:
     properties = {"a": node, "other": {"type": "string", "pattern": "x"}}

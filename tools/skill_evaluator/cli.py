@@ -182,7 +182,7 @@ def _with_library(options: Any) -> Any:
         from skill_evaluator.library.config import load_settings
 
         if elsewhere := load_settings(config).fixtures:
-            from skill_evaluator.ci.fixtures import fetched_fixtures
+            from skill_evaluator.ci.platforms import fetched_fixtures
 
             changes["fixtures"], _ = fetched_fixtures(elsewhere)
     if components is not None:

@@ -10,9 +10,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from skill_evaluator.ci.doctor import DoctorReport, examine
-from skill_evaluator.ci.fixtures import refuse_fetched
-from skill_evaluator.ci.linting import LintedLibrary, LintRequest, lint
+from skill_evaluator.ci.linting import DoctorReport, LintedLibrary, LintRequest, examine, lint
+from skill_evaluator.ci.platforms import refuse_fetched
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.evaluation.many import DryRun, Switch, dry_run, switch

@@ -3,13 +3,11 @@
 from pathlib import Path
 
 from skill_evaluator.ci.collecting import CollectRequest, collect
-from skill_evaluator.ci.fixtures import fetched_fixtures
-from skill_evaluator.ci.plan import Outcome, Plan, read_outcome, sha256_of
+from skill_evaluator.ci.plan import Outcome, Plan
 from skill_evaluator.ci.planning import PlanRequest, make_plan
-from skill_evaluator.ci.platforms import PLATFORMS
+from skill_evaluator.ci.platforms import PLATFORMS, fetched_fixtures
 from skill_evaluator.ci.publishing import Published, PublishRequest, publish
 from skill_evaluator.display.options import PlatformName
-from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.config import load_settings
 
 
@@ -26,19 +24,9 @@ class ContinuousIntegration:
         return make_plan(request)
 
     @staticmethod
-    def write_plan(plan: Plan, path: Path) -> str:
-        """Write a plan as the file that jobs, `collect` and `report` read; return the SHA-256 of the file."""
-        replace_text(path, json_text(plan.model_dump(mode="json")))
-        return sha256_of(path)
-
-    @staticmethod
     def collect(request: CollectRequest) -> Outcome:
         """Score the outputs of a plan's jobs; write their records and outcome.json."""
         return collect(request)
-
-    def outcome(self, collected: str | Path, plan: Path | None = None) -> Outcome:
-        """Read the outcome that `collect` wrote. Without one, return an outcome of the `plan` with all runs missing."""
-        return read_outcome(Path(collected), plan)
 
     @staticmethod
     def publish(request: PublishRequest) -> Published:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_type_hints
 
 from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
-from skill_evaluator.ci.fixtures import refuse_fetched
+from skill_evaluator.ci.platforms import refuse_fetched
 from skill_evaluator.display.options import request_of
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.modes.run_outputs import pin_outputs

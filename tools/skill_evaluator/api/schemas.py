@@ -21,7 +21,7 @@ FORMATS: Mapping[str, str] = {
     "accepted": "skill_evaluator.records.archive.AcceptedVersions",
     "plan": "skill_evaluator.ci.plan.Plan",
     "outcome": "skill_evaluator.ci.plan.Outcome",
-    "doctor": "skill_evaluator.ci.doctor.DoctorReport",
+    "doctor": "skill_evaluator.ci.linting.DoctorReport",
     "comparison": "skill_evaluator.verdicts.decide.results.ComparisonResult",
     "history": "skill_evaluator.verdicts.shipping.History",
     "ranking": "skill_evaluator.verdicts.shipping.ModelRanking",

@@ -119,9 +119,9 @@ def collect(request: CollectRequest) -> Outcome:
     scored, problems = _score_runs(planned, arrivals, request)
     records = {record.run_id: record for _, record in scored if record is not None}
     verdicts, undecided = _verdicts(records.values(), request, again=is_drift)
-    drifts = {run_id: drift for verdict in verdicts if is_drift for run_id, drift in drifts_in(verdict).items()}
-    for run_id, drift in drifts.items():
-        _write(records[run_id].model_copy(update={"drift": drift}), request)
+    for verdict in verdicts if is_drift else ():
+        for run_id, drift in drifts_in(verdict).items():
+            _write(records[run_id].model_copy(update={"drift": drift}), request)
     outputs = {run.run_id: partial(gather, parts, arrivals) for (run, _), parts in zip(scored, planned, strict=True)}
     lost_by_run = dict(_lost_values([] if is_drift else verdicts, records, outputs, request))
     problems += [values for values in lost_by_run.values() if isinstance(values, SkillEvaluatorError)]
@@ -465,7 +465,10 @@ def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
         if not run_folders:
             job = arrivals.plan.job_of(run)
             absent_jobs.append(job)
-            remarks.append(arrivals.notes.get(job) or _nothing_arrived(job, arrivals))
+            invocations = {invocation_of(arrived.manifest.run_id) for arrived in arrivals.runs if arrived.manifest}
+            others = listed(sorted(invocations - {arrivals.plan.invocation}), _MAX_LISTED)
+            absent = f"nothing arrived of {job}" + (f"; the folder has runs of other plans: {others}" if others else "")
+            remarks.append(arrivals.notes.get(job) or absent)
     judge = parts[0][0].judge
     return GatheredRun(
         manifest=_whole_manifest(arrivals.plan, [manifest for _, manifest in parts], manifests),
@@ -475,12 +478,6 @@ def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
         skipped=len(absent_jobs) == len(parts) and all(job in arrivals.notes for job in absent_jobs),
         remarks=tuple(dict.fromkeys(remarks)),
     )
-
-
-def _nothing_arrived(job: str, arrivals: Arrivals) -> str:
-    invocations = {invocation_of(arrived.manifest.run_id) for arrived in arrivals.runs if arrived.manifest is not None}
-    others = listed(sorted(invocations - {arrivals.plan.invocation}), _MAX_LISTED)
-    return f"nothing arrived of {job}" + (f"; the folder has runs of other plans: {others}" if others else "")
 
 
 def _differences(manifest: journal.Manifest, planned: journal.Manifest) -> str:

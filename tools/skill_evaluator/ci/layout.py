@@ -106,24 +106,22 @@ def create_library(request: InitRequest, schemas: Mapping[str, str]) -> tuple[li
     folder = request.folder
     names = sorted(path.parent.name for path in folder.glob("components/*/prompt.md"))
     name = request.name or (None if names or request.workflows else scaffolding.EXAMPLE)
-    existing = component_folder(folder, name)
-    files = files_of_library(request, schemas)
+    existing = _component_folder(folder, name)
+    files = _files_of_library(request, schemas)
     files |= scaffolding.example_files(name) if name and not existing else {}
     _check_writable(folder, (*files, ".gitignore"))
-    lines = write_missing(folder, files)
+    lines = _write_missing(folder, files)
     lines += [f"kept     {existing} (it gets no example)"] if existing else []
     lines += ["added to .gitignore"] if scaffolding.ignore(folder) else []
     return lines, name or (None if request.workflows else names[0])
 
 
-def component_folder(folder: Path, name: str | None) -> str | None:
-    """Return the folder of a component or of its cases below `folder`. Return None if neither exists."""
+def _component_folder(folder: Path, name: str | None) -> str | None:
     folders = (f"components/{name}", f"fixtures/{name}")
     return next((path for path in folders if (folder / path).exists()), None)
 
 
-def files_of_library(request: InitRequest, schemas: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts of files by path; workflows with their tools, scenarios and rubrics only if requested."""
+def _files_of_library(request: InitRequest, schemas: Mapping[str, str]) -> dict[str, str]:
     files = scaffolding.library_files(find_branch(request.folder))
     files |= {f"{CONFIG}/schemas/{name}.json": text for name, text in schemas.items()}
     for kind, prefixes in _OPTIONAL_FILES.items():
@@ -144,8 +142,7 @@ def _check_writable(folder: Path, paths: Iterable[str]) -> None:
             raise ConfigError(f"cannot write into {parent}: no permission")
 
 
-def write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """Write the missing files and return a line per file. Raise ConfigError, before writing, if a path is unusable."""
+def _write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
     _check_writable(folder, files)
     lines = []
     for name, text in files.items():
@@ -199,8 +196,8 @@ class Proposal:
 def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
     """Find the components of a library and propose the files that it lacks; raise ComponentError if it has none."""
     folder = request.folder
-    files = files_of_library(request, schemas)
-    if request.name and not component_folder(folder, request.name):
+    files = _files_of_library(request, schemas)
+    if request.name and not _component_folder(folder, request.name):
         files |= scaffolding.example_files(request.name)
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder")
@@ -344,5 +341,5 @@ def adopt(request: InitRequest, proposal: Proposal) -> list[str]:
     if path.exists() and settings in files:
         replace_text(path, files.pop(settings))
         lines.append(f"added to {settings}: sources")
-    lines += write_missing(request.home, files)
+    lines += _write_missing(request.home, files)
     return [*lines, *(["added to .gitignore"] if proposal.ignored and scaffolding.ignore(request.home) else ())]

@@ -4,7 +4,7 @@
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -84,14 +84,6 @@ class PlannedRun(RunPlan):
         """The variables with the keys that the run needs."""
         variables = (self.key_variable, "" if self.judge is None else self.judge.key_variable)
         return list(dict.fromkeys(filter(None, variables)))
-
-    @property
-    def baseline_note(self) -> str:
-        """Name the interleaved baseline and by what factor it multiplies the run's calls; empty without a baseline."""
-        if self.baseline is None:
-            return ""
-        times = self.calls / len(self.cases) / self.replicates
-        return f"interleaved with {self.baseline.skill_version}: {times:.3g} × the calls"
 
     def run_id(self, invocation: str, mark: str = "") -> str:
         """Return the id of the run. A `mark` distinguishes a second run, such as the baseline's."""
@@ -199,22 +191,23 @@ def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
         )
     if request.results is None:
         raise PlanError("--planned requires --results DIR, the folder for the run")
-    planned: Mapping[str, object] = {
-        "skill": run.skill,
-        "models": (run.model_id,),
-        "replicates": run.replicates,
-        "seed": run.seed,
-        "shard": run.shard,
-        "max_cost": run.max_cost_usd,
-        "dry_run": plan.dry_run,
-        "with_baseline": run.baseline is not None,
-        "baseline_commit": None if run.baseline is None else run.baseline.commit,
-        "limits": run.limits,
-    }
     folder = request.results / run.run_id(plan.invocation)
     has_begun = (folder / MANIFEST).exists() and not plan.dry_run
-    start = {"run": str(folder)} if has_begun else {"invocation": plan.invocation}
-    return replace(request, **planned, **start)  # type: ignore[arg-type]
+    return replace(
+        request,
+        skill=run.skill,
+        models=(run.model_id,),
+        replicates=run.replicates,
+        seed=run.seed,
+        shard=run.shard,
+        max_cost=run.max_cost_usd,
+        dry_run=plan.dry_run,
+        with_baseline=run.baseline is not None,
+        baseline_commit=None if run.baseline is None else run.baseline.commit,
+        limits=run.limits,
+        run=str(folder) if has_begun else request.run,
+        invocation=request.invocation if has_begun else plan.invocation,
+    )
 
 
 class Figures(FrozenModel):
@@ -302,17 +295,14 @@ def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
     Raise PlanError if the outcome is invalid, or missing without a plan.
     """
     path = collected / OUTCOME
-    if plan is not None and not path.exists():
-        return missing_outcome(read_plan(plan), "its results could not be collected; see the log of the run")
-    return validated(Outcome, read_json(path, PlanError), path, PlanError)
-
-
-def missing_outcome(plan: Plan, reason: str) -> Outcome:
-    """Return the outcome of a plan in which every run is missing for the same reason."""
-    calls = by_key(((run.skill, run.model_id), run.calls) for run in plan.runs)
+    if plan is None or path.exists():
+        return validated(Outcome, read_json(path, PlanError), path, PlanError)
+    made = read_plan(plan)
+    calls = by_key(((run.skill, run.model_id), run.calls) for run in made.runs)
+    reason = "its results could not be collected; see the log of the run"
     missing = {"status": "missing", "reason": reason, "scored": 0, "failed": {}}
     runs = [
         RunOutcome.model_validate({"skill": skill, "model_id": model_id, "planned": sum(planned), **missing})
         for (skill, model_id), planned in calls.items()
     ]
-    return Outcome.view(plan, runs=runs)
+    return Outcome.view(made, runs=runs)

@@ -13,16 +13,7 @@ from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
-from skill_evaluator.ci.matrix import (
-    CiOptions,
-    PlannedEvaluation,
-    affordable,
-    capped,
-    packed,
-    runs_of,
-    with_baseline,
-    with_limits,
-)
+from skill_evaluator.ci import matrix
 from skill_evaluator.ci.plan import OnModels, Plan
 from skill_evaluator.display import options as cli
 from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError, PlanError, SkillEvaluatorError
@@ -60,7 +51,7 @@ _CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 
 
 @cli.options
-class PlanRequest(CiOptions, cli.PlatformOption, cli.FormatOption):
+class PlanRequest(matrix.CiOptions, cli.PlatformOption, cli.FormatOption):
     """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
@@ -83,8 +74,8 @@ def make_plan(request: PlanRequest) -> Plan:
     repository, limits = Repository(request.components), request.configuration.settings.jobs
     changed, refused = set[str](), list[Problem]()
     if request.pull_request is not None:
-        changed = changed_paths(repository, request.pull_request)
-        refused = list(refusals(changed, repository.relative_path(request.config / "settings.yaml"), limits))
+        changed = _changed_paths(repository, request.pull_request)
+        refused = list(_refusals(changed, repository.relative_path(request.config / "settings.yaml"), limits))
         caps = [cap for cap in (limits.max_cost, request.max_cost) if cap is not None]
         request = replace(request, base=repository.commit("HEAD^1"), max_cost=min(caps, default=None))
     now = datetime.datetime.now(datetime.UTC)
@@ -116,13 +107,13 @@ def make_plan(request: PlanRequest) -> Plan:
 def _with_runs(plan: Plan, request: PlanRequest, changed: set[str]) -> Plan:
     limits = request.configuration.settings.jobs
     max_cost = limits.max_cost if request.max_cost is None else request.max_cost
-    wanted = affordable(list(_read_components(plan, request, changed)), max_cost)
+    wanted = matrix.affordable(list(_read_components(plan, request, changed)), max_cost)
     pairs = {(pair.component.name, pair.model.id): pair for pair in wanted}
-    runs = capped(runs_of(wanted, limits), max_cost)
-    jobs = packed(runs, {run.id: pairs[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
+    runs = matrix.capped(matrix.runs_of(wanted, limits), max_cost)
+    jobs = matrix.packed(runs, {run.id: pairs[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
     return plan.model_copy(
         update={
-            "runs": with_limits(runs, jobs, request.configuration),
+            "runs": matrix.with_limits(runs, jobs, request.configuration),
             "jobs": jobs,
             "chosen": grouped(each for each in plan.chosen if (each.skill, each.models[0]) in pairs),
             "skipped": grouped(plan.skipped),
@@ -170,12 +161,12 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
         earlier = version_before(before, version)
         version_problems = [] if request.drift else list(versioning_problems(earlier, version))
         plan.faults.extend(version_problems)
-        board = newest_of(boards.get(component_name, {}) for component_name in (name, *version.formerly))
+        board = _newest_of(boards.get(component_name, {}) for component_name in (name, *version.formerly))
         chosen, skipped = list[OnModels](), list[OnModels]()
         for model_id in _models_of(version, models, request):
             runs, reason = False, "invalid version, see the faults"
             if request.drift:
-                runs, reason = decide_again(version.version, board.get(model_id))
+                runs, reason = _decide_on_drift(version.version, board.get(model_id))
             elif not version_problems:
                 runs, reason = decide(earlier, version, board.get(model_id), base_known=base_known)
             (chosen if runs else skipped).append(OnModels(skill=name, models=[model_id], reason=reason))
@@ -217,7 +208,7 @@ def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> 
             yield OnModels(skill=name, models=[model.id for model in request.configuration.models], reason=reason)
 
 
-def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[PlannedEvaluation]:
+def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[matrix.PlannedEvaluation]:
     """Yield the chosen components on each model; add those that cannot be read to a plan, or raise if named."""
     repository = Repository(request.components)
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in plan.chosen).items():
@@ -228,7 +219,7 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
             refusal = refusal_reason(archive.entries, component.version, component.digests["prompt"])
             if refusal is not None:
                 raise PlanError(f"'{skill}' {refusal}")
-            refuse_code(component, cases, repository.relative_path(request.components), changed)
+            _refuse_code(component, cases, repository.relative_path(request.components), changed)
         except SkillEvaluatorError as problem:
             if skill in request.names:
                 raise
@@ -245,7 +236,7 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
 
 def _on_models(
     plan: Plan, request: PlanRequest, component: Component, archive: Archive, cases: Sequence[Case], ids: Sequence[str]
-) -> Iterator[PlannedEvaluation]:
+) -> Iterator[matrix.PlannedEvaluation]:
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
     for model in (models[model_id] for model_id in ids if model_id in models):
@@ -266,7 +257,7 @@ def _on_models(
         seed = settings.seed if request.seed is None else request.seed
         if request.drift and request.seed is None:
             seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), seed)
-        wanted = PlannedEvaluation(
+        wanted = matrix.PlannedEvaluation(
             component=component,
             model=model,
             kind=kind,
@@ -278,7 +269,7 @@ def _on_models(
             judge=None if judge is None else (judge, configuration.kinds[judge.provider]),
         )
         if settings.policy.design == "beside" and not request.drift:
-            wanted = with_baseline(wanted, archive, settings.policy, fresh=request.seed is None)
+            wanted = matrix.with_baseline(wanted, archive, settings.policy, fresh=request.seed is None)
         yield wanted
 
 
@@ -327,8 +318,7 @@ def _decide_by_record(
     return True, f"{step} {recorded.version} → {version}{'' if of_this_push else f' ({version} was never recorded)'}"
 
 
-def decide_again(version: str | None, recorded: RecordedRun | None) -> tuple[bool, str]:
-    """Return whether `plan --drift` runs a version: it, or the version that it patches, is recorded; and the reason."""
+def _decide_on_drift(version: str | None, recorded: RecordedRun | None) -> tuple[bool, str]:
     step = None if recorded is None or version is None else bump(recorded.version, version)
     if recorded is None or step not in (Bump.SAME, Bump.PATCH):
         return False, f"{version} is not recorded"
@@ -368,12 +358,11 @@ def recorded_boards(
             problems[str(problem)] = Problem(file=path, line=1, message=str(problem))
             continue
         name = PurePosixPath(path).parent.name
-        boards[name] = newest_of((boards.get(name, {}), newest))
+        boards[name] = _newest_of((boards.get(name, {}), newest))
     return boards, list(problems.values())
 
 
-def newest_of(boards: Iterable[Mapping[str, RecordedRun]]) -> dict[str, RecordedRun]:
-    """Return the highest recorded version of each model over several leaderboards."""
+def _newest_of(boards: Iterable[Mapping[str, RecordedRun]]) -> dict[str, RecordedRun]:
     newest: dict[str, RecordedRun] = {}
     for model_id, recorded in (item for board in boards for item in board.items()):
         highest = newest.get(model_id)
@@ -382,16 +371,14 @@ def newest_of(boards: Iterable[Mapping[str, RecordedRun]]) -> dict[str, Recorded
     return newest
 
 
-def changed_paths(repository: Repository, commit: str) -> set[str]:
-    """Return the paths that a pull request changes. Raise GitError if `commit` is not a merge commit in this clone."""
+def _changed_paths(repository: Repository, commit: str) -> set[str]:
     merge, base = repository.commit(commit), repository.commit(f"{commit}^1")
     if merge is None or base is None:
         raise GitError(f"--pull-request {commit} is not a merge commit in this clone; fetch it")
     return {path for path, _ in repository.files(base, "").items() ^ repository.files(merge, "").items()}
 
 
-def refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]:
-    """Yield a problem if a pull request changes code or settings, and one if settings.yaml has no cost cap for jobs."""
+def _refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]:
     refused = sorted(path for path in changed if any(fnmatch(path, pattern) for pattern in _REFUSED))
     if refused:
         message = (
@@ -404,8 +391,7 @@ def refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]:
         yield Problem(file=settings, line=1, message=message)
 
 
-def refuse_code(component: Component, cases: Sequence[Case], folder: str, changed: set[str]) -> None:
-    """Raise PlanError if a pull request changes a program, or a file that may declare Python checks."""
+def _refuse_code(component: Component, cases: Sequence[Case], folder: str, changed: set[str]) -> None:
     changed_here = {path for path in changed if path.startswith(f"{within(folder, component.name)}/")}
     if component.program is not None and changed_here:
         raise PlanError(f"'{component.name}' is a program, which would run with keys; merge the pull request first")

@@ -1,13 +1,14 @@
-"""CI platforms: outputs, summaries and annotations by files and commands, comments by an API.
+"""CI platforms: outputs, summaries and annotations by files and commands, comments by an API; and fetched fixtures.
 
 The texts are untrusted (names, outputs of models, error messages); they are escaped and cut to the platform's limits.
+Fixtures of another repository are fetched, and checked out once per commit.
 """
 
 import base64
 import json
 import os
 import re
-import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,18 +16,21 @@ from typing import Any
 
 from skill_evaluator.display.pages import Page
 from skill_evaluator.display.safe_text import print_command, visible
-from skill_evaluator.errors import ConfigError, PlanError
-from skill_evaluator.files import storing
-from skill_evaluator.processes import child_environment, hide_from_children
+from skill_evaluator.errors import ConfigError, FixtureError, GitError, PlanError
+from skill_evaluator.files import locked, storing
+from skill_evaluator.library.reading import ConfinedFolder, FixturesElsewhere
+from skill_evaluator.processes import hide_from_children
+from skill_evaluator.providers.local import cache_dir
+from skill_evaluator.repository import open_store
+from skill_evaluator.text import digest
 
 _MAX_OUTPUT_BYTES = 1024 * 1024  # GitHub counts a job's outputs as UTF-16
 _MAX_SUMMARY_BYTES = 1024 * 1024 - 1024  # leaves room for the text that an action adds
 _MAX_COMMENT_CHARS = 65_000  # GitHub's limit is 65,536
 _NOTHING_TO_OPEN = 422  # HTTP status
-_NOT_LOGGED_IN = 4  # exit code of gh
-_TIMEOUT_S = 120
-_MAX_REASON_CHARS = 300
 _MARK = "<!-- skill-evaluator -->"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_PATIENCE_S = 900
 
 
 class GitHub:
@@ -53,9 +57,9 @@ class GitHub:
         print_command(level, visible(message, keep="\n"), {} if file is None else {"file": file, "line": str(line)})
 
     def check_access(self) -> None:
-        """Raise ConfigError if PyGithub, GITHUB_TOKEN or GITHUB_REPOSITORY is missing."""
-        _library()
-        _token_and_name()
+        """Raise ConfigError if PyGithub, GITHUB_TOKEN or GITHUB_REPOSITORY is missing; makes no request."""
+        with _api():
+            pass
 
     def comment(self, commit: str, page: Page) -> str | None:
         """Write or update the comment on the pull request that merged a commit; return its URL if there is one."""
@@ -78,14 +82,15 @@ class GitHub:
 
     def pull_request(self, branch: str, to: str, title: str) -> str | None:
         """Find or open a pull request and return its URL. Return None if there is nothing to merge."""
-        github = _library()
         with _api() as repository:
+            from github import GithubException
+
             owner = repository.full_name.partition("/")[0]
             request = next(iter(repository.get_pulls(state="open", head=f"{owner}:{branch}", base=to)), None)
             body = "Records of evaluations; merge them so that later versions are compared with these."
             try:
                 request = request or repository.create_pull(base=to, head=branch, title=title, body=body)
-            except github.GithubException as problem:
+            except GithubException as problem:
                 if problem.status != _NOTHING_TO_OPEN:
                     raise
                 return None
@@ -95,91 +100,21 @@ class GitHub:
 PLATFORMS: Mapping[str, GitHub] = {"github": GitHub()}
 
 
-def clone_access(name: str) -> tuple[str, Mapping[str, str]]:
-    """Return the address of a repository, and the environment in which git may read it with FIXTURES_TOKEN.
-
-    Only `owner/name` gets the token. Child processes do not inherit the variable itself.
-    """
-    hide_from_children(["FIXTURES_TOKEN"])
-    token = os.environ.get("FIXTURES_TOKEN", "")
-    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
-        return name, {}
-    server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
-    if not token:
-        return f"{server}/{name}", {}
-    login = base64.b64encode(f"x-access-token:{token}".encode()).decode()
-    return f"{server}/{name}", {
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": f"http.{server}/.extraheader",
-        "GIT_CONFIG_VALUE_0": f"Authorization: Basic {login}",
-    }
-
-
-def name_of_repository(folder: Path) -> str:
-    """Return OWNER/NAME of the repository that contains a folder; raise ConfigError if gh does not know it."""
-    done = gh("repo", "view", "--json", "nameWithOwner", "--jq", ".nameWithOwner", folder=folder)
-    if done.returncode or not done.stdout.strip():
-        raise ConfigError(
-            f"gh does not know the repository on GitHub: {last_line(done.stderr)}; "
-            "run this in a clone from GitHub, or set GITHUB_REPOSITORY to OWNER/NAME"
-        )
-    return done.stdout.strip()
-
-
-def gh(*arguments: str, folder: Path | None = None) -> "subprocess.CompletedProcess[str]":
-    """Run gh; raise ConfigError if it is missing, hangs, or nobody is logged in."""
-    try:
-        done = subprocess.run(  # noqa: S603 (no shell; paths are absolute)
-            ["gh", *arguments],  # noqa: S607 (found on PATH)
-            cwd=folder,
-            env=child_environment(),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except OSError as problem:
-        raise ConfigError(
-            f"gh cannot be started ({problem.strerror}); install it from https://cli.github.com"
-        ) from None
-    except subprocess.TimeoutExpired:
-        raise ConfigError(f"gh did not answer within {_TIMEOUT_S} s; try again") from None
-    if done.returncode == _NOT_LOGGED_IN:
-        raise ConfigError("gh is not logged in; run `gh auth login`, or set GH_TOKEN")
-    return done
-
-
-def last_line(text: str) -> str:
-    """Return the last line that a program printed, shortened if it is long."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:_MAX_REASON_CHARS] if lines else ""
-
-
 def _link() -> str:
     server, name, run = (os.environ.get(f"GITHUB_{part}") for part in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
     return f"\n[The run]({server}/{name}/actions/runs/{run}) has records and answers as artifacts.\n" if run else ""
 
 
-def _library() -> Any:
+@contextmanager
+def _api() -> Iterator[Any]:
+    """Yield this job's repository as a PyGithub object; raise PlanError if GitHub refuses or cannot be reached."""
     try:
         import github
     except ImportError:
         raise ConfigError("GitHub's API needs a library that is not installed: pip install PyGithub") from None
-    return github
-
-
-def _token_and_name() -> tuple[str, str]:
     token, name = os.environ.get("GITHUB_TOKEN"), os.environ.get("GITHUB_REPOSITORY")
     if not token or not name:
         raise ConfigError("GITHUB_TOKEN or GITHUB_REPOSITORY is not set; GitHub's API needs both")
-    return token, name
-
-
-@contextmanager
-def _api() -> Iterator[Any]:
-    """Yield this job's repository as a PyGithub object; raise PlanError if GitHub refuses or cannot be reached."""
-    github, (token, name) = _library(), _token_and_name()
     address = os.environ.get("GITHUB_API_URL", "https://api.github.com")
     try:
         with github.Github(base_url=address, auth=github.Auth.Token(token), lazy=True, per_page=100) as client:
@@ -199,3 +134,67 @@ def _append(variable: str, content: str) -> None:
         raise ConfigError(f"{variable} is not set; --platform github is for a job of GitHub Actions")
     with storing(Path(path)), Path(path).open("a", encoding="utf-8", errors="backslashreplace") as handle:
         handle.write(content)
+
+
+def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
+    """Fetch the declared fixtures; return their folder and the commit that the ref points to.
+
+    If the repository cannot be reached, warn and use the last known commit. The variable FIXTURES_COMMIT pins the
+    commit. Raise FixtureError if there is no commit.
+    """
+    address, access = _clone_access(declared.repository)
+    if not access and declared.repository[0] in "./":
+        address = str(Path(address).resolve())
+    ref = os.environ.get("FIXTURES_COMMIT") or declared.ref
+    if ref != declared.ref and not _COMMIT.fullmatch(ref):
+        raise FixtureError(f"FIXTURES_COMMIT is {ref[:100]!a}; set it to a full commit id (40 hexadecimal digits)")
+    name = re.sub(r"[^A-Za-z0-9]+", "-", declared.repository).strip("-").lower()[-40:]
+    folder = cache_dir() / "fixtures" / f"{name}-{digest(address).rpartition(':')[2][:12]}"
+    with locked(folder.with_name(f".{folder.name}.lock"), seconds=_PATIENCE_S):
+        store = open_store(folder)
+        commit = store.fetched_commit(ref)
+        if commit != ref:
+            try:
+                commit = store.fetch_commit(address, ref, access)
+            except GitError as problem:
+                if commit is None or "couldn't find remote ref" in str(problem):
+                    raise FixtureError(
+                        f"the fixtures in {declared.repository} at {ref} cannot be fetched: {problem}; see `fixtures` "
+                        "in settings.yaml and your access (in CI: the secret FIXTURES_TOKEN), or give --fixtures DIR"
+                    ) from None
+                message = (
+                    f"the fixtures in {declared.repository} are those of {commit[:12]}, fetched earlier: {problem}"
+                )
+                print(f"warning: {visible(' '.join(message.split()))}", file=sys.stderr)
+        checkout = folder / commit
+        store.check_out(commit, checkout)
+    root = ConfinedFolder(checkout, FixtureError)
+    if not (checkout / declared.path).is_dir():
+        raise FixtureError(
+            f"{declared.repository} has no folder '{declared.path}' at {commit[:12]}; "
+            "correct fixtures.path in settings.yaml"
+        )
+    return root.inside(checkout / declared.path), commit
+
+
+def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
+    """Return the address of a repository, and git's environment with FIXTURES_TOKEN, which only `owner/name` gets."""
+    hide_from_children(["FIXTURES_TOKEN"])
+    token = os.environ.get("FIXTURES_TOKEN", "")
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
+        return name, {}
+    server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
+    if not token:
+        return f"{server}/{name}", {}
+    login = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+    return f"{server}/{name}", {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"http.{server}/.extraheader",
+        "GIT_CONFIG_VALUE_0": f"Authorization: Basic {login}",
+    }
+
+
+def refuse_fetched(declared: FixturesElsewhere | None, fixtures: Path | None) -> None:
+    """Raise FixtureError if cases would be written into the fetched fixtures of another repository."""
+    if declared and fixtures and fixtures.is_relative_to(cache_dir()):
+        raise FixtureError(f"the cases belong in {declared.repository}; name a clone of it with --fixtures DIR")

@@ -26,7 +26,6 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
-Wait = Callable[[float], None]
 _MAX_ATTEMPTS = 6
 _MIN_WAIT_S = 0.5
 
@@ -37,9 +36,9 @@ class PublishRequest(ComponentsOption, FormatOption):
 
     collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
     mode: Literal["push", "branch", "pull-request"] = option(
-        "push: to --to; branch: to --branch; pull-request: to review.", "push"
+        "Push to --to or --branch, or prepare a pull request.", "push"
     )
-    to: str = rare("The branch that CI evaluates and `push` updates.", "main", metavar="BRANCH")
+    to: str = rare("Branch that CI evaluates; `--mode push` updates it.", "main", metavar="BRANCH")
     branch: str = rare("Branch for the records, or for the pull request.", "skill-evaluator-records", metavar="BRANCH")
     remote: str = rare("The remote to push to.", "origin")
 
@@ -118,7 +117,7 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
 
 
 def publish_records(
-    repository: Repository, records: Sequence[Record], request: PublishRequest, wait: Wait = time.sleep
+    repository: Repository, records: Sequence[Record], request: PublishRequest, wait: Callable[..., None] = time.sleep
 ) -> str | None:
     """Add records to a branch of a remote; return the pushed commit, or None if nothing was new.
 

@@ -4,7 +4,6 @@ import sys
 
 from skill_evaluator.api import Library
 from skill_evaluator.audit.drawing import AuditSize
-from skill_evaluator.audit.family import FamilyVerdict
 from skill_evaluator.audit.page import print_audit, print_audit_runs, print_family, print_size, write_audit
 from skill_evaluator.audit.request import (
     AuditReportRequest,
@@ -45,10 +44,7 @@ EXAMPLES = {
 EXITS = {
     "audit_run": {4: "incomplete (it prints the command to go on)"},
     "audit_report": {4: "a model of the audit has no output"},
-    "scenarios_check": {
-        2: "invalid input, or a family that is not ready",
-        4: "a template that is not reviewed",
-    },
+    "scenarios_check": {2: "invalid input, or a family that is not ready", 4: "a template that is not reviewed"},
     "scenarios_draft": {2: "invalid input, or an output that is not a family (nothing is written)", 4: "no output"},
 }
 
@@ -72,18 +68,12 @@ def audit_report(options: AuditReportRequest) -> int:
     return EXIT_INCOMPLETE if reported.absent else EXIT_OK
 
 
-_EXIT_OF: dict[FamilyVerdict, int] = {
-    "ready": EXIT_OK,
-    "not ready": EXIT_USER_ERROR,
-    "not reviewed": EXIT_INCOMPLETE,
-}
-
-
 def scenarios_check(options: ScenariosCheckRequest) -> int:
     """Check whether scenarios are ready for an audit; show the scores of a trial. Makes no call."""
     check = Library(**folders_of(options)).audits.check_scenarios(**keywords_of(options, ScenariosCheckRequest))
     print_family(check, options.format, options)
-    return _EXIT_OF[check.verdict]
+    codes = {"ready": EXIT_OK, "not ready": EXIT_USER_ERROR, "not reviewed": EXIT_INCOMPLETE}
+    return codes[check.verdict]
 
 
 def scenarios_draft(options: ScenariosDraftRequest) -> int:

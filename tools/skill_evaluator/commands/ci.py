@@ -8,14 +8,17 @@ from skill_evaluator.api import Library
 from skill_evaluator.api.ci import ContinuousIntegration
 from skill_evaluator.ci.collecting import CollectRequest, resume_commands
 from skill_evaluator.ci.matrix import outputs_of
+from skill_evaluator.ci.plan import read_outcome, sha256_of
 from skill_evaluator.ci.planning import PlanRequest
-from skill_evaluator.ci.platforms import PLATFORMS, GitHub
+from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import PublishRequest
 from skill_evaluator.display import options as cli
-from skill_evaluator.display.pages import Line, Page, page_of, print_page
+from skill_evaluator.display.pages import Line, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError, PlanError
+from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.library.config import load_settings
 from skill_evaluator.reports.ci import outcome_page, plan_page
 from skill_evaluator.reports.history import sizing_blocks
 from skill_evaluator.text import counted
@@ -42,7 +45,7 @@ EXITS = {
 
 @cli.options
 class PlanOptions(PlanRequest):
-    detect: float | None = cli.option("Plan nothing: print how many cases detect this drop.", metavar="DROP")
+    detect: float | None = cli.option("Print how many cases detect this drop; plan nothing.", metavar="DROP")
     out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
 
 
@@ -56,11 +59,11 @@ def plan(options: PlanOptions) -> int:
         print_page(options.format, json=lambda: sizing, page=lambda: page_of(sizing.skill, sizing_blocks(sizing)))
         return EXIT_OK
     made = library.ci.plan(options)
-    sha256 = library.ci.write_plan(made, options.out)
+    replace_text(options.out, json_text(made.model_dump(mode="json")))
     print_page(options.format, json=lambda: made, page=lambda: plan_page(made))
     if options.platform is not None:
         platform = PLATFORMS[options.platform]
-        platform.set_outputs({**outputs_of(made), "sha256": sha256})
+        platform.set_outputs({**outputs_of(made), "sha256": sha256_of(options.out)})
         platform.add_summary(plan_page(made))
         for fault in made.faults:
             platform.annotate("warning", fault.message, fault.file, fault.line)
@@ -104,13 +107,9 @@ class ReportOptions(cli.ConfigOption, cli.PlatformOption):
     plan: Path | None = cli.rare("The file that `ci plan` wrote; read if no outcome exists.", metavar="FILE")
     commits: tuple[str, ...] = cli.rare("Comment on the pull request of this commit; repeatable.", (), "--commit")
     pull_request: int | None = cli.rare("Comment on this pull request.", metavar="NUMBER")
-    open_from: str | None = cli.rare(
-        "Open a pull request from this branch of records.", None, "--open", metavar="BRANCH"
-    )
+    open_from: str | None = cli.rare("Open a pull request from this branch.", None, "--open", metavar="BRANCH")
     to: str = cli.rare("With --open: the branch to merge into.", "main", metavar="BRANCH")
-    published: bool = cli.rare(
-        "Whether all records were pushed; the page says so if not.", True, negative="--unpublished"
-    )
+    published: bool = cli.rare("Whether all records were pushed, for the page.", True, negative="--unpublished")
     format: Format = cli.option("How to print the result.", "markdown", metavar="text|json|markdown", group=cli.COMMON)
 
 
@@ -121,23 +120,19 @@ def report(options: ReportOptions) -> int:
         if platform is None:
             raise PlanError("--commit, --pull-request and --open need --platform github")
         platform.check_access()
-    library = Library(**cli.folders_of(options))
-    settings, outcome = library.settings, library.ci.outcome(options.collected, options.plan)
+    settings, outcome = load_settings(options.config), read_outcome(options.collected, options.plan)
     page = partial(outcome_page, outcome, site=settings.site.address)
     print_page(options.format, json=lambda: outcome, page=page)
     if platform is not None:
-        _announce(platform, options, page(published=options.published))
+        shown = page(published=options.published)
+        platform.add_summary(shown)
+        addresses = [] if options.pull_request is None else [platform.comment_on(options.pull_request, shown)]
+        addresses += filter(None, (platform.comment(commit, shown) for commit in options.commits))
+        for url in dict.fromkeys(addresses):
+            print(f"comment: {url}", file=sys.stderr)
+        if options.commits and not addresses:
+            print("comment: none, because no merged pull request has a commit of this push", file=sys.stderr)
         if options.open_from and any(run.run_id for run in outcome.runs):
             address = platform.pull_request(options.open_from, options.to, "Record evaluations")
             print(f"pull request of the records: {address or 'nothing to review'}", file=sys.stderr)
     return outcome.exit_code(settings.policy)
-
-
-def _announce(platform: GitHub, options: ReportOptions, page: Page) -> None:
-    platform.add_summary(page)
-    addresses = [] if options.pull_request is None else [platform.comment_on(options.pull_request, page)]
-    addresses += filter(None, (platform.comment(commit, page) for commit in options.commits))
-    for address in dict.fromkeys(addresses):
-        print(f"comment: {address}", file=sys.stderr)
-    if options.commits and not addresses:
-        print("comment: none, because no merged pull request has a commit of this push", file=sys.stderr)

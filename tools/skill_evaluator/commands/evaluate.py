@@ -79,7 +79,7 @@ class TryOptions(cli.LimitsOption, cli.LibraryOptions):
     replicates: int = cli.option("Calls per case and model.", 3, "-n")
     models: cli.OnlyModels = ()
     full: cli.Full = False
-    watch: bool = cli.flag("Evaluate after every save; without a limit, 200 calls.")
+    watch: bool = cli.flag("Evaluate after every save; by default at most 200 calls.")
     results: Path | None = cli.rare("Folder for runs; default: in the component.", metavar="DIR")
 
 

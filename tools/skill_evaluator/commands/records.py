@@ -72,14 +72,10 @@ class CompareOptions(cli.RecordOptions):
     baseline: str | None = cli.option("Version, run or file to compare with; default: see above.", metavar="VERSION")
     candidate: str | None = cli.option("Version, run or file to check; default: the newest version.", metavar="VERSION")
     models: cli.OnlyModels = ()
-    between: tuple[str, str] | None = cli.option(
-        "Compare model B with model A on one version.", None, "--models", metavar="A B"
-    )
+    between: tuple[str, str] | None = cli.option("Compare two models on one version.", None, "--models", metavar="A B")
     full: cli.Full = False
-    different_days: bool = cli.flag("Allow for noise between days: the files are of two days.")
-    fail_on: tuple[str, ...] = cli.option(
-        "Verdicts with exit code 3 or 4; default: policy.fail_on.", (), metavar="VERDICT,..."
-    )
+    different_days: bool = cli.flag("Allow for noise between days, if the files are of two days.")
+    fail_on: tuple[str, ...] = cli.option("Verdicts that fail; default: policy.fail_on.", (), metavar="VERDICT,...")
 
 
 def compare(options: CompareOptions) -> int:
@@ -94,14 +90,7 @@ def compare(options: CompareOptions) -> int:
         options = replace(options, skill=None, baseline=options.skill, candidate=options.second_file)
     fail_on = _named_verdicts(options.fail_on)
     library = Library(**cli.folders_of(options))
-    result = library.compare(
-        options.skill,
-        baseline=options.baseline,
-        candidate=options.candidate,
-        models=options.models,
-        between=options.between,
-        different_days=options.different_days,
-    )
+    result = library.compare(**cli.keywords_of(options, CompareOptions, "second_file", "full", "fail_on"))
     outputs = None
     if options.skill is not None:
         journals = library.component(options.skill).results_dir.glob(f"*/{ANSWERS}")
@@ -117,7 +106,7 @@ def compare(options: CompareOptions) -> int:
 class HistoryOptions(cli.RecordOptions):
     skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
     models: cli.OnlyModels = ()
-    fail_on: tuple[str, ...] = cli.option("Verdicts with exit code 3 or 4; default: none.", (), metavar="VERDICT,...")
+    fail_on: tuple[str, ...] = cli.option("Verdicts that fail; default: none.", (), metavar="VERDICT,...")
 
 
 def history(options: HistoryOptions) -> int:
@@ -145,9 +134,8 @@ def leaderboard(options: LeaderboardOptions) -> int:
     """Rank the models of each component; name the one to ship. Makes no call."""
     library = Library(**cli.folders_of(options))
     problems: list[SkillEvaluatorError] = []
-    rankings = library.leaderboard(
-        options.skills, models=options.models, version=options.version, on_problem=problems.append
-    )
+    keywords = cli.keywords_of(options, LeaderboardOptions, "full")
+    rankings = library.leaderboard(**keywords, on_problem=problems.append)
     if rankings:
         page = rankings_page(rankings, cli.words_of(options))
         print_page(options.format, json=lambda: rankings, page=lambda: page, full=options.full)
@@ -178,9 +166,7 @@ def accept(options: AcceptOptions) -> int:
         value = {"skill": options.skill, "accepted": shown}
         print_page(options.format, json=lambda: value, page=lambda: acceptances_page(options.skill, shown))
     else:
-        accepted = library.accept(
-            options.skill, options.version, reason=options.reason, by=options.by, models=options.models
-        )
+        accepted = library.accept(**cli.keywords_of(options, AcceptOptions, "show"))
         print_page(options.format, json=lambda: accepted_json(accepted), page=lambda: accepted_page(accepted))
     return EXIT_OK
 

@@ -46,7 +46,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     )
     id: str | None = option("Column of the case ids; by default they are numbered.", metavar="COLUMN")
     skill: str | None = option("The component, if there are several.", metavar="NAME")
-    new: bool = flag("Skip rows that are cases already.")
+    new: bool = flag("Import only rows that are not cases yet.")
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:

@@ -450,10 +450,8 @@ def _read_contract(
         raise ComponentError(f'output: tool_call in {written.path} requires "type": "object" in {schema_path}')
     if schema is not None and not constrains(schema, schema):
         names = sorted(schema.get("$defs", {}), key="output".__ne__)
-        advice = f'write "schema": "schema.json#/$defs/{(names or ["output"])[0]}" into evals/datasets.json'
-        raise ComponentError(
-            f"{schema_path} has no constraints, so any JSON is valid; describe the output, or {advice}"
-        )
+        advice = f'or write "schema": "schema.json#/$defs/{(names or ["output"])[0]}" into evals/datasets.json'
+        raise ComponentError(f"{schema_path} has no constraints, so any JSON is valid; describe the output {advice}")
     return _Contracted(
         output=output or "json", schema=schema, contract=contract, digests=digests, inferred=tuple(inferred)
     )

@@ -199,8 +199,8 @@ class Model(StrictModel):
     profile: Literal["deterministic", "sampled"] = "deterministic"
     structured_output: Literal["json_schema", "json_schema_strict", "json_object", "none"] = "json_schema"
     base_url: str | None = Field(default=None, pattern=r"^https?://")
-    server: _Omitted[Literal["vllm", "sglang", "llama.cpp"]] = Field(default=None, description="software at base_url")
-    place: _Omitted[Literal["azure", "bedrock", "vertex", "foundry"]] = Field(default=None, description="cloud service")
+    server: _Omitted[Literal["vllm", "sglang", "llama.cpp"]] = Field(default=None, description="server software")
+    place: _Omitted[Literal["azure", "bedrock", "vertex", "foundry"]] = Field(default=None, description="cloud vendor")
     region: _Omitted[Label] = Field(default=None, description="region, for place bedrock or vertex")
     project: _Omitted[Label] = Field(default=None, description="project, for place vertex")
     api_version: _Omitted[Label] = Field(default=None, description="API version, for place azure")
@@ -211,7 +211,7 @@ class Model(StrictModel):
     cache: bool = Field(default=True, description="whether to request prompt caching")
     ignores: _Omitted[tuple[Ignorable, ...]] = Field(default=None, description="parameters that are never sent")
     family: Label | None = Field(default=None, description="model family; default: derived from the name")
-    accepts: _Omitted[tuple[FileKind, ...]] = Field(default=None, description="file kinds; default: those of the API")
+    accepts: _Omitted[tuple[FileKind, ...]] = Field(default=None, description="file kinds that it reads")
     retires: datetime.date | None = Field(default=None, description="the day on which the vendor retires the model")
     judge: Literal["strong"] | None = Field(default=None, description="strong: may judge regressions")
 
@@ -310,7 +310,7 @@ class UnstableCase(StrictModel):
     """A case whose outputs are known to vary: it is called and shown, but decides no verdict."""
 
     reason: Annotated[str, Field(min_length=1)]
-    until: Annotated[datetime.date, BeforeValidator(_require_day)] = Field(description="the last day of this, in UTC")
+    until: Annotated[datetime.date, BeforeValidator(_require_day)] = Field(description="last day of the exception, UTC")
 
     @property
     def is_over(self) -> bool:

@@ -22,7 +22,7 @@ from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import StrictModel, open_file, validated
 from skill_evaluator.identifiers import MAX_VERSION, ComponentName, Label, is_address
 from skill_evaluator.library.config import FileKind, Price
-from skill_evaluator.library.reading import YAML_DEPTH, parse_front_matter
+from skill_evaluator.library.reading import YAML_DEPTH, as_list, parse_front_matter
 from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.text import canonical_json, counted, digest, listed, nearest
@@ -443,11 +443,6 @@ class FrontMatter(BaseModel):
     name: str
     version: str
 
-    @field_validator("formerly", mode="before")
-    @classmethod
-    def _is_list(cls, names: Any) -> Any:
-        return [names] if isinstance(names, str) else names
-
     @field_validator("messages", mode="before")
     @classmethod
     def _check_messages(cls, messages: Any) -> Any:
@@ -472,7 +467,9 @@ class FrontMatter(BaseModel):
         default=None, description="sections: ## System, ## User and ## Assistant begin messages; or a list of messages"
     )
     program: ProgramUnderTest | None = Field(default=None, description="a program called instead of a model")
-    formerly: tuple[ComponentName, ...] = Field(default=(), description="former names of the component")
+    formerly: Annotated[tuple[ComponentName, ...], BeforeValidator(as_list)] = Field(
+        default=(), description="former names of the component"
+    )
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:

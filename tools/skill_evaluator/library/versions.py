@@ -316,9 +316,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
     committed = next((prompt for prompt in prompts if bump(component.version, prompt.version) is Bump.LOWERED), None)
     if committed is None:
         name = f"'{component.name}' {prompts[0].version} at commit {commit[:12]}"
-        raise ComponentError(
-            f"{name} is not below {component.version}; name a commit from before the version was raised"
-        )
+        raise ComponentError(f"{name} is not below {component.version}; name a commit before the version was raised")
     blob = repository.files(commit, committed.folder).get(within(committed.folder, _SCHEMA))
     raw = None if blob is None else repository.contents([blob])[blob]
     if _schema_digest(raw, committed.written) != component.digests["schema"]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from skill_evaluator.ci.doctor import DoctorReport
+from skill_evaluator.ci.linting import DoctorReport
 from skill_evaluator.ci.plan import Outcome, Plan, PlannedRun, Status
 from skill_evaluator.display import cost_words, count, interval, number
 from skill_evaluator.display.addresses import component_address
@@ -77,8 +77,12 @@ def _chosen_sheet(plan: Plan) -> Sheet:
     for chosen in plan.chosen:
         runs = [run for run in plan.runs if run.skill == chosen.skill and run.model_id in chosen.models]
         size = len(runs), *_calls_and_cost(runs)
-        remarks = dict.fromkeys(run.baseline_note for run in runs if run.baseline_note)
-        reason = Cell("; ".join([chosen.reason, *remarks]), code=True)
+        remarks = [chosen.reason]
+        for run in runs:
+            if run.baseline is not None:
+                times = run.calls / len(run.cases) / run.replicates
+                remarks.append(f"interleaved with {run.baseline.skill_version}: {times:.3g} × the calls")
+        reason = Cell("; ".join(dict.fromkeys(remarks)), code=True)
         rows.append(cells_of((chosen.skill, ", ".join(chosen.models)), *size, reason))
     return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))
 

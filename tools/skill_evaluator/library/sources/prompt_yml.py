@@ -101,9 +101,7 @@ class _Rule(NamedTuple):
         """Return the check for outputs of a test with these values, or None if every output passes."""
         size = sum(len(values.get(name, "")) for name in _VARIABLE.findall(self.text))
         if size > _MAX_TEXT:
-            raise ComponentError(
-                f"the values for evaluator {self.id} in {path} have more than {_MAX_TEXT:,} characters"
-            )
+            raise ComponentError(f"{path}: the values for evaluator {self.id} have more than {_MAX_TEXT:,} characters")
         text = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), self.text).strip()
         if self.kind == "equals":
             return {"id": self.id, "regex": rf"(?s)\A{_BLANKS}{re.escape(text)}{_BLANKS}\z", "ignore_case": False}

@@ -4,19 +4,7 @@ import ast
 from typing import Any
 
 import pytest
-from skill_evaluator.display import (
-    amount,
-    clock,
-    cost_words,
-    count,
-    interval,
-    number,
-    plain,
-    relative_change,
-    short_count,
-    stability_words,
-    times,
-)
+from skill_evaluator import display
 
 from tests.test_architecture import modules
 
@@ -24,17 +12,17 @@ from tests.test_architecture import modules
 @pytest.mark.parametrize(
     ("write", "texts"),
     [
-        (clock, {(62.9,): "1:02"}),
-        (number, {(0.5,): "0.500", (-0.0001,): "0.000", (None,): "–"}),
-        (amount, {(1234.5,): "1,234.50", (0.0123,): "0.0123", (0.0,): "0.00", (None,): "–"}),
-        (times, {(1.234,): "× 1.23", (196.7,): "× 197", (2000.0,): "× 2,000"}),
-        (count, {(1234,): "1,234"}),
-        (short_count, {(999,): "999", (5_200,): "5.2k", (1_250_000,): "1.25M"}),
-        (plain, {(0.05,): "0.05", (1234.5678, 4): "1,235", (None,): "–"}),
-        (relative_change, {(2.0, 3.0): "+50 %", (2.0, 2.0): "=", (0.0, 3.0): "+3", (None, 3.0): ""}),
-        (interval, {((0.5, 0.75), 5): "0.500 to 0.750", ((0.307, 1.0), 3): "too few", (None, 0): "–"}),
-        (cost_words, {(1.5, 0.69): "$1.5000 (69% cached)", (None,): "unknown"}),
-        (stability_words, {("stable_right", 3): "right", ("unscored", 1): "answered once"}),
+        (display.clock, {(62.9,): "1:02"}),
+        (display.number, {(0.5,): "0.500", (-0.0001,): "0.000", (None,): "–"}),
+        (display.amount, {(1234.5,): "1,234.50", (0.0123,): "0.0123", (0.0,): "0.00", (None,): "–"}),
+        (display.times, {(1.234,): "× 1.23", (196.7,): "× 197", (2000.0,): "× 2,000"}),
+        (display.count, {(1234,): "1,234"}),
+        (display.short_count, {(999,): "999", (5_200,): "5.2k", (1_250_000,): "1.25M"}),
+        (display.plain, {(0.05,): "0.05", (1234.5678, 4): "1,235", (None,): "–"}),
+        (display.relative_change, {(2.0, 3.0): "+50 %", (2.0, 2.0): "=", (0.0, 3.0): "+3", (None, 3.0): ""}),
+        (display.interval, {((0.5, 0.75), 5): "0.500 to 0.750", ((0.307, 1.0), 3): "too few", (None, 0): "–"}),
+        (display.cost_words, {(1.5, 0.69): "$1.5000 (69% cached)", (None,): "unknown"}),
+        (display.stability_words, {("stable_right", 3): "right", ("unscored", 1): "answered once"}),
     ],
 )
 def test_numbers_are_formatted(write: Any, texts: dict[tuple[Any, ...], str]) -> None:

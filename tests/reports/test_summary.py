@@ -191,11 +191,6 @@ def test_regression_since_the_accepted_version_alone_names_that_version() -> Non
     assert conclusion.next == f"compare with the accepted baseline: {command}"
 
 
-def test_few_cases_have_no_interval() -> None:
-    result = compared({"a": [0.9, 0.8]}, {"a": [0.9, 0.8]})
-    assert "on 1 case (too few cases for a confidence interval" in conclude(result, HERE).sure
-
-
 def test_drop_on_one_case_is_not_called_excluded() -> None:
     one_case = compared({"c00": [0.9]}, {"c00": [0.2]})
     assert one_case.verdict == "inconclusive"

@@ -6,7 +6,6 @@ from unittest.mock import patch
 
 import pytest
 from skill_evaluator.display.addresses import case_address
-from skill_evaluator.site.cases import case_list
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
@@ -70,13 +69,14 @@ def test_pages_stay_small_and_count_omitted_rows(built: Path) -> None:
     assert len({words(row.th) for row in heat.select("tbody tr")}) == 2
 
 
-def test_list_of_cases_has_less_room_with_several_models() -> None:
-    names = [f"INV-{at:04d}" for at in range(60)]
-    newest = {model: a_run("1.0.0", 1, {name: [0.5] for name in names}, model_id=model) for model in ("m", "n")}
-    with patch("skill_evaluator.site.cases._MAX_CASES", 20):
-        shown = case_list(SKILL, newest)
-    assert shown["room"] == 10
-    assert [row["id"] for row in shown["rows"]] == names
+def test_cases_beyond_the_room_of_the_list_are_links(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    keep(library, a_run("1.0.0", 1, {f"case-{at}": [0.5] for at in range(6)}))
+    with patch("skill_evaluator.site.cases._MAX_CASES", 4):
+        page = site_page(built_site(library), f"components/{SKILL}.html")
+    assert len(page.find("caption", string="Cases beside models").parent.select("tbody tr")) == 4
+    links = page.find("summary", string="2 more cases").parent.find_all("a")
+    assert [words(link) for link in links] == ["case-4", "case-5"]
 
 
 @pytest.mark.browser

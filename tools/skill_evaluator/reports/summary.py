@@ -8,15 +8,8 @@ from skill_evaluator.display import WHOLE, arrow, interval, plain, probability, 
 from skill_evaluator.display.pages import Closing, Line
 from skill_evaluator.records.record import Record, unusable_text
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.results import (
-    ComparisonResult,
-    MeasureResult,
-    ModelVerdict,
-    SinceAccepted,
-    calibration_words,
-    less_repeatable,
-    new_cases_words,
-)
+from skill_evaluator.verdicts.decide import results
+from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, SinceAccepted
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.sizing import can_show, profile_doubt
 
@@ -99,7 +92,7 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
     if all(model.baseline is None for model in result.models):
         scope = "nothing to compare with yet"
     unusable = next((model.candidate.unusable for model in (worst, *others) if model.candidate.unusable), None)
-    lost = unusable or "; ".join(filter(None, (_loss_words(worst), less_repeatable(worst.metrics))))
+    lost = unusable or "; ".join(filter(None, (_loss_words(worst), results.less_repeatable(worst.metrics))))
     amounts = amount_words(result)
     return ComparisonSummary(
         verdict=f"{MARKS[result.verdict]} {result.skill} {title}: {scope}",
@@ -160,7 +153,7 @@ def scope_words(result: ComparisonResult, model: ModelVerdict | None = None) -> 
         if result.asked_again:
             text += ", run again"
         elif result.verdict in ("improved", "unchanged") and cases is not None:
-            text += f"; {new_cases_words(cases)}"
+            text += f"; {results.new_cases_words(cases)}"
     return with_served(*result.models, verdict=text)
 
 
@@ -313,7 +306,7 @@ def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> 
         return measure_step(skill, reader)
     if model.has_loss_to_see:
         look = _where_to_look(skill, model, reader)
-        return look if model.unproved_judge is None else f"{look}; {calibration_words(model.unproved_judge)}"
+        return look if model.unproved_judge is None else f"{look}; {results.calibration_words(model.unproved_judge)}"
     if model.verdict == "inconclusive":
         remedy = model.remedy or next(iter(model.reasons), "more cases would decide it")
         again = reader.command("try" if model.candidate.draft else "evaluate", skill)

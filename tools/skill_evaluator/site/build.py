@@ -10,33 +10,12 @@ from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
+from skill_evaluator import errors
 from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import loopback, with_progress
+from skill_evaluator.display import options as cli
 from skill_evaluator.display.addresses import component_address
-from skill_evaluator.display.options import (
-    AUDITS,
-    JUDGEMENTS,
-    Audits,
-    ComponentsOption,
-    ConfigOption,
-    FixturesOption,
-    Judgements,
-    flag,
-    option,
-    options,
-    rare,
-)
-from skill_evaluator.errors import (
-    AuditError,
-    ComponentError,
-    ConfigError,
-    FixtureError,
-    InternalError,
-    NotEvaluatedError,
-    SkillEvaluatorError,
-    StorageError,
-)
 from skill_evaluator.judges.prompting.judging import JUDGING
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component
@@ -47,20 +26,12 @@ from skill_evaluator.records.archive import Archive, load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.repository import Repository
-from skill_evaluator.site import POLICY, SiteFolder, refuse_page_name
+from skill_evaluator.site import POLICY, SiteFolder, refuse_page_name, versions
 from skill_evaluator.site.cases import case_list, write_cases
 from skill_evaluator.site.component import ComponentState, component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import Pages
-from skill_evaluator.site.versions import (
-    ComparedComponent,
-    version_changes,
-    write_changes,
-    write_comparisons,
-    write_overview,
-    write_verdicts,
-)
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.component import RecordedComponent
 
@@ -71,15 +42,15 @@ _REMEDY = "repair the named file, or restore it from git (git checkout -- FILE),
 _Entries = tuple[ComponentState, list[dict[str, Any]], list[dict[str, Any]]]  # state, rows of the overview, versions
 
 
-@options
-class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
+@cli.options
+class SiteBuild(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
     """Options of `site build`."""
 
-    out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
-    recorded: tuple[str, ...] = rare("Also read the records on this branch; repeatable.", (), metavar="REF")
-    audits: Audits = AUDITS
-    judgements: Judgements = JUDGEMENTS
-    outputs: bool = flag("Include documents, ground truths and outputs.")
+    out: Path = cli.option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
+    recorded: tuple[str, ...] = cli.rare("Also read the records on this branch; repeatable.", (), metavar="REF")
+    audits: cli.Audits = cli.AUDITS
+    judgements: cli.Judgements = cli.JUDGEMENTS
+    outputs: bool = cli.flag("Include documents, ground truths and outputs.")
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
@@ -87,7 +58,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:
-        raise ComponentError(f"no component in {build.components}; name their folder with --components DIR")
+        raise errors.ComponentError(f"no component in {build.components}; name their folder with --components DIR")
     for name in sorted(settings.site.components.keys() - set(names)):
         where = f"site.components.{name} in {build.config / 'settings.yaml'}"
         print(f"warning: {where} does not name a component {nearest(name, names)}", file=sys.stderr)
@@ -102,10 +73,10 @@ def build_site(build: SiteBuild) -> SiteFolder:
     states, rows, changes = list[ComponentState](), list[dict[str, Any]](), list[dict[str, Any]]()
     for name in with_progress(names, len(names), "pages of components"):
         result = result_or_error(name, partial(_write_component, pages, build, name, settings, grades))
-        if isinstance(result, StorageError):  # the site itself cannot be written
+        if isinstance(result, errors.StorageError):  # the site itself cannot be written
             raise result
-        if isinstance(result, SkillEvaluatorError):
-            alarm = not isinstance(result, NotEvaluatedError)
+        if isinstance(result, errors.SkillEvaluatorError):
+            alarm = not isinstance(result, errors.NotEvaluatedError)
             if alarm:
                 site.note(name, result)
             result = ComponentState(component=name, reason=str(result), alarm=alarm), [], []
@@ -114,13 +85,13 @@ def build_site(build: SiteBuild) -> SiteFolder:
         changes += result[2]
     write_judges(pages, build.judgements, build.config, settings)
     retiring_models: list[str] = []
-    with suppress(ConfigError):  # a site needs no models.yaml
+    with suppress(errors.ConfigError):  # a site needs no models.yaml
         retiring_models = retiring(load_models(build.config, settings.limits))
     problems = {name: error for name, error in site.problems.items() if name not in names}
-    write_overview(pages, states, rows, problems, retiring_models)
-    write_changes(pages, changes, states)
+    versions.write_overview(pages, states, rows, problems, retiring_models)
+    versions.write_changes(pages, changes, states)
     site.finish()
-    bugs = sum(isinstance(problem, InternalError) for problem in site.problems.values())
+    bugs = sum(isinstance(problem, errors.InternalError) for problem in site.problems.values())
     if unread := len(site.problems) - bugs:
         print(f"{counted(unread, 'part')} could not be read: {_REMEDY}", file=sys.stderr)
     if bugs:
@@ -135,9 +106,9 @@ def _write_audits(pages: Pages, folder: Path) -> dict[str, str | None]:
     for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
         name = path.parent.name
         try:
-            refuse_page_name(name, AuditError)
+            refuse_page_name(name, errors.AuditError)
             results[name] = read_audit(path)
-        except AuditError as problem:
+        except errors.AuditError as problem:
             pages.site.note(f"audit {name}", problem)
     if not results:
         pages.write("audit.html", "audit.html", name="")
@@ -166,11 +137,11 @@ def _write_component(
         names = PublicNames(component)
         remarks = names.remarks(status)
         status, comparisons = names.status(status), names.comparisons(comparisons)
-    compared = ComparedComponent(
+    compared = versions.ComparedComponent(
         recorded=recorded, rows=rows, status=status, comparisons=comparisons, fixtures=build.fixtures, names=names
     )
-    write_comparisons(pages, compared)
-    write_verdicts(pages, compared)
+    versions.write_comparisons(pages, compared)
+    versions.write_verdicts(pages, compared)
     answered = write_cases(pages, compared)
     pages.write(
         component_address(name),
@@ -184,7 +155,7 @@ def _write_component(
         private=compared.is_private,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return compared.state, overview_rows(name, status, rows, grades), version_changes(compared)
+    return compared.state, overview_rows(name, status, rows, grades), versions.version_changes(compared)
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
@@ -192,7 +163,7 @@ def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixture
     component = recorded.component
     try:
         find_cases(component, fixtures)
-    except (FixtureError, NotEvaluatedError):
+    except (errors.FixtureError, errors.NotEvaluatedError):
         return f"no fixtures: fixtures/{component.fixtures} has no cases", False
     if any(row.usable is not None for row in runs):
         return f"{component.version} could not be measured: too few outputs could be read", True
@@ -210,13 +181,13 @@ def _run_rows(recorded: RecordedComponent) -> list[Row]:
     return [*rows, *(archive.record(entry).row() for entry in archive.entries if entry.run_id not in here)]
 
 
-@options
-class ServedSite(ComponentsOption, FixturesOption, ConfigOption):
+@cli.options
+class ServedSite(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
     """Options of `site serve`."""
 
-    port: int = option("Port of the page; by default any free one.", 0, min=0, max=65535)
-    audits: Audits = AUDITS
-    judgements: Judgements = JUDGEMENTS
+    port: int = cli.option("Port of the page; by default any free one.", 0, min=0, max=65535)
+    audits: cli.Audits = cli.AUDITS
+    judgements: cli.Judgements = cli.JUDGEMENTS
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from skill_evaluator.records.archive import RecordedRun
 from skill_evaluator.records.record import PASSED_FROM, CaseRecord, Record, check_path, remedy, served_text
 from skill_evaluator.records.selection import newest_of_versions
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
-from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, outcomes, read_component_manifest
+from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, DistinctOutput, recorded_case_view
 from skill_evaluator.site import SiteFolder
@@ -315,7 +315,7 @@ class ShownRun:
 
     @cached_property
     def _outcomes(self) -> tuple[Manifest, Mapping[Call, Replicate]]:
-        return read_component_manifest(self._folder), outcomes(self._folder)
+        return read_component_manifest(self._folder), self.compared.outcomes(self._folder)
 
     @cached_property
     def _remarks(self) -> list[str]:

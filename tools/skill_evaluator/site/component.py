@@ -6,14 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.display import WHOLE, ends, number
-from skill_evaluator.display.addresses import (
-    case_address,
-    compare_address,
-    component_address,
-    field_anchor,
-    verdict_address,
-)
+from skill_evaluator.display import WHOLE, addresses, ends, number
 from skill_evaluator.display.chart_style import COLOURS, NARROW, PageChart, drawn_from, page_svg, series_legend
 from skill_evaluator.display.pages import Line, LinePart
 from skill_evaluator.display.safe_text import visible
@@ -21,26 +14,13 @@ from skill_evaluator.display.sheets import Cell
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row, RowAccuracy
 from skill_evaluator.records.summaries import values_of_arrays
-from skill_evaluator.reports.summary import (
-    Reader,
-    fall_words,
-    measure_step,
-    next_step,
-    since_accepted_words,
-    sure_words,
-    try_step,
-)
+from skill_evaluator.reports import summary
 from skill_evaluator.site import cut_name
 from skill_evaluator.stats import by_key, rounded
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.component import ComponentStatus
-from skill_evaluator.verdicts.decide.results import (
-    ComparisonResult,
-    Comparisons,
-    ModelVerdict,
-    new_cases_words,
-    per_1000,
-)
+from skill_evaluator.verdicts.decide import results
+from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.shipping import History, Point, Score
 from skill_evaluator.verdicts.sizing import can_show
@@ -99,7 +79,7 @@ def component_page(
         "items": list(_item_rows(newest)),
         "confusions": list(_confusion_matrices(newest)),
         "failures": [
-            (name, kind, rounded(per_1000(count, record.planned), 1))
+            (name, kind, rounded(results.per_1000(count, record.planned), 1))
             for name, record in newest.items()
             for kind, count in record.failures.items()
             if count
@@ -112,10 +92,10 @@ def _field_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
     """Yield each field with its summaries and, as `profiles`, its counts of cases by stability; both by model."""
     fields = by_key((path, (name, part)) for name, record in newest.items() for path, part in record.per_field.items())
     for path, summaries in fields.items():
-        profiles = {name: summary.profile.model_dump() for name, summary in summaries if summary.profile}
+        profiles = {name: field.profile.model_dump() for name, field in summaries if field.profile}
         yield {
             "field": path or WHOLE,
-            "anchor": field_anchor(path),
+            "anchor": addresses.field_anchor(path),
             "lost": sum(profile["stable_wrong"] + profile["flaky"] for profile in profiles.values()),
             "right": bool(profiles) and all(map(is_flawless, profiles.values())),
             "profiles": profiles,
@@ -185,7 +165,7 @@ def _history_remarks(history: History) -> Iterator[str]:
     for model in history.models:
         highest = model.points[-1].step
         if highest is not None and highest.since_accepted is not None:
-            yield f"{model.model_id}: {since_accepted_words(highest.since_accepted)}"
+            yield f"{model.model_id}: {summary.since_accepted_words(highest.since_accepted)}"
         yield from (f"{model.model_id}: {remark}" for remark in model.remarks)
 
 
@@ -200,8 +180,8 @@ def _item_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
 def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
     """Yield the confusion matrix of each category field: truths are rows, outputs columns, the most frequent first."""
     fields = [(path, model, part) for model, record in newest.items() for path, part in record.per_field.items()]
-    for path, model_id, summary in fields:
-        if counts := summary.confusion:
+    for path, model_id, part in fields:
+        if counts := part.confusion:
             truths = sorted(counts, key=lambda truth: -sum(counts[truth].values()))
             outputs = list(dict.fromkeys([*truths, *(output for row in counts.values() for output in row)]))
             yield {
@@ -210,7 +190,7 @@ def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]
                 "truths": truths[:_MAX_CATEGORIES],
                 "outputs": outputs[:_MAX_CATEGORIES],
                 "left": len(outputs) - _MAX_CATEGORIES,
-                "macro_f1": summary.macro_f1,
+                "macro_f1": part.macro_f1,
             }
 
 
@@ -258,7 +238,7 @@ def run_figures(row: Row) -> dict[str, Any]:
         **_score_figures(row.accuracy.get(row.primary_metric), row.n_cases),
         "reproducibility": row.reproducibility.get(AGREEMENT),
         "coverage": row.coverage,
-        "usd": per_1000(row.cost_usd, outputs),
+        "usd": results.per_1000(row.cost_usd, outputs),
         "tokens": None if row.tokens.output is None or not outputs else row.tokens.output / outputs,
         "p50": row.latency_s.p50,
         "p95": row.latency_s.p95,
@@ -362,16 +342,19 @@ def component_state(
     )
     result = comparisons.versions.get(status.history.newest)
     model = None if result is None else _deciding_model(result, status)
+    reader = summary.Reader()
     if result is None or model is None:
+        where = Line("no lower version has a complete run to compare it with")
         sure = can_show(min(record.n_cases for record in status.newest.values()))
-        where, following = (
-            Line("no lower version has a complete run to compare it with"),
-            Line(try_step(name, Reader())),
-        )
-        return replace(state, where=where, sure=sure, next=following, calm=not regressed)
-    following = Line(measure_step(name, Reader())) if status.history.unmeasured else _next_line(result, model)
-    calm = model.verdict in _SOUND and _largest_fall(model) > -_LARGE_DROP and not regressed
-    return replace(state, where=_where_line(name, model), sure=certainty(model), next=following, calm=calm)
+        return replace(state, where=where, sure=sure, next=Line(summary.try_step(name, reader)), calm=not regressed)
+    measure = Line(summary.measure_step(name, reader))
+    return replace(
+        state,
+        where=_where_line(name, model),
+        sure=certainty(model),
+        next=measure if status.history.unmeasured else _next_line(result, model),
+        calm=model.verdict in _SOUND and _largest_fall(model) > -_LARGE_DROP and not regressed,
+    )
 
 
 def _ship_words(status: ComponentStatus) -> str:
@@ -445,12 +428,12 @@ def _where_line(name: str, model: ModelVerdict) -> Line:
     if model.verdict == "incomparable":
         return Line(f"nothing was compared{against}: {next(iter(model.reasons), 'no case is the same')}")
     parts: list[LinePart] = []
-    if model.fell_most is not None:
-        parts.append(Cell(fall_words(model.fell_most), link=component_address(name, model.fell_most.metric)))
+    if (fell := model.fell_most) is not None:
+        parts.append(Cell(summary.fall_words(fell), link=addresses.component_address(name, fell.metric)))
     cases = model.cases.worse
     if cases:
         parts.append("; cases " if parts else "cases ")
-        parts += links([(case_id, case_address(name, case_id)) for case_id in cases], _MAX_CASES)
+        parts += links([(case_id, addresses.case_address(name, case_id)) for case_id in cases], _MAX_CASES)
     nothing = "nothing lost" if model.verdict in _SOUND else "no field and no case fell"
     return Line(*(parts or [nothing]), against)
 
@@ -465,22 +448,22 @@ def links(pages: Sequence[tuple[str, str]], limit: int) -> list[LinePart]:
 
 def certainty(model: ModelVerdict) -> str:
     """Format the change that decides a verdict with its evidence, and the bound for new cases if nothing was lost."""
-    change = sure_words(model, is_named=False) or "no figure can be compared"
-    return f"{change}; {new_cases_words(model.n_cases)}" if model.verdict in _SOUND else change
+    change = summary.sure_words(model, is_named=False) or "no figure can be compared"
+    return f"{change}; {results.new_cases_words(model.n_cases)}" if model.verdict in _SOUND else change
 
 
 def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
     name, version = result.skill, model.candidate.skill_version
-    comparison = Cell("the comparison", link=compare_address(name, version))
+    comparison = Cell("the comparison", link=addresses.compare_address(name, version))
     if not model.has_loss_to_see:
-        step = next_step(result, model, Reader(outputs={}))
+        step = summary.next_step(result, model, summary.Reader(outputs={}))
         return Line(step) if "`" in step else Line(step, "; see ", comparison)
     cases = model.worse_cases
     if model.fell_most is not None:
         path = model.fell_most.metric
-        lost = Cell(f"the cases of field {path}" if path else "the cases", link=component_address(name, path))
+        lost = Cell(f"the cases of field {path}" if path else "the cases", link=addresses.component_address(name, path))
     elif cases:
-        lost = Cell(f"case {cases[0]}", link=case_address(name, cases[0]))
+        lost = Cell(f"case {cases[0]}", link=addresses.case_address(name, cases[0]))
     else:
         return Line("look at ", comparison)
     return Line("look at ", lost, " and ", comparison)
@@ -505,5 +488,5 @@ def _past_regressions(name: str, history: History) -> Iterator[Line]:
         fixes = {fixed for _, fixed in models}
         end = "no later version is better" if "" in fixes else f"fixed in {max(fixes, key=precedence)}"
         named = listed([model for model, _ in models], _MAX_NAMED)
-        link = Cell(version, link=verdict_address(name, version))
+        link = Cell(version, link=addresses.verdict_address(name, version))
         yield Line(link, f" had regressed since {before} with {named} ({dates[version]}); {end}")

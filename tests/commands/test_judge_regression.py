@@ -117,7 +117,6 @@ def test_judge_that_is_not_declared_strong_gets_a_warning(library: JudgingLibrar
     ("line", "arguments", "complaint"),
     [
         ({"id": "p", "baseline_output": ""}, (), "pairs.jsonl:1: "),
-        ({"id": "p"}, ("--preset", "chatt"), "unknown preset 'chatt' (did you mean 'chat'?)"),
         ({"id": "p"}, ("--candidate", "x"), "use either --items FILE, or --candidate RUN"),
     ],
 )

@@ -254,8 +254,7 @@ def test_pairs_with_a_broken_output_are_decided_but_in_no_rate() -> None:
             call = Call(f"{item.id}/{order}", 0)
             text = BROKEN if found is None else json.dumps(answer(found))
             answers[call] = Replicate(call=call, completion=Completion(text=text))
-    unasked = [JudgedPair(item=item, dimensions=dimensions_of()) for item in items]
-    pairs, _ = with_questions(unasked, ShipRules(), seed=0)
+    pairs, _ = with_questions([JudgedPair(item=one, dimensions=dimensions_of()) for one in items], ShipRules(), seed=0)
     run: Any = SimpleNamespace(manifest=SimpleNamespace(replicates=1))
     calls = JudgeCalls(run=run, answers=answers, record=JUDGE, stopped=None)
     result = reduce_regressions(pairs, calls, ShipRules(), declared_strong=True)

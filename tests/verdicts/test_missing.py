@@ -244,3 +244,9 @@ def test_missing_outputs_limit_the_verdict_as_specified(
     (found,) = compare_records("s", [pair], some_rules()).models
     assert found.verdict == expected, says
     assert reason in "; ".join(found.reasons)
+
+
+def test_reason_names_five_of_the_cases_with_missing_outputs() -> None:
+    lost = {name: [LOST] * 5 if at < 7 else scores for at, (name, scores) in enumerate(TWENTY.items())}
+    (reason,) = missing_reasons("f1", bounds(TWENTY, lost), 0.05, 0.9)
+    assert reason.endswith("case-0004: candidate 5 of 5 (5 provider_error) · and 2 more)")

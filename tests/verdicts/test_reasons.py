@@ -186,3 +186,42 @@ def test_field_without_a_difference_is_not_the_one_that_fell_most() -> None:
     pair = Pair(baseline=a_record(before, run_id="old", fields=fields), candidate=a_record(before, run_id="new"))
     (model,) = compare_records("s", [pair], some_rules()).models
     assert model.fell_most is None
+
+
+def test_regression_with_a_lost_case_withholds_no_other_verdict() -> None:
+    scores = {f"c{at:02d}": 0.5 + 0.01 * (at % 5) for at in range(40)}
+    before: dict[str, list[Score]] = {name: [score] * 3 for name, score in scores.items()}
+    after: dict[str, list[Score]] = {name: [score - 0.1] * 3 for name, score in scores.items()} | {"c00": [0.0] * 3}
+    fields = [{name: dict.fromkeys(scores, (3, 3)) | {"c00": (right, 3)} for name in "xyz"} for right in (3, 0)]
+    pair = Pair(
+        baseline=a_record(before, run_id="old", fields=fields[0]),
+        candidate=a_record(after, run_id="new", fields=fields[1], beside="old"),
+    )
+    (model,) = compare_records("s", [pair], some_rules()).models
+    assert (model.verdict, model.lost_cases) == ("regressed", ["c00"])
+    assert model.reasons == ["field_level_f1 fell from 0.520 to 0.410"]
+
+
+def test_rise_that_is_not_significant_is_named_with_its_size() -> None:
+    low: dict[str, list[Score]] = {name: [0.5] * 3 for name in TWELVE}
+    uneven: dict[str, list[Score]] = {name: [0.5 + (0.3 if at % 4 == 0 else -0.02)] * 3 for at, name in enumerate(low)}
+    settings = a_record(low).model_dump()["settings"] | {"profile": "deterministic"}
+    before, after = a_record(low, run_id="old", settings=settings), a_record(uneven, beside="old", settings=settings)
+    (model,) = compare_records("s", [Pair(baseline=before, candidate=after)], some_rules({"tolerance": 0.05})).models
+    print(model.reasons, model.verdict)
+    assert "field_level_f1 rose from 0.500 to 0.560, but not significantly" in model.reasons
+
+
+def test_only_critical_measures_keep_a_verdict_open() -> None:
+    unsure: dict[str, list[Score]] = {name: [0.2 + 0.06 * at] * 3 for at, name in enumerate(TWELVE)}
+    mixed: dict[str, list[Score]] = {name: unsure[other] for name, other in zip(TWELVE, reversed(TWELVE), strict=True)}
+    pair = Pair(
+        baseline=a_record(TWELVE, run_id="old", other={"exact_match": unsure}),
+        candidate=a_record(TWELVE, run_id="new", other={"exact_match": mixed}, beside="old"),
+    )
+    (model,) = compare_records("s", [pair], some_rules()).models
+    assert [(one.metric, one.verdict) for one in model.metrics] == [
+        ("field_level_f1", "unchanged"),
+        ("exact_match", "inconclusive"),
+    ]
+    assert (model.verdict, model.reasons, model.remedy) == ("unchanged", [], None)

@@ -47,7 +47,7 @@ class BatchSettings(StrictModel):
 
 
 class Jobs(StrictModel):
-    """The limits of a CI plan; a run of more than `max_calls` calls is split, and runs beyond `max_jobs` share jobs."""
+    """The limits of a CI plan: larger runs are split, runs beyond `max_jobs` share jobs, and `max_cost` is in USD."""
 
     max_calls: PositiveInt = 1000
     max_jobs: Annotated[int, Field(ge=1, le=256)] = 60
@@ -95,7 +95,7 @@ class JudgePolicy(StrictModel):
     calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return the share of regressions above which a batch alerts by dimension; empty if none is set."""
+        """Return the limits of the share of regressions, above which a batch alerts, by dimension; empty if unset."""
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}
@@ -375,7 +375,7 @@ class Audit(StrictModel):
 
     benchmarks: Benchmarks = {}
     scenarios: tuple[str, ...] = ()
-    questions: PositiveInt | None = None
+    questions: PositiveInt | None = Field(default=None, description="cases sampled per benchmark; default: all")
     replicates: ReplicateCount = 2
 
 

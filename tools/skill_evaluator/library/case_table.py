@@ -50,7 +50,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns in the options; other inputs keep their column of datasets.json, or one of their name."""
+        """Return the columns of the options; the default of an input is its column in datasets.json, or its name."""
         inputs = {name: name for name in component.prompt.inputs} | component.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
@@ -74,7 +74,7 @@ class ImportedCases:
 
 
 def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> ImportedCases:
-    """Make cases from the rows of a table, and write them if `table.yes`; raise FixtureError if one exists."""
+    """Make cases from the rows of a table, and write them if `table.yes`; raise FixtureError if a case exists."""
     names = component_names(table.components)
     if table.skill is None and len(names) != 1:
         raise ComponentError(f"there are {len(names)} components in {table.components}; name one with --skill NAME")
@@ -162,7 +162,7 @@ def files_of(case: Case, output: Output) -> dict[str, str]:
 
 
 def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, Case]:
-    """Return the unreviewed cases by folder; for a row of a table, by the path of the table with the id appended."""
+    """Return the unreviewed cases by path: the folder of a case, or `<table>/<id>` for a row of a table."""
     try:
         cases, sources = read_cases(component, fixtures), find_cases(component, fixtures)
     except NotEvaluatedError:

@@ -130,9 +130,9 @@ class CaseMeta(FrozenModel):
 class Case:
     """One input with its ground truth.
 
-    A `labelled` case has a ground truth, and a `truth` of None is then JSON null. `digest` covers the `used` inputs,
-    which are those of the prompt, the turns and the truth. `not_applicable` has ids and patterns of models that are not
-    called. `parts` has the digest of each input, or of the turns, with the truth by name.
+    A `labelled` case has a ground truth, and a `truth` of None is then JSON null. `digest` covers the `used` inputs
+    (those of the prompt), the turns and the truth. `not_applicable` has ids and patterns of models that are not called.
+    `parts` has by name the digest of each input, and of the turns, together with the truth.
     """
 
     id: str
@@ -182,7 +182,7 @@ class Case:
         return replace(self, digest=case_digest, used=inputs)
 
     def was(self, digest: str) -> bool:
-        """Return whether a digest is that of this case, or without turns that of its document and truth alone."""
+        """Return whether a digest is that of this case, or that of its document and truth if it has no turns."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
@@ -254,8 +254,8 @@ def cases_of_table(
 ) -> dict[str, Case]:
     """Return the case of each valid row of a table by id.
 
-    `on_problem` receives the problem of an invalid row, or a row with the id of one of the `folders`. Files that rows
-    name must be in `root`; without `root` they are not read. Raise FixtureError for a column of an unknown field.
+    `on_problem` receives the problem of an invalid row, or of a row whose id is that of an earlier row or of one of the
+    `folders`. Files of rows must be in `root`; without `root` none are read. Raise FixtureError for an unknown field.
     """
     schema_paths = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():

@@ -53,12 +53,12 @@ class CaseFiles:
         return [(self.fixtures_dir or Path("fixtures")) / self.fixtures / name, *fallback]
 
     def root(self, path: Path) -> ConfinedFolder:
-        """Return the folder that cases at `path` must be in: the fixtures folder, or for `home` the folder above."""
+        """Return the folder that `path` must be in: the components folder if it is below `home`, else the fixtures."""
         folder = self.home.parent if path.is_relative_to(self.home) else self.fixtures_dir or Path("fixtures")
         return ConfinedFolder(folder, FixtureError, follow_links=self.limits.follow_links)
 
     def sources(self) -> list[Path]:
-        """Return the first existing case folder and the tables beside it; empty if there are none."""
+        """Return the case folder and tables at the first of the `places` that has any; empty if none has."""
         return next(filter(None, map(sources_at, self.places())), [])
 
     def table(self, columns: Columns) -> CaseRows:
@@ -214,8 +214,8 @@ class Component:
 
     Records are saved in `folder`, and cases may be in `home`. `declared_in` is the path of datasets.json. `inferred`
     has a text for each inferred setting and each unused part of the source. `prose` has the median length in characters
-    of prose fields by path. In another format, it has an `origin`, and its cases there are `rows`. `files` are those of
-    the prompt. `formerly` has earlier names.
+    of prose fields by path. `rows` are the cases in a source of another format, the `origin`. `files` are those of the
+    prompt. `formerly` has earlier names.
     """
 
     name: str
@@ -338,7 +338,7 @@ class _Contracted:
 def _compared(
     dataset: Dataset, answers: _Contracted, truths: Sequence[Any], file: Path, *, checked: bool
 ) -> tuple[dict[str, Any], str]:
-    """Return the arguments of Component for comparing outputs by name, and the digest of these settings."""
+    """Return arguments of Component by name (plan, prose and metrics), and the digest of these settings."""
     texts_lengths, prose = find_texts(answers.schema, dataset.fields, truths)
     if answers.schema is None:  # the ground truths then define the valid paths
         _refuse_unknown_paths(dataset.fields, answers.output, truths, file)

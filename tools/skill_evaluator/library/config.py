@@ -95,7 +95,7 @@ class JudgePolicy(StrictModel):
     calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return the limits of the share of regressions, above which a batch alerts, by dimension; empty if unset."""
+        """Return by dimension the largest share of regressions without an alert; empty if `alert_above` is not set."""
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}

@@ -93,7 +93,7 @@ class Contract:
         return list(islice(_validate(self._validator.iter_errors, value), max_errors))
 
     def errors(self, value: Any) -> list[str]:
-        """Return one text per violation, with JSON Pointer and closest anyOf/oneOf branch; empty if it is valid."""
+        """Return one text per violation, with JSON Pointer and closest anyOf/oneOf branch; empty for a valid value."""
         violations = self.violations(value)
         branched = any(error.schema_path[-1:] in (["anyOf"], ["oneOf"]) for error in violations)
         closest = self._closest(value) if branched else {}
@@ -193,7 +193,7 @@ _FILE_KEYS = ("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$defs", "def
 def read_schema(
     folder: Path, declared: str | None, limits: SafetyLimits
 ) -> tuple[Mapping[str, Any] | None, str, dict[str, str]]:
-    """Return the output schema of the component in `folder`, its path with the part, and digests by name.
+    """Return the output schema of the component in `folder`, its location as text, and digests by name.
 
     `declared` names a file and a part of it (`schema.json#/$defs/output`). The schema is None if there is no
     schema.json and nothing is declared. The digest `schema` is that of schema.json. If a part is declared, or parts of

@@ -98,7 +98,7 @@ def section_headings(body: str) -> list[re.Match[str]]:
 
 
 def messages_in(body: str) -> tuple[Message, ...]:
-    """Return the message under each `## System`, `## User` and `## Assistant`; raise ValueError if text precedes."""
+    """Return the messages under `## System`, `## User` and `## Assistant`; raise ValueError if none is on top."""
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
         raise ValueError("messages: sections requires ## System or ## User as the first line of the body")
@@ -164,7 +164,7 @@ class Prompt:
         return digest(canonical_json(shape))
 
     def like(self, text: str) -> "Prompt | None":
-        """Return this prompt with the messages of another text, or None if it has other roles or placeholders."""
+        """Return this prompt with the messages of another text, or None if that has other roles or placeholders."""
         if [message.role for message in self.messages] == ["system"]:
             prompt = replace(self, messages=(Message("system", (text,)),))
         else:
@@ -185,7 +185,7 @@ class Prompt:
         return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
-        """Return a prompt with the system message `text`, and all inputs if the document is not the only one."""
+        """Return a prompt with the system message `text` and, unless the only input is the document, a user message."""
         user = "\n\n".join(f"{name}:\n{{{{{name}}}}}" for name in self.inputs)
         messages = dialogue(text, user)[: 1 if self.inputs == (DOCUMENT,) else 2]
         return replace(self, messages=messages, placeholders="braces")
@@ -216,7 +216,7 @@ class Prompt:
             yield "inputs: there is no user message; write messages: sections, and the message under ## User"
 
     def filled(self, values: Mapping[str, Any], turns: Sequence[Message] = ()) -> tuple[Message, ...]:
-        """Return the messages to send, `turns` before the last one; a document without a placeholder ends the last."""
+        """Return the messages to send, `turns` before the last; a document without placeholder is appended to it."""
         messages = [Message(message.role, tuple(self._parts(message.text, values))) for message in self.messages]
         last = [messages.pop()] if messages and messages[-1].role == "user" else []
         if DOCUMENT in self.inputs and DOCUMENT not in self.names_in("user"):

@@ -145,7 +145,7 @@ _LIKELY = ("output", "answer", "response", "result")
 
 
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
-    """Return the parts of schema.json that all ground truths fit, likeliest first; empty if the whole has rules."""
+    """Return parts of schema.json that all ground truths fit, likeliest first; empty if the whole has constraints."""
     path = folder / "schema.json"
     try:
         schema = read_json(path, limit=limits.size_of("schema_bytes"))

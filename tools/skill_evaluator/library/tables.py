@@ -153,7 +153,7 @@ class CaseRows:
 
     @property
     def output(self) -> Output | None:
-        """The output type: text if the ground truths are texts that are not all JSON; None if there are none."""
+        """Text if all ground truths are texts (in CSV, not all of them JSON), None if there are none, else json."""
         cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
             return "json"

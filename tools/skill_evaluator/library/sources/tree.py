@@ -55,7 +55,7 @@ class FileTree:
             yield self.paths[index]
 
     def beside(self, path: str, name: str) -> str:
-        """Return the path in the tree of the file that the file at `path` names; raise ComponentError if missing."""
+        """Return the path of the file that the file at `path` refers to as `name`; raise ComponentError if missing."""
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
         if not self.has(target):
             raise ComponentError(f"{self.where / path} names '{name[:200]}', which is not a file below {self.where}")
@@ -214,7 +214,7 @@ def stable_id(text: str, inputs: Any) -> str:
 
 
 def case_name(text: str) -> str:
-    """Return a text as a case id, without characters that a file name cannot have."""
+    """Return a text as a case id, without characters that a file name cannot have; may be empty."""
     return re.sub(r"[^\w@.+-]+", "-", text)[:100].strip("-.")
 
 

@@ -95,7 +95,7 @@ class JudgePolicy(StrictModel):
     calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return by dimension the largest share of regressions without an alert; empty if `alert_above` is not set."""
+        """Return the largest share of regressions without an alert by dimension; empty if `alert_above` is not set."""
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}

@@ -591,10 +591,10 @@ def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> d
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
     """Raise FixtureError if `cases`, read for the `current` version, lack an input of the version `component`."""
     if component.prompt.text_of != current.prompt.text_of:
-        raise FixtureError(f"only one of {component.version} and {current.version} has text_of in its prompt.md")
+        raise FixtureError(f"only one of versions {component.version} and {current.version} has text_of in prompt.md")
     for case in cases:
         if missing := [name for name in component.prompt.inputs if name not in case.inputs]:
-            raise FixtureError(f"{component.version} requires the input '{missing[0]}', which case '{case.id}' lacks")
+            raise FixtureError(f"version {component.version} requires '{missing[0]}', which case '{case.id}' lacks")
 
 
 def _read_inputs(folder: Path, component: Component, root: ConfinedFolder, limit: SizeLimit) -> dict[str, Any]:

@@ -86,8 +86,7 @@ class JudgePolicy(StrictModel):
 
     model: ModelId | None = Field(default=None, description="default judge of `expect` checks")
     trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
-    one_low: Literal["review_required", "ship"] = "review_required"
-    """The decision on a single regression of low impact."""
+    one_low: Literal["review_required", "ship"] = Field("review_required", description="decision on one low regression")
     blocking: tuple[str, ...] = Field(default=(), description="additional dimensions in which any regression blocks")
     panel: JudgePanel = JudgePanel()
     cascade: tuple[ModelId, ModelId] | None = Field(default=None, description="cheap judge; judge of undecided outputs")
@@ -339,8 +338,7 @@ class Policy(StrictModel):
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)
     harm: Share = Field(default=0.25, description="the loss of a field or case that alone is a regression")
-    anchor: Literal["accepted", "previous"] = "accepted"
-    """The version since which small losses are summed."""
+    anchor: Literal["accepted", "previous"] = Field(default="accepted", description="version since which losses add up")
     design: Design = Field(default="beside", description="beside: interleaved baseline; recorded: an earlier run")
     served: Literal["same", "any"] = Field(default="same", description="same: a verdict requires the same served model")
     metrics: MetricPolicies = {}

@@ -157,7 +157,7 @@ class _Configuration:
     def rows(self, inputs: Collection[str], default: Mapping[str, Any]) -> tuple[list[_CaseRow], Any]:
         """Return the cases of all tests, and the output schema, or None if the tests do not share one."""
         location, size = self.tree.where / self.path, 0
-        too_many = ComponentError(f"{location} gives more than {_MAX_TESTS:,} cases or too much text")
+        too_many = ComponentError(f"{location} gives more than {_MAX_TESTS:,} cases or too much text; split it")
         rows: list[_CaseRow] = []
         schemas: list[Any] = []
         missing: set[str] = set()

@@ -135,7 +135,10 @@ def test_schema_that_allows_any_json_is_refused(tmp_path: Path) -> None:
         {"anyOf": [{}, True]},
     ]
     for schema in nothing:
-        with pytest.raises(ComponentError, match=r"receipts/schema\.json has no constraints, so any JSON is valid"):
+        with pytest.raises(
+            ComponentError, match=r"receipts/schema\.json has no constraints, so any JSON is valid"
+        ) as refused:
             component(tmp_path, schema=schema)
+        assert ("#/$defs/" in str(refused.value)) is ("$defs" in schema)
     for schema in ({"minimum": 1}, {"const": True}, {"$ref": "#/$defs/a", "$defs": {"a": {"enum": [1]}}}):
         assert component(tmp_path, schema=schema).schema == schema

@@ -50,7 +50,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns of the options; by default those of evals/datasets.json, or those named like an input."""
+        """Return the columns of the options; the default of an input is its column in datasets.json, or its name."""
         inputs = {name: name for name in component.prompt.inputs} | component.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
@@ -63,18 +63,18 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedCases:
-    """The cases made from a table, their `folder`, and the number of skipped rows by (kind, reason) in `left_out`."""
+    """The cases made from a table, and the folder for them."""
 
     component: Component
     folder: Path
     cases: NewCases
-    labelled: int
-    schema: str | None = None
-    left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    labelled: int  # number of cases with a ground truth
+    schema: str | None = None  # text of the inferred schema.json
+    left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)  # number of skipped rows by (kind, reason)
 
 
 def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> ImportedCases:
-    """Make cases from the rows of a table, and write them if `table.yes` is set and none of them exists."""
+    """Make cases from the rows of a table, and write them if `table.yes`; raise FixtureError if a case exists."""
     names = component_names(table.components)
     if table.skill is None and len(names) != 1:
         raise ComponentError(f"there are {len(names)} components in {table.components}; name one with --skill NAME")
@@ -120,7 +120,7 @@ def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -
 
 
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:
-    """Return the folder for new cases of a component; raise FixtureError with the `advice` if a case exists."""
+    """Return the folder for new cases; raise FixtureError with the `advice` if it has one of the `case_ids`."""
     if component.output == "choice":
         raise FixtureError(f"'{component.name}' has multiple-choice questions: add lines to questions.jsonl instead")
     folders = component.case_files(fixtures).places()
@@ -131,7 +131,7 @@ def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable
 
 
 def write_cases(folder: Path, cases: NewCases) -> None:
-    """Write all cases or none into a folder."""
+    """Write each case into a subfolder of a folder; if one cannot be written, write none."""
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as aside, ExitStack() as undo:
@@ -146,7 +146,7 @@ def write_cases(folder: Path, cases: NewCases) -> None:
 
 
 def files_of(case: Case, output: Output) -> dict[str, str]:
-    """Return the texts of a case's files by name."""
+    """Return the texts of a case's files by file name."""
     others = {name: value for name, value in case.inputs.items() if name != DOCUMENT}
     files = {}
     if DOCUMENT in case.inputs:
@@ -162,7 +162,7 @@ def files_of(case: Case, output: Output) -> dict[str, str]:
 
 
 def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, Case]:
-    """Return the unreviewed cases by folder; for a row of a table, by the path of the table with the id appended."""
+    """Return the unreviewed cases by path: the folder of a case, or `<table>/<id>` for a row of a table."""
     try:
         cases, sources = read_cases(component, fixtures), find_cases(component, fixtures)
     except NotEvaluatedError:
@@ -172,7 +172,7 @@ def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, 
 
 
 def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence[str]) -> list[str]:
-    """Remove the mark `unreviewed` of the cases whose ids match a pattern, and return their ids."""
+    """Delete the key `unreviewed` of the cases whose ids match one of the globs in `patterns`; return these ids."""
     accepted = []
     for folder, case in unreviewed_cases(component, fixtures).items():
         if not any(fnmatchcase(case.id, pattern) for pattern in patterns):
@@ -190,7 +190,7 @@ def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence
 
 
 def inferred_schema(truths: Sequence[Any], source: Path) -> str:
-    """Return the JSON of a schema that all ground truths of a file satisfy."""
+    """Return the text of a JSON Schema that all ground truths of a file satisfy."""
     remark = f"Inferred from {len(truths)} ground truths of {source.name}: make it as strict as the answers must be."
     draft = "https://json-schema.org/draft/2020-12/schema"
     return json_text({"$schema": draft, "description": remark, **_schema_of(truths)})

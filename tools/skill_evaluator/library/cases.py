@@ -119,7 +119,7 @@ class _Turns(StrictModel):
 
 
 class CaseMeta(FrozenModel):
-    """The keys of a case's meta.json that are read; other keys are kept."""
+    """The keys of a case's meta.json that have an effect; other keys are metadata."""
 
     not_applicable: ModelPatterns = ()
     checks: tuple[DeclaredCheck, ...] = Field(default=(), description="checks of the case's outputs")
@@ -130,9 +130,9 @@ class CaseMeta(FrozenModel):
 class Case:
     """One input with its ground truth.
 
-    `truth` may be JSON null if `labelled`. `not_applicable` has ids and patterns of models that are not called. `used`
-    has the names of the prompt's inputs. `digest` covers these, the turns and the truth. `parts` has the digest of each
-    input and of the turns by name.
+    A `labelled` case has a ground truth, and a `truth` of None is then JSON null. `digest` covers the `used` inputs
+    (those of the prompt), the turns and the truth. `not_applicable` has ids and patterns of models that are not called.
+    `parts` has by name the digest of each input, and of the turns, together with the truth.
     """
 
     id: str
@@ -161,7 +161,7 @@ class Case:
 
     @property
     def document(self) -> str:
-        """The document, or the earlier turns and the inputs, each under its name."""
+        """The document, or the earlier turns under their roles and the used inputs under their names."""
         if self.shown_as == DOCUMENT:
             return str(self.inputs[DOCUMENT])
         sections: list[tuple[str, str]] = [(turn.role, turn.text) for turn in self.turns]
@@ -182,12 +182,12 @@ class Case:
         return replace(self, digest=case_digest, used=inputs)
 
     def was(self, digest: str) -> bool:
-        """Return whether a digest is that of this case, with all inputs or with the document only."""
+        """Return whether a digest is that of this case, or that of its document and truth if it has no turns."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
 def parse_case_output(component: Component, case: Case, text: str) -> Parsed:
-    """Parse an output; without a schema, prefer JSON of the ground truth's type."""
+    """Parse an output as the component's output type; without a schema, prefer JSON of the ground truth's type."""
     return parse_output(text, component.output, case.options, component.contract.expected.or_type_of(case.truth))
 
 
@@ -199,7 +199,7 @@ def text_of(value: Any) -> str:
 def load_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's reviewed cases; arguments and errors are those of `read_cases`."""
+    """Read a component's reviewed cases whose ids match one of the globs in `patterns`, or all, sorted by id."""
     cases = read_cases(component, fixtures_dir, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
     if cases and not reviewed:
@@ -211,10 +211,10 @@ def load_cases(
 def read_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's cases whose ids match one of the patterns, or all without patterns, sorted by id.
+    """Read a component's cases whose ids match one of the globs in `patterns`, or all, sorted by id.
 
-    `on_problem` receives the FixtureError of each invalid case. Raise NotEvaluatedError if no selected case has a
-    document, or FixtureError if the component has records.
+    Unreviewed cases are included. `on_problem` receives the FixtureError of each invalid case. If no selected case has
+    a document, raise NotEvaluatedError, or FixtureError if the component has records.
     """
     sources = find_cases(component, fixtures_dir)
     where = listed([str(source) for source in sources])
@@ -252,10 +252,10 @@ def cases_of_table(
     folders: Mapping[str, Path] = MappingProxyType({}),
     root: ConfinedFolder | None = None,
 ) -> dict[str, Case]:
-    """Make the case of each row of a table, by id.
+    """Return the case of each valid row of a table by id.
 
-    `on_problem` receives the problem of an invalid row, or a row with the id of one of the `folders`. Files that rows
-    name must be in `root`; without `root` they are not read. Raise FixtureError for a column of an unknown field.
+    `on_problem` receives the problem of an invalid row, or of a row whose id is that of an earlier row or of one of the
+    `folders`. Files of rows must be in `root`; without `root` none are read. Raise FixtureError for an unknown field.
     """
     schema_paths = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():
@@ -324,7 +324,7 @@ def cases_without_document(sources: Iterable[Path]) -> list[str]:
 
 
 def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
-    """Return the paths of a component's case folder and table, or of its questions file; raise if there are none."""
+    """Return the paths of the case folder and the table, or of the questions file; raise an error if none exists."""
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
         raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
@@ -449,11 +449,11 @@ def _read_turns(content: Any, where: Path) -> tuple[Message, ...]:
 
 
 class UnfilledError(FixtureError):
-    """A case without an input that the prompt requires."""
+    """A case lacks an input that the prompt requires."""
 
 
 def _ready(case: Case, component: Component, source: Path | str) -> Case:
-    """Check a case and set the inputs that its component uses, with the digests."""
+    """Return the case with its used inputs and digests; raise FixtureError if an input is missing or invalid."""
     used, inputs = component.prompt.inputs, case.inputs
     if missing := [name for name in used if name not in inputs]:
         location = f"'{missing[0]}' in {source if isinstance(source, str) else source / INPUTS}"
@@ -487,7 +487,7 @@ def _digested(case: Case) -> Case:
 
 
 def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
-    """Return the readable cases with the number of pages of each PDF, or its text with `text_of: pdf`."""
+    """Return the cases whose PDFs can be read, with the number of pages of each PDF, or its text in its place."""
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
     if not pdfs:
         return tuple(cases)
@@ -528,7 +528,7 @@ def _media_type(head: bytes) -> MediaType | None:
 
 
 def read_file(path: Path, limits: SafetyLimits) -> File:
-    """Read the type, size and digest of a PDF or an image, and the extent of an image."""
+    """Read the media type, size and digest of a PDF or an image, and the width and height of an image."""
     limit, content = limits.size_of("file_bytes"), hashlib.sha256()
     with open_file(path, FixtureError) as handle:
         size = os.fstat(handle.fileno()).st_size
@@ -589,12 +589,12 @@ def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> d
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
-    """Raise FixtureError if cases read for the `current` version lack an input of another version, `component`."""
+    """Raise FixtureError if `cases`, read for the `current` version, lack an input of the version `component`."""
     if component.prompt.text_of != current.prompt.text_of:
-        raise FixtureError(f"only one of {component.version} and {current.version} has text_of in its prompt.md")
+        raise FixtureError(f"only one of versions {component.version} and {current.version} has text_of in prompt.md")
     for case in cases:
         if missing := [name for name in component.prompt.inputs if name not in case.inputs]:
-            raise FixtureError(f"{component.version} requires the input '{missing[0]}', which case '{case.id}' lacks")
+            raise FixtureError(f"version {component.version} requires '{missing[0]}', which case '{case.id}' lacks")
 
 
 def _read_inputs(folder: Path, component: Component, root: ConfinedFolder, limit: SizeLimit) -> dict[str, Any]:

@@ -40,7 +40,7 @@ _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFiles:
-    """A component's cases in `fixtures_dir`/`fixtures`, or by default in `fixtures/` or `evals/` of its `home`."""
+    """A component's case files in `fixtures_dir`/`fixtures`; without `fixtures_dir` in fixtures/ or `home`/evals/."""
 
     home: Path
     fixtures: str
@@ -48,17 +48,17 @@ class CaseFiles:
     limits: SafetyLimits
 
     def places(self, name: str = "cases") -> list[Path]:
-        """Return the possible paths of `cases` or `questions.jsonl`, in order of preference."""
+        """Return the possible paths of the folder or file `name`, in order of preference."""
         fallback = [self.home / "evals" / name] if self.fixtures_dir is None else []
         return [(self.fixtures_dir or Path("fixtures")) / self.fixtures / name, *fallback]
 
     def root(self, path: Path) -> ConfinedFolder:
-        """Return the folder that cases at `path` must be in: the fixtures folder, or the components folder."""
+        """Return the folder that `path` must be in: the components folder if it is below `home`, else the fixtures."""
         folder = self.home.parent if path.is_relative_to(self.home) else self.fixtures_dir or Path("fixtures")
         return ConfinedFolder(folder, FixtureError, follow_links=self.limits.follow_links)
 
     def sources(self) -> list[Path]:
-        """Return the case folder and the tables beside it, from the first place that has any of them."""
+        """Return the case folder and tables at the first of the `places` that has any; empty if none has."""
         return next(filter(None, map(sources_at, self.places())), [])
 
     def table(self, columns: Columns) -> CaseRows:
@@ -71,7 +71,7 @@ class CaseFiles:
         return CaseRows(columns=columns)
 
     def output(self, table: CaseRows) -> Output | None:
-        """Infer the output type, `text` if all ground truths are texts. Return None if there are no ground truths."""
+        """Infer the output type: text if all ground truths are texts, None if there are none, and else json."""
         names = {path.name for path in self._first_files(TRUTHS)}
         kinds = {table.output, *(["text" if names <= set(TEXT_TRUTHS) else "json"] if names else [])} - {None}
         return "json" if "json" in kinds else "text" if kinds else None
@@ -212,9 +212,10 @@ class Datasets(StrictModel):
 class Component:
     """A versioned prompt with its output schema, ready to be evaluated, alone or under a scenario.
 
-    Records are saved in `folder`, and cases may be in `home`. `inferred` describes inferred settings. `prose` has the
-    median length in characters of prose fields by path. `files` are those of the prompt. A component in another format
-    has an `origin`, and `rows` are its cases in that format. `formerly` lists earlier names.
+    Records are saved in `folder`, and cases may be in `home`. `declared_in` is the path of datasets.json. `inferred`
+    has a text for each inferred setting and each unused part of the source. `prose` has the median length in characters
+    of prose fields by path. `rows` are the cases in a source of another format, the `origin`. `files` are those of the
+    prompt. `formerly` has earlier names.
     """
 
     name: str
@@ -244,7 +245,7 @@ class Component:
     formerly: tuple[str, ...] = ()
 
     def case_files(self, fixtures_dir: Path | None) -> CaseFiles:
-        """Return the files of its cases."""
+        """Return the case files of the component; `fixtures_dir` None means the default folders."""
         return CaseFiles(home=self.home, fixtures=self.fixtures, fixtures_dir=fixtures_dir, limits=self.limits)
 
     @property
@@ -337,7 +338,7 @@ class _Contracted:
 def _compared(
     dataset: Dataset, answers: _Contracted, truths: Sequence[Any], file: Path, *, checked: bool
 ) -> tuple[dict[str, Any], str]:
-    """Return the arguments of Component that compare outputs, by name, and the digest of these settings."""
+    """Return arguments of Component by name (plan, prose and metrics), and the digest of these settings."""
     texts_lengths, prose = find_texts(answers.schema, dataset.fields, truths)
     if answers.schema is None:  # the ground truths then define the valid paths
         _refuse_unknown_paths(dataset.fields, answers.output, truths, file)
@@ -450,8 +451,8 @@ def _read_contract(
         raise ComponentError(f'output: tool_call in {written.path} requires "type": "object" in {schema_path}')
     if schema is not None and not constrains(schema, schema):
         names = sorted(schema.get("$defs", {}), key="output".__ne__)
-        advice = f'or write "schema": "schema.json#/$defs/{(names or ["output"])[0]}" into evals/datasets.json'
-        raise ComponentError(f"{schema_path} has no constraints, so any JSON is valid; describe the output {advice}")
+        advice = f', or write "schema": "schema.json#/$defs/{names[0]}" into evals/datasets.json' if names else ""
+        raise ComponentError(f"{schema_path} has no constraints, so any JSON is valid; describe the output{advice}")
     return _Contracted(
         output=output or "json", schema=schema, contract=contract, digests=digests, inferred=tuple(inferred)
     )

@@ -47,7 +47,7 @@ class BatchSettings(StrictModel):
 
 
 class Jobs(StrictModel):
-    """The limits of a CI plan; a run of more than `max_calls` calls is split, and runs beyond `max_jobs` share jobs."""
+    """The limits of a CI plan: larger runs are split, runs beyond `max_jobs` share jobs, and `max_cost` is in USD."""
 
     max_calls: PositiveInt = 1000
     max_jobs: Annotated[int, Field(ge=1, le=256)] = 60
@@ -86,8 +86,7 @@ class JudgePolicy(StrictModel):
 
     model: ModelId | None = Field(default=None, description="default judge of `expect` checks")
     trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
-    one_low: Literal["review_required", "ship"] = "review_required"
-    """The decision on a single regression of low impact."""
+    one_low: Literal["review_required", "ship"] = Field("review_required", description="decision on one low regression")
     blocking: tuple[str, ...] = Field(default=(), description="additional dimensions in which any regression blocks")
     panel: JudgePanel = JudgePanel()
     cascade: tuple[ModelId, ModelId] | None = Field(default=None, description="cheap judge; judge of undecided outputs")
@@ -95,7 +94,7 @@ class JudgePolicy(StrictModel):
     calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return the share of regressions above which a batch alerts by dimension; empty if none is set."""
+        """Return the largest share of regressions without an alert by dimension; empty if `alert_above` is not set."""
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}
@@ -339,8 +338,7 @@ class Policy(StrictModel):
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)
     harm: Share = Field(default=0.25, description="the loss of a field or case that alone is a regression")
-    anchor: Literal["accepted", "previous"] = "accepted"
-    """The version since which small losses are summed."""
+    anchor: Literal["accepted", "previous"] = Field(default="accepted", description="version since which losses add up")
     design: Design = Field(default="beside", description="beside: interleaved baseline; recorded: an earlier run")
     served: Literal["same", "any"] = Field(default="same", description="same: a verdict requires the same served model")
     metrics: MetricPolicies = {}
@@ -375,7 +373,7 @@ class Audit(StrictModel):
 
     benchmarks: Benchmarks = {}
     scenarios: tuple[str, ...] = ()
-    questions: PositiveInt | None = None
+    questions: PositiveInt | None = Field(default=None, description="cases sampled per benchmark; default: all")
     replicates: ReplicateCount = 2
 
 

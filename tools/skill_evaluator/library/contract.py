@@ -89,11 +89,11 @@ class Contract:
         return bool(_validate(self._validator.is_valid, value))
 
     def violations(self, value: Any, max_errors: int | None = None) -> list[jsonschema_rs.ValidationError]:
-        """Return the first `max_errors` errors, or all; raise RecursionError if the value is nested too deeply."""
+        """Return the first `max_errors` validation errors, or all; raise RecursionError if the nesting is too deep."""
         return list(islice(_validate(self._validator.iter_errors, value), max_errors))
 
     def errors(self, value: Any) -> list[str]:
-        """Describe each violation, with the JSON Pointer of the value and the closest anyOf/oneOf branch."""
+        """Return one text per violation, with JSON Pointer and closest anyOf/oneOf branch; empty for a valid value."""
         violations = self.violations(value)
         branched = any(error.schema_path[-1:] in (["anyOf"], ["oneOf"]) for error in violations)
         closest = self._closest(value) if branched else {}
@@ -101,7 +101,7 @@ class Contract:
         return [f"{pointer}: {message}{closest.get(pointer, '')}" for pointer, message in texts]
 
     def _closest(self, value: Any) -> dict[str, str]:
-        """Find the likeliest cause with jsonschema, by the JSON Pointer of the value that fits no branch."""
+        """Return the likeliest causes as text, by the JSON Pointer of the value that fits no branch."""
         from jsonschema import exceptions, validators
 
         def pattern(_: Any, expression: str, text: Any, __: Any) -> Iterator[exceptions.ValidationError]:
@@ -193,11 +193,11 @@ _FILE_KEYS = ("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$defs", "def
 def read_schema(
     folder: Path, declared: str | None, limits: SafetyLimits
 ) -> tuple[Mapping[str, Any] | None, str, dict[str, str]]:
-    """Return the output schema of the component in `folder`, its location, and digests by name.
+    """Return the output schema of the component in `folder`, its location as text, and digests by name.
 
     `declared` names a file and a part of it (`schema.json#/$defs/output`). The schema is None if there is no
-    schema.json and nothing is declared. The digest `schema` is that of schema.json. With parts of other files merged
-    into the schema, its digest is `contract`.
+    schema.json and nothing is declared. The digest `schema` is that of schema.json. If a part is declared, or parts of
+    other files are merged, `contract` is the digest of the result.
     """
     schema_path = folder / "schema.json"
     name, _, fragment = (declared or schema_path.name).partition("#")

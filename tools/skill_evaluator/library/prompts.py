@@ -49,7 +49,7 @@ class File:
 
     @property
     def kind(self) -> FileKind:
-        """Whether the file is a PDF or an image."""
+        """The kind of the file, "pdf" or "image"."""
         return "pdf" if self.media_type == "application/pdf" else "image"
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ def section_headings(body: str) -> list[re.Match[str]]:
 
 
 def messages_in(body: str) -> tuple[Message, ...]:
-    """Return the messages in the sections of a text; raise ValueError if it does not begin with a section."""
+    """Return the messages under `## System`, `## User` and `## Assistant`; raise ValueError if none is on top."""
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
         raise ValueError("messages: sections requires ## System or ## User as the first line of the body")
@@ -137,7 +137,7 @@ class Prompt:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is one system message with the document as its only input."""
+        """Whether it is one system message, with the document as its only input and no `{name}` placeholders."""
         roles = [message.role for message in self.messages]
         return roles == ["system"] and self.inputs == (DOCUMENT,) and self.placeholders != "single"
 
@@ -148,14 +148,14 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """The system prompt, or all messages under their headings."""
+        """The text of a single system message, or all messages under their headings."""
         if [message.role for message in self.messages] == ["system"]:
             return self.system
         return "\n\n".join(f"## {message.role.title()}\n\n{message.text}" for message in self.messages)
 
     @cached_property
     def digest(self) -> str:
-        """The digest of everything that determines the messages, or the digest of a program."""
+        """The digest of all values that determine the messages or the program."""
         if self.is_plain and not self.text_of and not self.by_tool_call:
             return digest(self.system)
         messages = [[message.role, message.text] for message in self.messages]
@@ -164,7 +164,7 @@ class Prompt:
         return digest(canonical_json(shape))
 
     def like(self, text: str) -> "Prompt | None":
-        """Return this prompt with another text, or None if that changes the roles or placeholders."""
+        """Return this prompt with the messages of another text, or None if that has other roles or placeholders."""
         if [message.role for message in self.messages] == ["system"]:
             prompt = replace(self, messages=(Message("system", (text,)),))
         else:
@@ -185,7 +185,7 @@ class Prompt:
         return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
-        """Return a prompt with `text` as system message and, unless only the document is used, all inputs by name."""
+        """Return a prompt with the system message `text` and, unless the only input is the document, a user message."""
         user = "\n\n".join(f"{name}:\n{{{{{name}}}}}" for name in self.inputs)
         messages = dialogue(text, user)[: 1 if self.inputs == (DOCUMENT,) else 2]
         return replace(self, messages=messages, placeholders="braces")
@@ -196,7 +196,7 @@ class Prompt:
         return {name for text in texts for _, name in self._pieces(text) if name}
 
     def faults(self) -> Iterator[str]:
-        """Yield the faults, each beginning with a front matter key, such as `inputs: `."""
+        """Yield one text per fault, beginning with a front matter key, such as `inputs: `."""
         roles = [message.role for message in self.messages]
         talk = [role for role in roles if role != "system"]
         if "system" in roles[1:]:
@@ -216,7 +216,7 @@ class Prompt:
             yield "inputs: there is no user message; write messages: sections, and the message under ## User"
 
     def filled(self, values: Mapping[str, Any], turns: Sequence[Message] = ()) -> tuple[Message, ...]:
-        """Return the messages to send; without a placeholder the document is appended to the last user message."""
+        """Return the messages to send, `turns` before the last; a document without placeholder is appended to it."""
         messages = [Message(message.role, tuple(self._parts(message.text, values))) for message in self.messages]
         last = [messages.pop()] if messages and messages[-1].role == "user" else []
         if DOCUMENT in self.inputs and DOCUMENT not in self.names_in("user"):
@@ -225,7 +225,7 @@ class Prompt:
         return (*messages, *turns, *last)
 
     def constant_characters(self, *, turns: bool) -> int:
-        """Return the number of characters before the first placeholder, or before the first of the case's `turns`."""
+        """Count the characters before the first placeholder; with `turns`, the last user message is not counted."""
         last = bool(turns and self.messages and self.messages[-1].role == "user")
         messages = self.messages[: len(self.messages) - last]
         pieces = chain.from_iterable(self._pieces(message.text) for message in messages)
@@ -347,7 +347,7 @@ class ProgramUnderTest(StrictModel):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The environment variables in env and headers."""
+        """The names of the environment variables in env and headers."""
         return tuple(dict.fromkeys((*self.env, *(self.http.headers.values() if self.http else ()))))
 
     def digest(self, watched: Mapping[str, str]) -> str:
@@ -356,13 +356,13 @@ class ProgramUnderTest(StrictModel):
         return digest(canonical_json([declared, dict(watched)]))
 
     def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
-        """Return the `files` (git blob id by path) that a component in `folder` watches, by path relative to it."""
+        """Return the `files` (git blob id by path) that a component in `folder` watches, by path in that folder."""
         globs = _globs_pattern(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
         paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
         return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}
 
     def unmatched(self, watched: Iterable[str]) -> list[str]:
-        """Return the globs that match none of the watched paths."""
+        """Return the globs that match none of the `watched` paths, which are relative to the component's folder."""
         names = list(watched)
         globs = {glob: _globs_pattern([posixpath.normpath(glob)]) for glob in self.watch}
         return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
@@ -473,7 +473,7 @@ class FrontMatter(BaseModel):
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:
-    """Return the prompt of a prompt.md with this text, for a program with the digest of its watched files."""
+    """Return the prompt, for a program with the digest of its watched files; raise ComponentError for a fault."""
     refuse_unfilled(text, front, prompt, path)
     if front.program is not None:
         prompt = replace(prompt, program=_digest_of(front.program, prompt, path))

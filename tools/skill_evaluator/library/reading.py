@@ -15,7 +15,7 @@ from skill_evaluator.files import SizeLimit, StrictModel, read_text
 
 
 class ConfinedFolder:
-    """A folder whose files may not lie outside of it, even through links, unless `follow_links` is set."""
+    """A folder whose files must be inside of it after following links, unless `follow_links` is true."""
 
     def __init__(self, folder: Path, error: type[SkillEvaluatorError], *, follow_links: bool | None = None) -> None:
         self._folder = folder
@@ -41,7 +41,7 @@ class ConfinedFolder:
         real = os.path.realpath(path)
         if os.path.commonpath((real, real_folder)) != real_folder:
             advice = f"{path} leads out of {folder}, to {real}; replace the link by a copy of the file"
-            if self._follow_links is not None:
+            if self._follow_links is not None:  # None: settings.yaml is not read yet
                 advice += ", or allow it in settings.yaml: limits: {follow_links: true}"
             raise self._error(advice)
 
@@ -182,7 +182,7 @@ def json_value(value: Any) -> Any:
 
 
 def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
-    """Map the path of every key and item of a YAML or JSON text to its line, from 1; empty if it is invalid."""
+    """Return the line, from 1, of every key and item of a YAML text by path; empty if the text is invalid."""
     try:
         return _lines_of(_composed(text, _Loader(text), _MAX_DEPTH))
     except yaml.YAMLError:
@@ -190,7 +190,7 @@ def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
 
 
 def _lines_of(root: Any) -> dict[tuple[str, ...], int]:
-    """Map the path of every key and item below a node to its line; raise a MarkedYAMLError for a duplicate key."""
+    """Return the line of every key and item below a node by path; raise a MarkedYAMLError for a duplicate key."""
     stack: list[tuple[tuple[str, ...], Any]] = [((), root)]
     lines: dict[tuple[str, ...], int] = {}
     entered: set[int] = set()  # a node repeated by aliases keeps its first path
@@ -226,10 +226,10 @@ def read_yaml(
 def parse_front_matter(
     text: str, path: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
 ) -> tuple[dict[str, Any], str]:
-    """Return the values in a Markdown file's YAML front matter, and the text below it."""
+    """Return the values in a Markdown file's YAML front matter, and the text below; raise `error` if it has none."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
-        raise error(f"{path}:1: no front matter; begin the file with ---, name: and version: (scenario: intent:), ---")
+        raise error(f"{path}:1: no front matter; begin the file with ---, name: and version: (scenarios: intent:), ---")
     values = parse_yaml("\n" + match[1], path, error, depth=depth)  # the line break replaces the first ---
     return values if isinstance(values, dict) else {}, match[2]
 

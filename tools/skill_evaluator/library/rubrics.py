@@ -34,10 +34,10 @@ MITIGATIONS: Mapping[Mitigation, tuple[str, ...]] = {
     name: ("pairwise_comparison",) if name in _IN_PAIRWISE_ALONE else get_args(MethodName)
     for name in get_args(Mitigation)
 }
-"""The methods in which each mitigation has an effect."""
+"""The judging methods in which a mitigation has an effect, by mitigation."""
 
 USUAL_METHOD: Mapping[str, MethodName] = {"objective": "direct_scoring", "subjective": "pairwise_comparison"}
-"""The default method of a criterion by its type."""
+"""The default method by the type of a criterion."""
 
 USUAL_THRESHOLD = 0.7
 SCALES: Mapping[Scale, int] = {"1-3": 3, "1-5": 5, "1-10": 10}
@@ -229,7 +229,7 @@ class RubricText:
 
 
 def load_rubric(path: Path, *, follow_links: bool = False) -> Rubric:
-    """Read a rubric file."""
+    """Read a rubric file; raise ConfigError for its first problem."""
     rubric, problems = read_rubric_text(path, follow_links=follow_links).check()
     if rubric is None:
         raise ConfigError(f"{problems[0].file}:{problems[0].line}: {problems[0].message}")

@@ -39,7 +39,7 @@ def requirement() -> str:
 
 
 def requirement_of(checkout: Path) -> str:
-    """Return the lines of a requirements file that install a checkout's commit from its origin."""
+    """Return lines of a requirements file that install a checkout's commit from its origin, or a line to fill in."""
     try:
         repository = Repository(checkout)
         commit, origin = repository.commit("HEAD"), repository.address("origin")
@@ -145,7 +145,7 @@ _LIKELY = ("output", "answer", "response", "result")
 
 
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
-    """Return the parts of a component's schema.json that all ground truths fit; empty if the whole schema does."""
+    """Return parts of schema.json that all ground truths fit, likeliest first; empty if the whole has constraints."""
     path = folder / "schema.json"
     try:
         schema = read_json(path, limit=limits.size_of("schema_bytes"))
@@ -160,7 +160,7 @@ def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
 
 
 def declarations(folder: Path, pointer: str | None, limits: SafetyLimits) -> str | None:
-    """Return an evals/datasets.json with the output schema and how texts are compared, or None if it has neither."""
+    """Return a datasets.json with `pointer` as schema and the comparison of text fields, or None if it has neither."""
     truths = _truths_of(folder, limits)
     dataset: dict[str, Any] = {"schema": pointer} if pointer else {}
     with suppress(SkillEvaluatorError):  # reported by lint

@@ -53,7 +53,7 @@ def _refuse_program(component: Component) -> None:
 
 
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read the scenario with a name; raise ConfigError if it is unreviewed."""
+    """Read the scenario with a name; raise ConfigError if it is unknown or unreviewed."""
     folder = config_dir / "scenarios"
     paths: dict[str, Path] = {}
     for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
@@ -73,7 +73,7 @@ def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LI
 
 
 def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read the scenario in a file."""
+    """Read the scenario in a file, reviewed or not."""
     inside = ConfinedFolder(config_dir, ConfigError, follow_links=limits.follow_links).inside(path)
     text = read_text(inside, ConfigError, limits.size_of("prompt_bytes"))
     values, body = parse_front_matter(text, inside, depth=limits.yaml_depth)
@@ -106,7 +106,7 @@ def new_family(config_dir: Path, family: str) -> Path:
 
 
 def write_family(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write the texts of a family's scenarios by name; raise StorageError if the folder exists."""
+    """Write one file per scenario from its text by name; raise StorageError if the folder exists."""
     with storing(folder):
         folder.mkdir(parents=True)  # raises if another process was faster
         for name, text in texts.items():
@@ -124,7 +124,7 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
-    """Return the component under a scenario; `SCHEMA_ALONE` replaces the prompt by the output schema."""
+    """Return the component under a scenario, or unchanged for None; `SCHEMA_ALONE` sends the schema as prompt."""
     if scenario is None:
         return component
     if scenario != SCHEMA_ALONE:

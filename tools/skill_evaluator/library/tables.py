@@ -34,7 +34,7 @@ ProblemHandler = Callable[[SkillEvaluatorError], None]
 
 
 def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse) -> Rows:
-    """Read the rows of a table in the format of its suffix; `limit` applies to each line or cell."""
+    """Read the (line, values) of each row of a table in the format of its suffix; `limit` is for a line or cell."""
     if path.suffix not in (".json", *ENDINGS):
         raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv, .jsonl or .json")
     rows: Rows = []
@@ -76,7 +76,7 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def separator_of(text: str, default: str = ",") -> str:
-    """Return the separator that is most frequent in the first line; `default` wins ties."""
+    """Return the comma, semicolon or tab, whichever is most frequent in the first line; `default` wins ties."""
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
     return max([default, ",", ";", "\t"], key=header.count)
 
@@ -143,17 +143,17 @@ class Columns(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRows:
-    """A table of cases, or none: the (id, line, values) of each row; without a schema, columns in `codes` stay text."""
+    """The (id, line, values) of each row of a table of cases; empty if there is no table."""
 
     path: Path = Path()
     columns: Columns = field(default_factory=Columns)
     rows: Sequence[tuple[str, int, Row]] = ()
-    name: str = ""
-    codes: Collection[str] = ()
+    name: str = ""  # the word for cases in this format, such as evals
+    codes: Collection[str] = ()  # columns whose cells stay text if there is no schema
 
     @property
     def output(self) -> Output | None:
-        """The output type: text if the ground truths are texts that are not all JSON; None if there are none."""
+        """Text if all ground truths are texts (in CSV, not all of them JSON), None if there are none, else json."""
         cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
             return "json"
@@ -203,7 +203,7 @@ class CaseRows:
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
     def with_values(self, location: str, row: Row, structured: Collection[str]) -> Row:
-        """Return a row of CSV with the JSON in its `structured` columns parsed, and any other row unchanged."""
+        """Return a row of CSV with the JSON in inputs, turns and `structured` parsed, and any other row unchanged."""
         if self.path.suffix not in _SEPARATORS:
             return row
         names = {_INPUTS, TURNS, *structured} & row.keys() - set(self.columns.named)
@@ -240,7 +240,7 @@ class CaseRows:
 
 
 def with_others(location: str, inputs: Mapping[str, Any], others: Any) -> dict[str, Any]:
-    """Return inputs with those of an `inputs` object; raise FixtureError if both have a document."""
+    """Return the inputs with those of the object `others`; raise FixtureError if both have a document."""
     if not isinstance(others, dict) or None in others.values():
         example = '{"kind": "invoice"}'
         raise FixtureError(f"{location}: inputs must be an object without null values, such as {example}")

@@ -54,7 +54,7 @@ class Problem(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentVersion:
-    """A component at one commit, with the digests of its prompt and schema, or the problem that it has."""
+    """A component at one commit, with the digests of its prompt and schema, or the problem of reading it."""
 
     name: str
     folder: str
@@ -211,7 +211,7 @@ def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> Component
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
-    """Yield a problem if a changed prompt has no higher version, or a changed schema no new MAJOR version."""
+    """Yield a problem if the version is invalid or lowered, or too low for a changed prompt or schema."""
     if after.version is None:
         yield _prompt_problem(after, after.problem or "no version")
         return
@@ -262,7 +262,7 @@ class CommittedPrompt:
 
 
 def component_with(component: Component, earlier: PromptRun) -> tuple[Component, str | None]:
-    """Return a component with the prompt of an `earlier` run, and the commit of that prompt or None."""
+    """Return a component with the prompt of an `earlier` run, and the commit of that prompt, None if unknown."""
     if earlier.digests.get("schema") != component.digests["schema"]:
         raise _schema_error(component, earlier.skill_version)
     if earlier.digests["prompt"] == component.digests["prompt"]:

@@ -98,7 +98,7 @@ def recorded_rows(leaderboard: bytes) -> Recorded:
 def numbered(digests: Mapping[str, str], recorded: Recorded, below: str | None = None) -> str:
     """Return the recorded version with the digests of a `prompt` and `schema`, or else the next MINOR version.
 
-    With `below`, it is the next PATCH version after the highest recorded version below that.
+    With `below`, the next version is a PATCH after the highest recorded version that is lower than `below`.
 
     >>> numbered({"prompt": "sha256:0123abcd99"}, [("0.2.0+4567abcd", {"prompt": "4567abcd11"})])
     '0.3.0+0123abcd'
@@ -132,7 +132,7 @@ def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
 
 
 def components_of(components: Path, config: Path, default: Path) -> Path:
-    """Return the components folder; it is `.evaluator/components` by default if settings.yaml has sources."""
+    """Return `components`, or the one in `config` if `components` is the `default` and settings.yaml has sources."""
     _forget()
     return config / "components" if components == default and load_settings(config).sources else components
 
@@ -145,7 +145,7 @@ def component_names(components: Path) -> list[str]:
 
 
 def source_of(components: Path, name: str) -> SourceLocation | None:
-    """Return the location of a component in the sources; None if there are no sources."""
+    """Return the location of a component in the sources, or None if settings.yaml has no sources."""
     origins = _origins(components, str(Path.cwd()))  # caches settings.yaml for all components
     if name not in (origins or ()) and components.parent.name == HOME:
         _forget()

@@ -157,7 +157,7 @@ class _Configuration:
     def rows(self, inputs: Collection[str], default: Mapping[str, Any]) -> tuple[list[_CaseRow], Any]:
         """Return the cases of all tests, and the output schema, or None if the tests do not share one."""
         location, size = self.tree.where / self.path, 0
-        too_many = ComponentError(f"{location} gives more than {_MAX_TESTS:,} cases or too much text")
+        too_many = ComponentError(f"{location} gives more than {_MAX_TESTS:,} cases or too much text; split it")
         rows: list[_CaseRow] = []
         schemas: list[Any] = []
         missing: set[str] = set()
@@ -202,8 +202,7 @@ class _Configuration:
             kind = str(declared.get("type"))
             try:
                 check, check_schema = self._check(kind, declared, texts)
-                valid = check_of(check)
-                check_id, content = valid.id, valid.digest
+                check_id, content = _id_and_digest(json.dumps(check))
                 template = as_text(declared.get("value"))
                 # an assert with variables or a metric has the same id in all tests
                 shared = declared.get("metric") or (f"{next(iter(check))} {template}" if "{{" in template else "")
@@ -287,7 +286,7 @@ class _Configuration:
                 self.leave("entry of tests", "a file of tests has an element that is not a test")
 
     def _refuse_other(self, test: Mapping[str, Any], options: Mapping[str, Any], default: Mapping[str, Any]) -> None:
-        """Raise ValueError if a merged test changes the prompt or output; `options` are its own, without `default`."""
+        """Raise ValueError if a test changes the prompt or output; `default` has the options of defaultTest."""
         for name in ("prefix", "suffix"):
             if options.get(name) and options[name] != default.get(name):
                 raise ValueError(f"its options.{name} changes the prompt or the output; set it in defaultTest")
@@ -470,6 +469,12 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _line(value: Any) -> str:
     return "".join(mark if mark.isprintable() else " " for mark in str(value)[:200])
+
+
+@lru_cache(maxsize=10_000)
+def _id_and_digest(check: str) -> tuple[str, str]:
+    valid = check_of(json.loads(check))
+    return valid.id, valid.digest
 
 
 def _argument(name: str, value: Any) -> Any:

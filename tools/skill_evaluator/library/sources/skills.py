@@ -125,7 +125,7 @@ def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
 
 
 def _eval_files(tree: FileTree, skill: str) -> Iterator[str]:
-    """Yield the eval files beside a skill, in a folder of its name, or shared ones that name it."""
+    """Yield the paths of the eval files beside a skill, in a folder of its name, and shared ones that name it."""
     folder = posixpath.dirname(skill)
     yield from filter(tree.has, (within(folder, f"evals/{_EVALS}"), within(folder, _EVALS)))
     name = posixpath.basename(folder)

@@ -34,7 +34,7 @@ _MAX_FILES, _MAX_INPUTS = 500_000, 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTree:
-    """The files of a folder, or of a folder at a commit: sorted paths relative to `where`, and their texts."""
+    """The files of a folder, or of one at a commit: sorted paths relative to `where`; `read` returns a file's text."""
 
     where: Path
     paths: tuple[str, ...]
@@ -47,7 +47,7 @@ class FileTree:
         return path in self.paths[index : index + 1]
 
     def below(self, folder: str) -> Iterator[str]:
-        """Yield the files below a folder."""
+        """Yield the paths of the files below a folder in order."""
         start = within(folder, "")
         for index in range(bisect_left(self.paths, start), len(self.paths)):
             if not self.paths[index].startswith(start):
@@ -55,7 +55,7 @@ class FileTree:
             yield self.paths[index]
 
     def beside(self, path: str, name: str) -> str:
-        """Return the path of the file `name`, which is relative to the file at `path`."""
+        """Return the path of the file that the file at `path` refers to as `name`; raise ComponentError if missing."""
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
         if not self.has(target):
             raise ComponentError(f"{self.where / path} names '{name[:200]}', which is not a file below {self.where}")
@@ -189,7 +189,7 @@ def semver_of(text: str) -> str | None:
 
 
 def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[SkippedItem]:
-    """Yield one item per command and per placeholder that is not `filled`."""
+    """Yield one item per command (!`…`) and per placeholder that is not `filled`, which are sent unchanged."""
     counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
     for placeholder, count in counts.items():
         if placeholder.strip("{} ") not in filled:
@@ -214,7 +214,7 @@ def stable_id(text: str, inputs: Any) -> str:
 
 
 def case_name(text: str) -> str:
-    """Return a text as a case id, without characters that a file name cannot have."""
+    """Return a text as a case id, without characters that a file name cannot have; may be empty."""
     return re.sub(r"[^\w@.+-]+", "-", text)[:100].strip("-.")
 
 

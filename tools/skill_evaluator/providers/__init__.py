@@ -6,7 +6,7 @@ Other packages add providers through the entry-point group `skill_evaluator.prov
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from skill_evaluator import plugins
@@ -45,7 +45,7 @@ class Configuration:
     settings: Settings
     models: tuple[Model, ...]
     kinds: Kinds  # providers by name
-    keys: Keys  # the keys that are set, by environment variable
+    keys: Keys = field(repr=False)  # the keys that are set, by environment variable
 
 
 def read_configuration(folder: Path) -> Configuration:

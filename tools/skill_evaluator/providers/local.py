@@ -214,7 +214,7 @@ class _SharedStates:
 
 
 class LocalProvider:
-    """One loaded model. Raise ConfigError without the engine or the weights."""
+    """A model loaded into this process. Raise ConfigError if the engine or the weights are missing."""
 
     in_process = True
 

@@ -165,7 +165,7 @@ def sent_schema(request: Request, model: Model) -> dict[str, Any]:
 
 
 def response_format(request: Request, model: Model) -> dict[str, Any]:
-    """Return the body key `response_format` of OpenAI's API for a request, or an empty object without a schema."""
+    """Return an object with OpenAI's `response_format` for a request, empty if the output may be any text."""
     if request.schema is None or model.structured_output == "none":
         return {}
     if not model.sends_schema:

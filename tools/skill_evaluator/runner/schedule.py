@@ -133,7 +133,7 @@ def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
 
 
 def estimate_input_tokens(request: Request) -> int:
-    """Estimate the input tokens of a request, with four bytes of text per token."""
+    """Estimate the input tokens of a request: four bytes of text per token, plus the tokens of files."""
     text_tokens = _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS * len(request.messages)
     return text_tokens + request.file_tokens
 
@@ -190,7 +190,7 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
 
 
 def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
-    """Return `limits`, reduced to a share of a ceiling that `sharers` share equally; each share is at least 1.
+    """Return `limits`, each reduced to at most the ceiling divided by `sharers`, but at least 1.
 
     >>> limits_under(Limits(max_concurrency=9), Limits(max_concurrency=10, requests_per_minute=100), 3)
     Limits(max_concurrency=3, requests_per_minute=33, tokens_per_minute=None, context_tokens=None,
@@ -218,7 +218,7 @@ def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> 
 
 
 def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:
-    """Raise ConfigError for an invalid `--max-calls` or `--max-cost`, or an invalid count; `counts` is by option."""
+    """Raise ConfigError for an invalid `--max-calls` or `--max-cost`, or an invalid number in `counts` (by option)."""
     for flag, count in counts.items():
         if count is not None and count < 1:
             raise ConfigError(f"{flag} must be at least 1, not {count}")

@@ -25,7 +25,7 @@ _CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
 
 
 def identifiers_of(federation: Federation) -> dict[str, str]:
-    """Return the values of a federation's environment variables by name, without blank ones. None is secret."""
+    """Return the values of a federation's environment variables by name, without blank ones. They are not secret."""
     values = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
     return {name: value for name, value in values.items() if value}
 
@@ -87,7 +87,7 @@ class Identity:
         return self.refused(str(problem), status)
 
     def refused(self, message: str, status: int) -> ProviderError:
-        """Return the error of a refused identity, with the vendor's message, the claims and the rule."""
+        """Return the error of a refused identity, with the vendor's message and rule and the claims of the token."""
         claims = ", ".join(f"{name} '{self._claims.get(claim)}'" for name, claim in _CLAIMS.items())
         of_token = f"the token has {claims}" if self._claims else "no token from GitHub was exchanged"
         unset = {name: f"({name} is not set)" for name in self.federation.optional}
@@ -124,7 +124,7 @@ CLOUDS: Mapping[tuple[str, str], Cloud] = {  # keys: provider, place
 
 
 def check_cloud(model: Model, where: str) -> None:
-    """Raise ConfigError if `place` is not possible for the provider, or if a key that it needs is missing or unused."""
+    """Raise ConfigError if `place` is invalid for the provider, or for missing, unused or conflicting settings."""
     cloud = cloud_of(model)
     if model.place is not None and cloud is None:
         clouds = [name for provider, name in CLOUDS if provider == model.provider]

@@ -239,7 +239,7 @@ class Sampling:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """The settings that are equal in all requests, without the seed."""
+        """The settings by name that are equal in all requests, without the seed."""
         settings = {**self.sent, **self.extra}
         return {name: value for name, value in settings.items() if name not in ("seed", *self.unavailable)}
 

@@ -60,7 +60,7 @@ def sampling(model: Model) -> Sampling:
 
 
 def params_of(model: Model) -> LocalParams:
-    """Return the params of a local model. Raise ConfigError with the invalid key."""
+    """Return the params of a local model. Raise ConfigError if one is invalid."""
     return validated(LocalParams, model.params.extra, Path(f"params of local model '{model.id}' in models.yaml"))
 
 

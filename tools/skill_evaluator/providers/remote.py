@@ -106,7 +106,7 @@ def content_of(
     file: Callable[[File], Any],
     text: Callable[[str], Any] = lambda text: {"type": "text", "text": text},
 ) -> str | list[Any]:
-    """Return the text of a message, or its parts in the vendor's form if it has files. Blank texts are skipped."""
+    """Return the text of a message. If it has files, return its parts, converted by `file` or `text`."""
     if not message.files:
         return message.text
     parts = (part for part in message.parts if isinstance(part, File) or part.strip())

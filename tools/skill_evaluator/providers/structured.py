@@ -48,7 +48,7 @@ class _Refusal(NamedTuple):
 
 
 def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
-    """Describe each rule of a vendor that the output schema of a component breaks, with the models and the remedy."""
+    """Return a message with the models and a remedy for each rule of a vendor that a component's schema breaks."""
     root = _without_dialect(component.schema or {})
     refused_by = defaultdict[str, list[str]](list)
     for model in models if root and component.program is None else ():
@@ -157,7 +157,7 @@ def _without_dialect(schema: Schema) -> dict[str, Any]:
 
 
 def sent_schema(request: Request, model: Model) -> dict[str, Any]:
-    """Return the schema to send, strict if the model says so. Raise ProviderError if the vendor would refuse it."""
+    """Return the schema to send, strict if the model requires it. Raise ProviderError if it has no strict form."""
     schema = _without_dialect(request.schema or {})
     if model.structured_output != STRICT:
         return schema

@@ -166,7 +166,7 @@ _MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
 class BatchEngine:
-    """The engine of one run's batches. After `run`, `halted` is the reason for missing outcomes, or None."""
+    """The calls of one run in batches. After `run`, `halted` is the reason for missing outcomes, or None."""
 
     def __init__(self, run: RunningRun, key: str | None, progress: Progress, shared: Invocation) -> None:
         model = run.run.model
@@ -189,7 +189,7 @@ class BatchEngine:
                 self._budget.reserve_now(self._worst_case(call).usd, begun=True)
 
     async def run(self) -> None:
-        """Submit, wait and collect until every call has its outcome, or until the user stops it."""
+        """Submit and collect batches until every call has an outcome, or set `halted` to the reason why not."""
         try:
             while True:
                 self._remarks = []

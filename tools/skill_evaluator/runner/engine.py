@@ -47,14 +47,14 @@ Prompt = tuple[int, str]  # arm and case id, whose replicates are all sent the s
 
 
 def prompt_of(call: Call) -> Prompt:
-    """Return the arm (the index of the run) and the case id of a call, which determine the messages."""
+    """Return the arm (the index of the run) and the case id of a call, which determine its messages."""
     return call.arm, call.case_id
 
 
 def cached_prompts(
     calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
 ) -> frozenset[Prompt]:
-    """Return the prompts with several calls and an estimate of at least `cache_floor` tokens; none if it is None."""
+    """Return the prompts with several calls and an estimate of at least `cache_floor` tokens; empty if it is None."""
     if cache_floor is None:
         return frozenset()
     calls_by_prompt = by_key((prompt_of(call), call) for call in calls)

@@ -216,7 +216,7 @@ def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Mani
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Return whether the record or the report of a run is missing, or the record is not final."""
+    """Return whether the record or the report of a run is missing, or the record is invalid or not final."""
     try:
         return not read_record(folder / RECORD).is_final or not (folder / REPORT).exists()
     except LeaderboardError:
@@ -401,12 +401,12 @@ def new_runs(
 
 
 def new_invocation(now: datetime.datetime) -> str:
-    """Return an invocation id, the prefix of run ids: the time in units of 1/4096 s, then random digits."""
+    """Return an invocation id, the prefix of run ids: the time to 1/4096 s, then random digits."""
     return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
 
 
 def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:
-    """Return the run id of a component or its shard with a model. A `mark` distinguishes runs of one invocation."""
+    """Return the id of a component's run, or of its shard, with a model. `mark` distinguishes runs of an invocation."""
     of_skill = skill if len(skill) <= 40 else f"{skill[:33]}-{digest(skill)[-6:]}"  # the id names a file
     mark_suffix = f"@{slug(mark)}" if mark else ""  # a slug has no @
     shard_suffix = f"-{shard.index}of{shard.count}" if shard else ""
@@ -414,7 +414,7 @@ def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = 
 
 
 def run_with_component(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
-    """Return a run of a component's other version with the model, cases and invocation of `run`; its id has `mark`."""
+    """Return a run of another version, `component`, with the model, cases and invocation of `run`. Its id has `mark`."""
     shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
     run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
     update = {

@@ -22,7 +22,7 @@ _CUT_INTERVAL_S = 1.0  # overload errors within this time count as one
 def limits_of(
     models: Sequence[Model], settings: Settings, shards: int = 1, planned: Mapping[str, Limits] = MappingProxyType({})
 ) -> dict[str, Limits]:
-    """Return the limits of models that are called concurrently, by model id: their own, under the provider's ceiling.
+    """Return the limits of concurrent models by id: their own, under a share of the ceiling of their provider.
 
     `planned` has the limits of a planned job by model id. The limits of other models are divided by `shards`.
     """
@@ -228,7 +228,7 @@ class Budget:
         return True
 
     def reserve_now(self, upper_bound_usd: float, *, begun: bool = False) -> bool:
-        """Reserve the maximum cost of an attempt if it fits or has `begun`. Return whether it was reserved."""
+        """Reserve the maximum cost of an attempt if it fits or the attempt has `begun`. Return whether it did."""
         if self._max_cost is None:
             return True
         fits = self._spent + self._reserved + upper_bound_usd <= self._max_cost

@@ -282,7 +282,7 @@ def _is_free(price: Price) -> bool:
 
 
 def hit_rate(usages: Sequence[Usage]) -> float | None:
-    """Return the share of input tokens read from a prompt cache. Return None if a count is unknown or all are 0.
+    """Return the share of input tokens read from a cache. Return None if a count is unknown or the input is empty.
 
     >>> hit_rate([Usage(input_tokens=100, cache_read_tokens=80), Usage(input_tokens=100, cache_read_tokens=0)])
     0.4
@@ -331,7 +331,7 @@ class Forecast(FrozenModel):
 
 
 def forecasts_of(estimates: Iterable[tuple[str, CostEstimate]]) -> list[Forecast]:
-    """Return the cost forecast of each model from its estimates by model id, then the forecast of all models."""
+    """Return the cost forecast of each model, then of all models, from pairs of a model id and an estimate."""
     sums = {model_id: sum_of(model_estimates) for model_id, model_estimates in by_key(estimates).items()}
     batch_costs = [
         estimate.cost_uncached_usd if estimate.cost_batch_usd is None else estimate.cost_batch_usd

@@ -127,7 +127,7 @@ def build_request(component: Component, case: Case, *, replicate: int, seed: int
 
 
 def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
-    """Return a seed of 31 bits that differs between replicates and is equal in all runs with the same `seed`."""
+    """Return the seed of a replicate, of 31 bits, which is equal in all runs with the same `seed`."""
     raw = hashlib.sha256(f"{seed}/{case_id}/{replicate}".encode()).digest()
     return int.from_bytes(raw[:4], "big") & 0x7FFF_FFFF
 
@@ -205,7 +205,7 @@ def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Li
 def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> tuple[int, int]:
     """Return the initial and the maximum number of concurrent calls of a model.
 
-    `requested` is the number from an option or the settings, None for the default, which grows on a private network.
+    `requested` is the number from an option or the settings. If it is None, the number grows on a private network.
     """
     if kind.one_at_a_time:
         return 1, 1

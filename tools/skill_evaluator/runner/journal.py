@@ -414,7 +414,7 @@ def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = 
 
 
 def run_with_component(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
-    """Return a run of another version, `component`, with the model, cases and invocation of `run`. Its id has `mark`."""
+    """Return the run of a version, `component`, with the model, cases and invocation of `run`. Its id has `mark`."""
     shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
     run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
     update = {

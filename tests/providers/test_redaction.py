@@ -4,11 +4,16 @@ import base64
 import json
 import string
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import quote
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.processes import Program
+from skill_evaluator.providers import Configuration
+from skill_evaluator.providers.access import Identity
+from skill_evaluator.providers.base import Federation
 from skill_evaluator.providers.redaction import Redactor, redactor_of
 
 FIRST, SECOND = "sk-first-0123456789", "sk-first-0123456789-and-more"
@@ -87,3 +92,11 @@ def test_password_of_an_address_is_removed_in_every_encoding() -> None:
     basic = base64.b64encode(b"someone:p@ssword-1").decode()
     assert strike_out(f"<p@ssword-1> <p%40ssword-1> <Basic {basic}>") == "<[redacted]> <[redacted]> <Basic [redacted]>"
     assert model.public_url == "https://models.example/v1"
+
+
+def test_repr_of_an_object_with_a_key_does_not_show_it() -> None:
+    federation = Federation(required=(), optional=(), audience="", rule="")
+    identity = Identity(federation, FIRST, faults=(), refusals=())
+    program = Program(argv=(), folder=Path(), seconds=1, output_bytes=1, environment={"KEY": FIRST})
+    configuration = Configuration(settings=Settings(), models=(), kinds={}, keys={"KEY": FIRST})
+    assert [item for item in (identity, program, configuration) if FIRST in repr(item)] == []

@@ -25,12 +25,12 @@ def load(group: str, name: str, kind: type) -> Any:
     return plugin
 
 
-def call(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return `function(*arguments)` of a plugin; convert its exceptions to a ConfigError that names the line."""
+def call(label: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return `function(*arguments)` of a plugin. Convert an exception to a ConfigError with `label` and its line."""
     try:
         return function(*arguments)
     except (SkillEvaluatorError, MemoryError):
         raise
     except (Exception, SystemExit) as problem:
         file, line, *_ = traceback.extract_tb(problem.__traceback__)[-1]
-        raise ConfigError(f"{what} failed: {problem!r:.300} (line {line} of {file})") from None
+        raise ConfigError(f"{label} failed: {problem!r:.300} (line {line} of {file})") from None

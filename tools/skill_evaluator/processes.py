@@ -51,12 +51,12 @@ class Program:
     seconds: float
     output_bytes: int  # the limit of stdout and of stderr
     memory_bytes: int | None = None  # the limit of each process (Linux's RLIMIT_DATA)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)  # can have keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessResult:
-    """The end of a program and its output."""
+    """The result of a program that was run."""
 
     reason: EndReason  # `absent`: it could not be started
     code: int | None = None  # exit code, negative for a signal; None if it could not be started

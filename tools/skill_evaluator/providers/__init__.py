@@ -6,7 +6,7 @@ Other packages add providers through the entry-point group `skill_evaluator.prov
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from skill_evaluator import plugins
@@ -45,7 +45,7 @@ class Configuration:
     settings: Settings
     models: tuple[Model, ...]
     kinds: Kinds  # providers by name
-    keys: Keys  # the keys that are set, by environment variable
+    keys: Keys = field(repr=False)  # the keys that are set, by environment variable
 
 
 def read_configuration(folder: Path) -> Configuration:
@@ -143,7 +143,7 @@ def find_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
 
 
 def missing_variables(model: Model, kind: ProviderKind, keys: Keys) -> list[str]:
-    """Return the variables of a model's key and identity that are required and not set."""
+    """Return the required variables of a model's key and identity that are not set; ` or ` joins alternatives."""
     variables = key_variables(model, kind)
     missing = [" or ".join(variables)] if variables and find_key(model, kind, keys) is None else []
     if model.auth == "oidc" and kind.federation is not None:

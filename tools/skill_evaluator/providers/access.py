@@ -25,7 +25,7 @@ _CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
 
 
 def identifiers_of(federation: Federation) -> dict[str, str]:
-    """Return the values of a federation's variables by name, without blank values. They are not secret."""
+    """Return the values of a federation's environment variables by name, without blank ones. They are not secret."""
     values = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
     return {name: value for name, value in values.items() if value}
 
@@ -38,7 +38,7 @@ def needs_token(kind: ProviderKind) -> bool:
     return not federation.exchanges_if or federation.exchanges_if in identifiers_of(federation)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)  # a repr would show the token
 class Identity:
     """The identity of this job at one vendor, whose SDK exchanges the token."""
 
@@ -79,7 +79,7 @@ class Identity:
         return token
 
     def error_of(self, problem: BaseException) -> ProviderError:
-        """Return the error of a failed exchange. It is not retryable if the vendor refused the first exchange."""
+        """Return the error of a failed exchange, which is fatal if the vendor refused the job's first exchange."""
         status = getattr(problem, "status_code", 401)
         answered = isinstance(problem, self.refusals) and status is not None
         if self._has_access or not answered or status == 429 or status >= 500:
@@ -87,7 +87,7 @@ class Identity:
         return self.refused(str(problem), status)
 
     def refused(self, message: str, status: int) -> ProviderError:
-        """Return the error of a refused identity, with the vendor's message, the claims and the rule."""
+        """Return the error of a refused identity, with the vendor's message and rule and the claims of the token."""
         claims = ", ".join(f"{name} '{self._claims.get(claim)}'" for name, claim in _CLAIMS.items())
         of_token = f"the token has {claims}" if self._claims else "no token from GitHub was exchanged"
         unset = {name: f"({name} is not set)" for name in self.federation.optional}
@@ -124,7 +124,7 @@ CLOUDS: Mapping[tuple[str, str], Cloud] = {  # keys: provider, place
 
 
 def check_cloud(model: Model, where: str) -> None:
-    """Raise ConfigError if `place` is not possible for the provider, or if a key that it needs is missing or unused."""
+    """Raise ConfigError if `place` is invalid for the provider, or for missing, unused or conflicting settings."""
     cloud = cloud_of(model)
     if model.place is not None and cloud is None:
         clouds = [name for provider, name in CLOUDS if provider == model.provider]

@@ -102,9 +102,9 @@ class Usage:
 
     input_tokens: TokenCount = None  # the whole prompt
     output_tokens: TokenCount = None
-    cache_read_tokens: TokenCount = None  # part of the input tokens, as are the written ones
-    cache_write_tokens: TokenCount = None
-    cache_write_1h_tokens: TokenCount = None  # part of the written tokens: those that are cached for an hour
+    cache_read_tokens: TokenCount = None  # part of `input_tokens`
+    cache_write_tokens: TokenCount = None  # part of `input_tokens`
+    cache_write_1h_tokens: TokenCount = None  # part of `cache_write_tokens` that is cached for an hour
     batch: Annotated[StrictBool | None, _or_default(None)] = None  # billed at the batch price
 
     def __post_init__(self) -> None:
@@ -148,7 +148,7 @@ def fields_of(value: Any) -> Mapping[str, Any]:
 
 
 def joined(parts: Any, *keys: str) -> str:
-    """Join the values at a path of `keys` in a list of objects by line breaks, as JSON unless they are texts."""
+    """Join by line breaks the value at the path `keys` of each object in a list, as JSON unless it is a text."""
     values = list(parts) if isinstance(parts, list) else []
     for key in keys:
         values = [fields_of(value).get(key) for value in values]
@@ -184,7 +184,7 @@ class Failure:
 
 @dataclass(eq=False, repr=False)
 class ProviderError(SkillEvaluatorError):
-    """A call without a completion."""
+    """The error of a call without a completion."""
 
     reason: str
     message: InitVar[str] = ""
@@ -239,7 +239,7 @@ class Sampling:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """The settings that are equal in all requests, without the seed."""
+        """The settings by name that are equal in all requests, without the seed."""
         settings = {**self.sent, **self.extra}
         return {name: value for name, value in settings.items() if name not in ("seed", *self.unavailable)}
 
@@ -328,9 +328,9 @@ class ProviderKind:
 
 
 def first_outputs(attempts: Iterable[tuple[CallKey, bool, Attempt]]) -> dict[CallKey, Attempt]:
-    """Return the first attempt with an output of each call, or the last attempt if none has an output.
+    """Return, by call, the first attempt with an output, or the last attempt if none has an output.
 
-    `attempts` has for each attempt its call, whether it has an output, and the value to return.
+    `attempts` has the call, whether there is an output, and the value to return, for each attempt in order.
     """
     selected: dict[CallKey, Attempt] = {}
     answered = set[CallKey]()
@@ -343,7 +343,7 @@ def first_outputs(attempts: Iterable[tuple[CallKey, bool, Attempt]]) -> dict[Cal
 
 
 def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Provider:
-    """Open a provider. Raise ConfigError for every exception."""
+    """Open a provider. Raise ConfigError for an unexpected exception."""
     try:
         return kind.open(model, key, settings)
     except SkillEvaluatorError:

@@ -105,8 +105,8 @@ class Batches:
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
         """Return the id of a batch that was created after `since` (seconds since the epoch), or None.
 
-        The batch is found by its name. At a vendor without names it is found by the number of its requests and by their
-        ids among its results, except for the batches `others`. Raise AmbiguousBatchError if such a batch has not ended.
+        The batch is found by its name. At a vendor without names it is found by the number of its requests and by a
+        result of one of them; `others` are skipped. Raise AmbiguousBatchError if such a batch has not ended.
         """
         undecided = None
         async for body in self._listed(since):
@@ -212,7 +212,7 @@ class Batches:
 
 
 def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Batches:
-    """Open the batches of one model."""
+    """Open the batch API for one model."""
     limits = settings.limits.model_copy(update={"response_bytes": _MAX_RESULT_BYTES})
     provider = kind.open(model, key, settings.model_copy(update={"limits": limits}))
     if not isinstance(provider, RemoteProvider):
@@ -241,7 +241,7 @@ def response_from(status: int, body: Any, request_id: Any = None) -> HttpRespons
 
 
 def required_id(body: Json, key: str = "id") -> str:
-    """Return the id in a response. Raise ProviderError if there is none."""
+    """Return the id at `key` in a response. Raise ProviderError if there is none."""
     name = body.get(key)
     if not isinstance(name, str) or not name or not name.isprintable():
         raise malformed(f"a response without {key}")

@@ -60,7 +60,7 @@ def sampling(model: Model) -> Sampling:
 
 
 def params_of(model: Model) -> LocalParams:
-    """Return the params of a local model. Raise ConfigError with the invalid key."""
+    """Return the params of a local model. Raise ConfigError if one is invalid."""
     return validated(LocalParams, model.params.extra, Path(f"params of local model '{model.id}' in models.yaml"))
 
 
@@ -214,7 +214,7 @@ class _SharedStates:
 
 
 class LocalProvider:
-    """One loaded model. Raise ConfigError without the engine or the weights."""
+    """A model loaded into this process. Raise ConfigError if the engine or the weights are missing."""
 
     in_process = True
 

@@ -44,14 +44,14 @@ _REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the named variables that are set, from the secret of CI, else the keys, else the environment."""
+    """Return the values of the named variables by name, from CI's secret, else `keys`, else `environment`, if set."""
     lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
     variables = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
     return {name: variables[name] for name in names if variables.get(name)}
 
 
 def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) -> ProviderKind:
-    """Return the provider kind that runs a component's program; `values` has its variables."""
+    """Return the provider kind that runs a component's program; `values` has its variables by name."""
 
     def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
         max_bytes = settings.limits.response_bytes

@@ -106,7 +106,7 @@ def content_of(
     file: Callable[[File], Any],
     text: Callable[[str], Any] = lambda text: {"type": "text", "text": text},
 ) -> str | list[Any]:
-    """Return the text of a message, or its parts in the vendor's form if it has files. Blank texts are skipped."""
+    """Return the text of a message. If it has files, return its parts, converted by `file` or `text`."""
     if not message.files:
         return message.text
     parts = (part for part in message.parts if isinstance(part, File) or part.strip())
@@ -222,7 +222,7 @@ class Connection(Protocol):
         """Close all connections."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RemoteProvider:
     """One model whose calls are posted as JSON to a path of its `connection`."""
 
@@ -257,7 +257,7 @@ class RemoteProvider:
         return {self.renamed.get(name, name): value for name, value in self.body_of(request).items()}
 
     async def fetch(self, method: str, path: str, **content: Any) -> HttpResponse:
-        """Send any request (see `SdkConnection.send`). Raise ProviderError, or TooLargeError for its body."""
+        """Send any request (see `SdkConnection.send`). Raise ProviderError for an error, or TooLargeError."""
         answer = await self._send(method, path, **content)
         if not answer.is_success:
             raise self._status_error(answer)
@@ -270,7 +270,7 @@ class RemoteProvider:
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpResponse, sent: Container[str] | None = None) -> Completion:
-        """Read a response. Raise ProviderError for an invalid body, or for an error unless a content filter refused.
+        """Read a response; the error of a content filter is a refusal. Raise ProviderError for any other error.
 
         `sent` has the parameters of the request, None if they are not known, as in a batch.
         """

@@ -54,7 +54,7 @@ class AnswerLine(FrozenModel):
 
     @property
     def failure(self) -> Failure | None:
-        """The error, or None if the line has a text."""
+        """The error, or None if the line has no error or a text that is not blank."""
         if self.error is None or (self.text or "").strip():
             return None
         return Failure(reason=self.error) if isinstance(self.error, str) else self.error

@@ -48,7 +48,7 @@ class _Refusal(NamedTuple):
 
 
 def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
-    """Describe each rule of a vendor that the output schema of a component breaks, with the models and the remedy."""
+    """Return a message with the models and a remedy for each rule of a vendor that a component's schema breaks."""
     root = _without_dialect(component.schema or {})
     refused_by = defaultdict[str, list[str]](list)
     for model in models if root and component.program is None else ():
@@ -157,7 +157,7 @@ def _without_dialect(schema: Schema) -> dict[str, Any]:
 
 
 def sent_schema(request: Request, model: Model) -> dict[str, Any]:
-    """Return the schema to send, strict if the model says so. Raise ProviderError if the vendor would refuse it."""
+    """Return the schema to send, strict if the model requires it. Raise ProviderError if it has no strict form."""
     schema = _without_dialect(request.schema or {})
     if model.structured_output != STRICT:
         return schema
@@ -165,7 +165,7 @@ def sent_schema(request: Request, model: Model) -> dict[str, Any]:
 
 
 def response_format(request: Request, model: Model) -> dict[str, Any]:
-    """Return the body key `response_format` of OpenAI's API for a request, or an empty object without a schema."""
+    """Return an object with OpenAI's `response_format` for a request, empty if the output may be any text."""
     if request.schema is None or model.structured_output == "none":
         return {}
     if not model.sends_schema:

@@ -331,7 +331,10 @@ def _requests_of(client: Any) -> Send:
 
 
 def without_environment(variable: str, omit: Any) -> dict[str, Any]:
-    """Return default headers that omit the headers in an environment variable; raise ConfigError for the SDK's own."""
+    """Return a header by name with the value `omit` for each header in a variable, so that an SDK omits it.
+
+    Raise ConfigError for a header that the SDK itself sets, such as the key.
+    """
     lines = [line.partition(":") for line in os.environ.get(variable, "").splitlines()]
     headers = dict.fromkeys((name.strip().lower() for name, colon, _ in lines if colon), omit)
     for name in headers.keys() & _SET_BY_SDKS:

@@ -62,7 +62,7 @@ class BatchLine(StrictModel):
     calls: dict[CustomId, tuple[CaseId, NonNegativeInt]] = {}
     id: Label | None = None  # `submitted`: the vendor's id
     reason: Label = ""  # `absent`: the vendor does not have the batch
-    # `collected`: the vendor's state and counts of calls; `again` are to be sent again
+    # `collected`: the vendor's state and counts of calls; `again` counts calls that will be sent again
     state: Label = ""
     answered: NonNegativeInt = 0
     failed: NonNegativeInt = 0
@@ -88,7 +88,7 @@ class Batch:
 
     @property
     def age_s(self) -> float:
-        """The seconds since the batch was intended."""
+        """The seconds since the `intended` line was written."""
         return max(0.0, time.time() - self.intended_at)
 
 
@@ -101,7 +101,7 @@ class BatchJournal:
 
     @classmethod
     def read(cls, folder: Path) -> "BatchJournal":
-        """Read the batches of a run, without incomplete lines. Raise RunError for any other invalid line."""
+        """Read the batches of a run folder; skip incomplete lines. Raise RunError for any other invalid line."""
         journal, path = cls(folder), folder / BATCHES
         if path.exists():
             for number, value in read_lines(path, RunError, torn_lines=True):
@@ -166,7 +166,7 @@ _MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
 class BatchEngine:
-    """The engine of one run's batches. After `run`, `halted` is the reason for missing outcomes, or None."""
+    """The calls of one run in batches. After `run`, `halted` is the reason for missing outcomes, or None."""
 
     def __init__(self, run: RunningRun, key: str | None, progress: Progress, shared: Invocation) -> None:
         model = run.run.model
@@ -189,7 +189,7 @@ class BatchEngine:
                 self._budget.reserve_now(self._worst_case(call).usd, begun=True)
 
     async def run(self) -> None:
-        """Submit, wait and collect until every call has its outcome, or until the user stops it."""
+        """Submit and collect batches until every call has an outcome, or set `halted` to the reason why not."""
         try:
             while True:
                 self._remarks = []
@@ -216,7 +216,7 @@ class BatchEngine:
 
     async def _find_uncertain(self) -> None:
         for batch in [batch for batch in self._journal.open if batch.batch_id is None]:
-            journals = map(BatchJournal.read, self._run.run.folder.parent.iterdir())
+            journals = (BatchJournal.read(path.parent) for path in self._run.run.folder.parent.glob(f"*/{BATCHES}"))
             known_ids = {str(known.batch_id) for journal in journals for known in journal.batches}
             try:
                 batch_id = await self._batches.find(batch.name, batch.calls, batch.intended_at, known_ids)
@@ -359,7 +359,7 @@ class BatchEngine:
             self._journal.note(batch.number, "submitted", id=batch_id)
 
     async def _next_requests(self, queue: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
-        """Take the calls of the next batch from `queue`. Return none if submitted batches must end first."""
+        """Take the next batch from `queue`: requests and calls by custom id, both empty if no batch can be sent now."""
         batches, requests, calls = self._batches, dict[str, Request](), dict[str, Call]()
         size, pending = 0, self._pending_calls()
         queued = sum(self._worst_case(call).tokens for call in pending) if self._model.limits.queued_tokens else 0

@@ -47,14 +47,14 @@ Prompt = tuple[int, str]  # arm and case id, whose replicates are all sent the s
 
 
 def prompt_of(call: Call) -> Prompt:
-    """Return the arm and the case id of a call, which determine the messages that are sent."""
+    """Return the arm (the index of the run) and the case id of a call, which determine its messages."""
     return call.arm, call.case_id
 
 
 def cached_prompts(
     calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
 ) -> frozenset[Prompt]:
-    """Return the prompts that have several calls and, by an estimate, enough tokens for the vendor's cache."""
+    """Return the prompts with several calls and an estimate of at least `cache_floor` tokens; empty if it is None."""
     if cache_floor is None:
         return frozenset()
     calls_by_prompt = by_key((prompt_of(call), call) for call in calls)
@@ -66,29 +66,29 @@ def cached_prompts(
 
 
 def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[list[Call]]:
-    """Return the calls in groups, each made one after another: the calls of a cached prompt, or a single call."""
+    """Return lists of calls that are made one after another: the calls of a cached prompt, or a single other call."""
     keyed = ((prompt_of(call) if prompt_of(call) in cached else (call.arm, call), call) for call in calls)
     return list(by_key(keyed).values())
 
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """The calls and tokens of a model so far; `answered_before` counts the outputs of earlier attempts at the runs."""
+    """The calls, tokens and cost of one model so far."""
 
     model_id: str
     planned: int
-    answered_before: int = 0
+    answered_before: int = 0  # outputs of earlier attempts at the runs
     answered: int = 0
     failed: int = 0
     retried: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    cost_usd: float | None = 0.0
+    cost_usd: float | None = 0.0  # None: unknown
     begun: float = field(default_factory=time.monotonic)
     waiting: dict[str, str] = field(default_factory=dict)  # calls pending at the vendor, by run id
 
     def note(self, replicate: Replicate, cost_usd: float | None) -> None:
-        """Count one outcome; a cost of None (unknown) makes `cost_usd` None."""
+        """Count one outcome and its cost. An unknown cost (None) makes the total unknown."""
         self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
         if replicate.completion is None:
             self.failed += 1
@@ -99,7 +99,7 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """The number of finished calls, including those of earlier attempts at this run."""
+        """The number of calls with an outcome, including the outputs of earlier attempts."""
         return self.answered_before + self.answered + self.failed
 
     @property
@@ -133,7 +133,7 @@ Stop = asyncio.Event  # set to start no further calls (Ctrl-C); calls in flight 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """The objects that all calls of an invocation share."""
+    """The objects that all calls of a command share."""
 
     settings: Settings
     budget: Budget
@@ -169,7 +169,10 @@ class RunningRun:
         self._journal: LinesWriter | None = None
 
     def resume(self, budget: Budget) -> None:
-        """Read the outcomes of earlier attempts, if any. Raise RunError if another process executes the run."""
+        """Read the outcomes of earlier attempts, count their cost and pass the outputs to `on_outcome`.
+
+        Raise RunError if the inputs differ or if another process executes the run.
+        """
         run = self.run
         if run.folder.exists():
             self._lock_run()
@@ -193,14 +196,14 @@ class RunningRun:
         self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
 
     def request_for(self, call: Call) -> Request:
-        """Return the request of a call with the maximum tokens of its files, by tool call if the provider has tools."""
+        """Build the request of a call, with the maximum tokens of its files, and no tool if the provider has none."""
         request, model = self.handlers.request_for(self.run, call), self.run.model
         file_tokens = sum(self.kind.file_tokens(model, file).upper_bound for file in request.files)
         by_tool_call = request.by_tool_call and self.kind.tools
         return replace(request, file_tokens=file_tokens, by_tool_call=by_tool_call)
 
     def begin(self, server: Server | None) -> None:
-        """Write the run to disk. Call this only after all providers are open."""
+        """Create the run folder if it is new, and open the journal. Call this only after all providers are open."""
         if not (self.run.folder / MANIFEST).exists():
             create_run(self.run.folder, self.run.manifest.model_copy(update={"server": server}))
         if self._lock is None:
@@ -208,7 +211,7 @@ class RunningRun:
         self._journal = LinesWriter(self.run.folder / ANSWERS)
 
     def save_outcome(self, replicate: Replicate) -> Future[Any] | None:
-        """Append an outcome to the journal, then pass it to `on_outcome` and return its result."""
+        """Append an outcome to the journal, then return the result of `on_outcome`."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
         append_outcome(self._journal, replicate)
@@ -219,7 +222,7 @@ class RunningRun:
         return self.handlers.on_outcome(self.run, replicate)
 
     def finish(self) -> None:
-        """Close the journal. Errors of earlier attempts become the outcomes of calls that were not repeated."""
+        """Close the journal and release the lock. The outcome of a call that was not repeated is its earlier error."""
         if self._journal is not None:
             self._journal.close()
         self.release()
@@ -246,13 +249,13 @@ class WorstCase:
 
     @classmethod
     def of(cls, request: Request, price: Price | None, *, batch: bool = False) -> "WorstCase":
-        """Return the maximum of one attempt at a request."""
+        """Return the maximum of one attempt at a request, at the batch price if `batch`."""
         input_tokens = max_input_tokens(request)
         usd = max_call_cost(price, input_tokens, request.max_output_tokens, batch=batch)
         return cls(input_tokens + request.max_output_tokens, usd or 0.0)
 
     def refusal(self, request: Request, left_usd: float) -> Failure:
-        """Return the failure of a call that does not fit into the `left_usd` of the budget."""
+        """Return the failure of a call that can cost more than the rest of the budget, `left_usd`."""
         message = (
             f"a call of case '{request.case_id}' can cost ${self.usd:.4f} "
             f"({self.tokens - request.max_output_tokens:,} tokens in, {request.max_output_tokens:,} out by "
@@ -263,7 +266,7 @@ class WorstCase:
 
 @dataclass(kw_only=True)
 class Engine:
-    """The workers of one model. After `run`, `halted` is the reason why calls were not made, or None."""
+    """The calls of one model. After `run`, `halted` is the reason why calls were not made, or None if all were."""
 
     model: Model
     provider: Provider

@@ -78,14 +78,14 @@ class RunPlan(FrozenModel):
     replicates: ReplicateCount
     seed: int
     cases: dict[CaseId, Digest]
-    inputs: UsedInputs = (DOCUMENT,)  # those that the prompt uses
-    # the reasons why the other cases of the component are not called
+    inputs: UsedInputs = (DOCUMENT,)  # inputs that the prompt uses
+    # the reason by case id for each other case of the component
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     digests: dict[str, Digest]  # prompt, schema, scenario and model settings
 
 
 class Manifest(RunPlan):
-    """The plan of one run, as its folder has it."""
+    """The plan of one run, saved in the run folder."""
 
     run_id: RunId
     created: Timestamp
@@ -114,11 +114,11 @@ class Manifest(RunPlan):
 
     @property
     def reruns_failing(self) -> bool:
-        """Whether the run repeats failed cases, interleaved with the other version (`--failing`)."""
+        """Whether the run repeats failed cases, interleaved with another version (`--failing`)."""
         return bool(self.selection) and self.beside is not None
 
     def has_same_inputs(self, manifest: "Manifest") -> bool:
-        """Return whether everything that affects the outputs is equal. Return False for drafts and `--failing` runs."""
+        """Return whether component, model and digests are equal. Return False for drafts and `--failing` runs."""
         has_equal_keys = all(
             getattr(self, name) == getattr(manifest, name) for name in ("skill", "model_id", "digests")
         )
@@ -130,7 +130,7 @@ class Manifest(RunPlan):
         return has_equal_keys and self.has_same_inputs(manifest) and (self.beside is None) == (manifest.beside is None)
 
     def is_part_of(self, manifest: "Manifest") -> bool:
-        """Return whether another run has all calls of this run. Return False for batches and interleaved runs."""
+        """Return whether the run of `manifest` has all calls of this run; never for batches or interleaved runs."""
         is_plain = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, manifest))
         has_equal_keys = (self.skill_version, self.shard) == (manifest.skill_version, manifest.shard)
         is_subset = self.replicates <= manifest.replicates and self.cases.items() <= manifest.cases.items()
@@ -148,7 +148,7 @@ class Manifest(RunPlan):
 
 
 def create_run(folder: Path, manifest: Manifest) -> None:
-    """Create a run folder with its manifest; raise StorageError if that fails."""
+    """Write or replace the manifest of a run folder, created if necessary; raise StorageError if that fails."""
     replace_text(folder / MANIFEST, json_text(manifest.model_dump(mode="json")))
 
 
@@ -216,7 +216,7 @@ def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Mani
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Return whether the record or the report of a run is missing, or the record is not final."""
+    """Return whether the record or the report of a run is missing, or the record is invalid or not final."""
     try:
         return not read_record(folder / RECORD).is_final or not (folder / REPORT).exists()
     except LeaderboardError:
@@ -321,7 +321,7 @@ def has_other_outputs(
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the path of a record whose outputs differ from those in the run folder, or None."""
+    """Return the path of a record, in the run folder or in `records`, with other outputs than the folder, or None."""
     for path in (folder / RECORD, records / f"{manifest.run_id}.json"):
         if path.exists() and has_other_outputs(read_record(path), folder, manifest):
             return path
@@ -367,7 +367,7 @@ def new_runs(
     kinds: Kinds,
     size: RunSize,
 ) -> list[Run]:
-    """Plan a run for every model, without writing it. It has the cases that are applicable to the model."""
+    """Plan a run for every model, with the cases that are applicable to the model, without writing it."""
     now, shard = datetime.datetime.now(datetime.UTC), size.shard
     invocation = size.invocation or new_invocation(now)
     sizes = input_sizes(component, cases)
@@ -401,12 +401,12 @@ def new_runs(
 
 
 def new_invocation(now: datetime.datetime) -> str:
-    """Return an invocation id, the prefix of run ids: the time to 1/4096 s, by which runs sort, and random digits."""
+    """Return an invocation id, the prefix of run ids: the time to 1/4096 s, then random digits."""
     return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
 
 
 def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:
-    """Return the id of a model's run of a component or shard. A `mark` distinguishes several runs."""
+    """Return the id of a component's run, or of its shard, with a model. `mark` distinguishes runs of an invocation."""
     of_skill = skill if len(skill) <= 40 else f"{skill[:33]}-{digest(skill)[-6:]}"  # the id names a file
     mark_suffix = f"@{slug(mark)}" if mark else ""  # a slug has no @
     shard_suffix = f"-{shard.index}of{shard.count}" if shard else ""
@@ -414,7 +414,7 @@ def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = 
 
 
 def run_with_component(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
-    """Return a run of another version with the same model, cases and invocation; `mark` is part of its id."""
+    """Return the run of a version, `component`, with the model, cases and invocation of `run`. Its id has `mark`."""
     shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
     run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
     update = {
@@ -430,7 +430,7 @@ def run_with_component(run: Run, component: Component, mark: str, role: Role, pr
 
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:
-    """Return the digests of everything that affects the outputs: prompt, schema, scenario and model settings."""
+    """Return the digests of prompt, schema, scenario and model settings, which affect the outputs, by name."""
     digests = {name: value for name, value in component.digests.items() if name != "datasets"}
     return {**digests, "settings": settings_digest(model)}
 
@@ -457,7 +457,7 @@ def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], m
 
 
 def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder, even if inputs changed. Raise RunError if component or model differ."""
+    """Read a run from its folder, even if inputs changed. Raise RunError for another component or an unknown model."""
     manifest = read_manifest(folder)
     if manifest.skill != component.name:
         raise RunError(f"{folder} is a run of '{manifest.skill}', not of '{component.name}'")
@@ -481,7 +481,7 @@ def slug(model_id: str) -> str:
 
 
 def check_writable(folder: Path, remedy: str = "--results DIR and --no-leaderboard") -> None:
-    """Raise StorageError with the `remedy` (options) if a folder is not writable."""
+    """Create a folder if necessary. Raise StorageError with the options in `remedy` if it is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

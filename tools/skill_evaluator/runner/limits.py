@@ -16,15 +16,15 @@ from skill_evaluator.runner.schedule import limits_under
 Sleep = Callable[[float], Awaitable[object]]  # returns true if the sleeper was woken early
 _MAX_LATENCY_RATIO = 1.6  # twice as many calls in flight then give at least 1/4 more outputs per second
 _ROUNDS_BEFORE_GROWTH = 8  # rounds after a setback
-_CUT_INTERVAL_S = 1.0  # seconds; complaints within one round trip count as one
+_CUT_INTERVAL_S = 1.0  # overload errors within this time count as one
 
 
 def limits_of(
     models: Sequence[Model], settings: Settings, shards: int = 1, planned: Mapping[str, Limits] = MappingProxyType({})
 ) -> dict[str, Limits]:
-    """Return the limits of models that are called concurrently, by model id: their own, under the provider's ceiling.
+    """Return the limits of concurrent models by id: their own, under a share of the ceiling of their provider.
 
-    A planned job has the shares in `planned` by model id. A model without such a share shares with `shards` jobs.
+    `planned` has the limits of a planned job by model id. The limits of other models are divided by `shards`.
     """
     of_provider = Counter(model.provider for model in models)
     limits = {}
@@ -219,7 +219,7 @@ class Budget:
         return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)
 
     async def reserve(self, upper_bound_usd: float) -> bool:
-        """Reserve the maximum cost of an attempt, waiting for calls in flight. Return False if it is too high."""
+        """Reserve the maximum cost of an attempt, waiting for calls in flight. Return False if it never fits."""
         while not self.reserve_now(upper_bound_usd):
             if self._reserved == 0.0:
                 return False
@@ -228,7 +228,7 @@ class Budget:
         return True
 
     def reserve_now(self, upper_bound_usd: float, *, begun: bool = False) -> bool:
-        """Reserve the maximum cost of an attempt if it fits or has `begun`. Return whether it was reserved."""
+        """Reserve the maximum cost of an attempt if it fits or the attempt has `begun`. Return whether it did."""
         if self._max_cost is None:
             return True
         fits = self._spent + self._reserved + upper_bound_usd <= self._max_cost

@@ -53,7 +53,7 @@ class InputSize:
     files: tuple[File, ...] = ()
 
     def of_model(self, model: Model, kind: ProviderKind) -> "InputSize":
-        """Return the size for a model, its files included by the token rule of the vendor."""
+        """Return the size with the tokens of the files, counted by the rules of the model's vendor."""
         tokens = [kind.file_tokens(model, file) for file in self.files]
         likely, maximum = (sum(counts[bound] for counts in tokens) for bound in (0, 1))
         return InputSize(likely=self.likely + likely, maximum=self.maximum + maximum, minimum=self.minimum)
@@ -73,7 +73,7 @@ class CostEstimate:
 
     @property
     def amounts(self) -> tuple[str, ...]:
-        """The cells of the table columns AMOUNTS."""
+        """The texts of a table row with the columns `AMOUNTS`."""
         return (*(f"{getattr(self, name):,}" for name in _COUNTS), cost_words(self.cost_upper_usd, digits=2))
 
 
@@ -83,7 +83,7 @@ class ModelEstimate(CostEstimate):
 
     model_id: str
     provider: str
-    key: str  # see `key_note`
+    key: str  # returned by `key_note`
 
 
 def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputSize]:
@@ -103,7 +103,7 @@ def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputS
 def not_applicable(
     cases: Iterable[Case], sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind
 ) -> dict[str, str]:
-    """Return the reasons why a model is not called for some cases, by case id; `sizes` is by case id, too."""
+    """Return the reason by case id for each case that a model is not called for; `sizes` is by case id, too."""
     context, accepted = context_of(model, kind), model.accepts
     if accepted is None:
         accepted = tuple(kind.accepts(model)) if kind.accepts else ()
@@ -210,7 +210,7 @@ def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float 
 
 
 def budget_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
-    """Return the higher cost in USD of an output at the prices of the requested and served model. None: unknown."""
+    """Return the higher cost in USD of an output at the requested and the served model's price, or None if unknown."""
     costs = (usage_cost(price, completion.usage), answer_cost(model, price, completion))
     return max((cost for cost in costs if cost is not None), default=None)
 
@@ -282,7 +282,7 @@ def _is_free(price: Price) -> bool:
 
 
 def hit_rate(usages: Sequence[Usage]) -> float | None:
-    """Return the share of input tokens that were read from a prompt cache. Return None if a count is unknown.
+    """Return the share of input tokens read from a cache. Return None if a count is unknown or the input is empty.
 
     >>> hit_rate([Usage(input_tokens=100, cache_read_tokens=80), Usage(input_tokens=100, cache_read_tokens=0)])
     0.4
@@ -331,7 +331,7 @@ class Forecast(FrozenModel):
 
 
 def forecasts_of(estimates: Iterable[tuple[str, CostEstimate]]) -> list[Forecast]:
-    """Return the cost forecast of each model from its estimates by model id, then the forecast of all models."""
+    """Return the cost forecast of each model, then of all models, from pairs of a model id and an estimate."""
     sums = {model_id: sum_of(model_estimates) for model_id, model_estimates in by_key(estimates).items()}
     batch_costs = [
         estimate.cost_uncached_usd if estimate.cost_batch_usd is None else estimate.cost_batch_usd

@@ -127,13 +127,13 @@ def build_request(component: Component, case: Case, *, replicate: int, seed: int
 
 
 def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
-    """Return a seed of 31 bits that differs between replicates and is equal in all runs with the same `seed`."""
+    """Return the seed of a replicate, of 31 bits, which is equal in all runs with the same `seed`."""
     raw = hashlib.sha256(f"{seed}/{case_id}/{replicate}".encode()).digest()
     return int.from_bytes(raw[:4], "big") & 0x7FFF_FFFF
 
 
 def estimate_input_tokens(request: Request) -> int:
-    """Estimate the input tokens of a request, with four bytes of text per token."""
+    """Estimate the input tokens of a request: four bytes of text per token, plus the tokens of files."""
     text_tokens = _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS * len(request.messages)
     return text_tokens + request.file_tokens
 
@@ -190,7 +190,7 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
 
 
 def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
-    """Return `limits`, reduced to a share of a ceiling that `sharers` share equally; each share is at least 1.
+    """Return `limits`, each reduced to at most the ceiling divided by `sharers`, but at least 1.
 
     >>> limits_under(Limits(max_concurrency=9), Limits(max_concurrency=10, requests_per_minute=100), 3)
     Limits(max_concurrency=3, requests_per_minute=33, tokens_per_minute=None, context_tokens=None,
@@ -205,7 +205,7 @@ def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Li
 def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> tuple[int, int]:
     """Return the initial and the maximum number of concurrent calls of a model.
 
-    `requested` is the number from an option or the settings, None for the default, which grows on a private network.
+    `requested` is the number from an option or the settings. If it is None, the number grows on a private network.
     """
     if kind.one_at_a_time:
         return 1, 1
@@ -218,7 +218,7 @@ def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> 
 
 
 def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:
-    """Raise ConfigError for an invalid `--max-calls` or `--max-cost`, or an invalid count; `counts` is by option."""
+    """Raise ConfigError for an invalid `--max-calls` or `--max-cost`, or an invalid number in `counts` (by option)."""
     for flag, count in counts.items():
         if count is not None and count < 1:
             raise ConfigError(f"{flag} must be at least 1, not {count}")

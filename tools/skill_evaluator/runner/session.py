@@ -41,7 +41,7 @@ Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
-    """Return the models that have keys, by id, and warn of the others. Raise ConfigError if no model has a key."""
+    """Return the models with all required keys, by id, and warn about others. Raise ConfigError if there are none."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         lack = missing_key(model, configuration.kinds[model.provider], configuration.keys)
@@ -85,7 +85,7 @@ async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
 
 
 def print_resume_command(command: Sequence[str]) -> None:
-    """Print the command that makes the missing calls to stderr, unless it is empty."""
+    """Print to stderr the command that makes the missing calls, unless it is empty."""
     if command:
         print(f"to continue: {shlex.join(command)}", file=sys.stderr)
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 import skill_evaluator
@@ -356,10 +356,13 @@ def test_score_text_refuses_an_output_that_is_no_text(text: Any) -> None:
 @pytest.mark.parametrize("methods", [Library, Judges, Audits])
 def test_arguments_of_a_method_are_options_of_its_request(methods: type) -> None:
     requests = vars(sys.modules[methods.__module__])
+    requests = {**vars(requests.get("requests", sys)), **requests}
     for name, method in inspect.getmembers(methods, inspect.isfunction):
-        for request in re.findall(r"request_of\((\w+),", inspect.getsource(method)):
+        for request in re.findall(r"request(?:_of)?\((?:requests\.)?(\w+),", inspect.getsource(method)):
             options = {field.name for field in dataclasses.fields(requests.get(request, SiteBuild))}
-            assert inspect.signature(method).parameters.keys() - options <= {"self", "watch", "on_problem"}, name
+            parameters = inspect.signature(method).parameters
+            shared = [key for kind in get_args(get_type_hints(method).get("options")) for key in get_type_hints(kind)]
+            assert {*parameters, *shared} - options <= {"self", "watch", "on_problem", "options"}, name
 
 
 @pytest.fixture(scope="module")
@@ -412,6 +415,8 @@ def test_library_accepts_texts_for_paths_and_single_names() -> None:
         library.judge.score(rubric="none.yaml", items="none.jsonl", judges="example-small")
     with pytest.raises(TypeError, match="unexpected keyword argument 'review'"):
         library.judge.calibrate(labels="none.jsonl", review=True)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'config'"):
+        library.judge.calibrate(labels="none.jsonl", config="elsewhere")  # type: ignore[call-arg]
     for method, options, says in (
         ("export", {"to": "xml"}, r"unknown value 'xml' \(known: csv, jsonl, junit\), for the argument 'to'"),
         ("evaluate", {"skill": "receipts", "max_cost": "abc"}, "a valid number.* got \"abc\", for .* 'max_cost'"),

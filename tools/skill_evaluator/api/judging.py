@@ -198,9 +198,9 @@ class Judges:
         Args:
             labels: JSON Lines of human labels.
             rubric: With `judges`: the rubric by which items are judged.
-            corrupt: With `judges`: test them on this many corrupted outputs, too.
-            probes: Judge again with `verbosity` or `authority` added.
-            bar: The minimum κ with people of a trusted judge.
+            corrupt: With `judges`: test whether they detect this many corrupted outputs.
+            probes: With `judges`: measure these biases: `verbosity`, `authority`.
+            bar: The minimum κ with human labels for a trusted judge.
             verdicts: JSON Lines of stored verdicts.
             batch: Results of `judge regression` on labelled pairs.
             options: See `JudgeOptions`.
@@ -313,7 +313,7 @@ class Judges:
         return ReviewServer(queue, port)
 
     def export_labels(self, file: Path) -> tuple[int, int, int]:
-        """Write the labels on which reviewers agree to a file that `judge calibrate` reads.
+        """Write the majority labels and all scores of reviewers to a file that `judge calibrate` reads.
 
         They replace labels of the same items. Only items drawn at random are exported. Return the number of labels, of
         questions without a majority, and of items that were not drawn at random.
@@ -323,6 +323,6 @@ class Judges:
 
 def _request(kind: type[_Request], arguments: dict[str, Any]) -> _Request:
     options = arguments["options"]
-    if unknown := options.keys() - {"watch", *get_type_hints(kind)}:
+    if unknown := options.keys() - (JudgedOptions.__annotations__.keys() & {"watch", *get_type_hints(kind)}):
         raise TypeError(f"unexpected keyword argument '{min(unknown)}'")
     return request_of(kind, {**arguments, **options})

@@ -160,7 +160,7 @@ def shift(before: Sequence[float], after: Sequence[float], scale: tuple[float, f
 
 
 def _agreeing_share(replicates: Sequence[Hashable]) -> float | None:
-    """Return the share of equal pairs of outputs; None if fewer than two outputs are not None."""
+    """Return the share of equal pairs of outputs, without those that are None. Return None if there is no pair."""
     counts = Counter(verdict for verdict in replicates if verdict is not None)
     pairs = math.comb(counts.total(), 2)
     return sum(math.comb(count, 2) for count in counts.values()) / pairs if pairs else None

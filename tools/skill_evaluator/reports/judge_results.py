@@ -120,7 +120,7 @@ def bias_report(results: JudgedResults | JudgeCalibration) -> str:
 
 
 def judge_run_blocks(results: JudgedResults | JudgeCalibration) -> list[Block]:
-    """Return the page of a judge run on the site, without evidence, because evidence quotes outputs."""
+    """Return the blocks of a judge run's page. On the site they omit evidence, because evidence quotes outputs."""
     if isinstance(results, JudgeCalibration):
         return list(calibration_blocks(results))
     return [*_judged_blocks(results), *_bias_blocks(results)]
@@ -310,7 +310,7 @@ def _position_bias(lean: Estimate) -> list[str]:
 
 
 def decision_words(results: regression.RegressionResults) -> str:
-    """Format the ship decision and, if it is not `ship`, the number of pairs that may not ship by judge."""
+    """Format the ship decision, the pairs that may not ship by judge, and whether a rate of regressions alerts."""
     counts = [(judge.judge.model_id, judge.pairs) for judge in _usable(results.judges)]
     held = [f"{name} {sum(pair.ship_decision != 'ship' for pair in pairs)} of {len(pairs)}" for name, pairs in counts]
     shown = f" (pairs that may not ship: {listed(held)})" if results.ship_decision != "ship" and held else ""
@@ -457,7 +457,7 @@ def _cascade_blocks(cascade: CascadeResult) -> Iterator[Block]:
 
 
 def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
-    """Return the trusted, not trusted and undecided judges as text, and the verdict of its colour, None if mixed."""
+    """Format the trust in each judge, and return it with the verdict of its colour: None if mixed or unusable."""
     judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
     unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
     parts = [
@@ -469,7 +469,7 @@ def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
 
 
 def _shown(judge: JudgeResult) -> Sequence[LabelAgreement]:
-    """Return the agreements for the tables of six figures; of the regression dimensions only the first."""
+    """Return the agreements to show. Of regressions show only the first, which is over all dimensions."""
     regressions = [row for row in judge.agreement if row.mode == "regression"][:1]
     return [*(row for row in judge.agreement if row.mode != "regression"), *regressions]
 

@@ -50,7 +50,7 @@ def label_results(
     scales: Mapping[str, int] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[results.JudgeResult]:
-    """Return each judge's agreement and biases. `scales` has highest scores by criterion, `families` is by model id."""
+    """Measure each judge's agreement and biases. `scales`: highest score by criterion; `families`: by model id."""
     rows = []
     for judge, lines in by_key((one.judge, one) for one in verdicts).items():
         agreement, biases = list[results.LabelAgreement](), list[results.BiasResult]()
@@ -158,7 +158,7 @@ def _confidence(units: Sequence[Unit]) -> results.MeanConfidence | None:
 
 
 def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[results.BiasResult]:
-    """Return position bias, length bias, self-preference and noise; `own_models` are of the judge's family."""
+    """Return position bias, length bias, self-preference and noise; `own_models`: ids of the judge's family."""
     longer, own_family = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
     for unit in units:
         if isinstance(unit.line, LabelledPair) and unit.requests:
@@ -194,7 +194,7 @@ def _win_share(winner: object, output: int) -> float:
 def score_biases(
     criterion: str, units: Sequence[Unit], highest: int, own_models: Collection[str]
 ) -> list[results.BiasResult]:
-    """Return leniency, length bias, self-preference and noise of scores; `own_models` are of the judge's family."""
+    """Return leniency, length bias, self-preference and noise of scores; `own_models`: ids of the judge's family."""
     scored = [(unit, unit.line) for unit in units if unit.verdict is not None and isinstance(unit.line, ScoredItem)]
     lengths = [(len(item.output), unit.verdict - unit.label) for unit, item in scored if item.output is not None]
     gaps: dict[bool, list[float]] = {True: [], False: []}
@@ -224,7 +224,7 @@ def _bias_rows(
 
 
 def with_probe(name: str, labels: Labels) -> Labels:
-    """Add the text of a probe to each output, in pairs to the one that people prefer less. JSON outputs are skipped."""
+    """Return the labels with a probe's text added to each output, of a pair to the worse one. Skip JSON outputs."""
     if name not in PROBES:
         raise JudgeError(f"no probe '{name}' {nearest(name, PROBES)}")
     labelled: list[LabelledPair | ScoredItem] = [*labels.of(LabelledPair), *labels.of(ScoredItem)]
@@ -258,7 +258,7 @@ def probe_biases(
 
 
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
-    """Return the judge's score by item id; for pairs its preference for the output to which a probe adds text."""
+    """Return the judge's score, or its preference (0 to 1) for the output with a probe's text, by item id."""
     return {
         unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse_output(unit.line))
         for unit in units

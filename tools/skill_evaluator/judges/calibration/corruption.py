@@ -31,7 +31,7 @@ _CLAIMS = (
 
 
 class CorruptedPair(RegressionItem):
-    """An item of `judge regression` with its known defect; a `control` has no dimension. `source`: the output's id."""
+    """A pair with a known defect; a control has no dimension and no impact. `source`: id of the original output."""
 
     source: str
     corruption: str
@@ -44,7 +44,7 @@ Corrupted = tuple[str, Impact]
 
 
 class Corruption(NamedTuple):
-    """A kind of corruption. `apply` takes prompt, output and a generator; it returns None if it does not apply."""
+    """A kind of corruption. `apply(prompt, output, random)` corrupts an output, or returns None if it cannot."""
 
     dimension: str
     apply: Callable[[str, str, Random], Corrupted | None]

@@ -131,7 +131,7 @@ def _parse_label(value: Any) -> LabelLine:
 
 
 def read_verdicts(path: Path, labels: Labels) -> list[StoredLine]:
-    """Read the verdicts on labelled items; note skipped items on stderr. Raise JudgeError if no item is labelled."""
+    """Read the verdicts on labelled items; print the number of skipped items. Raise JudgeError if none is labelled."""
     labelled = {(line.mode, line.id) for line in labels.lines if isinstance(line, LabelledPair | ScoredItem)}
     verdicts, unlabelled = list[StoredLine](), dict[str, int]()
     for number, line in _unique_lines(path, _parse_verdict):
@@ -167,7 +167,8 @@ def _unique_lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[i
 class Unit:
     """The human labels (`people`) of an item on one criterion, and a judge's verdicts.
 
-    `requests` has the verdicts by order and replicate, `verdict` is the joint verdict; None if an order has none.
+    `requests` has the verdicts by order and replicate. `verdict` is the joint one: a tie if the orders differ, None if
+    an order has none.
     """
 
     line: LabelledPair | ScoredItem | None = None

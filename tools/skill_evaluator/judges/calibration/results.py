@@ -59,9 +59,9 @@ class LabelAgreement(FrozenModel):
 class BiasResult(FrozenModel):
     """The bias of a judge's verdicts from one cause. `present`: whether the interval of `shift` excludes 0, or null.
 
-    `shift`, from −1 to 1, is for `position` the share of verdicts for the first output minus that for the second, for
-    `length` and `self_preference` the judge's preference minus the human one, for `noise` the share of replicates that
-    differ, else a share of the scale.
+    `shift` is from −1 to 1. `position`: share of verdicts for the first output minus that for the second. `length` and
+    `self_preference` of pairs: the judge's preference minus the human one; of scores: ρ of length and error, and the
+    error on own minus other outputs. `noise`: share of replicates that differ. Others: share of the scale.
     """
 
     bias: Label
@@ -72,7 +72,7 @@ class BiasResult(FrozenModel):
 
 
 class DimensionDetection(FrozenModel):
-    """The share of corruptions called worse in a dimension or in `any`, and the share of controls not called worse."""
+    """Sensitivity: share of a dimension's corruptions that the judge reports; specificity: of controls not reported."""
 
     dimension: Label
     sensitivity: Estimate
@@ -96,7 +96,7 @@ class DimensionRate(FrozenModel):
 
 
 class BatchResult(FrozenModel):
-    """A batch with labelled pairs. `rated`: the number of pairs by human severity, then by the judge's severity."""
+    """A batch with labelled pairs. `rated`: the number of labels by human severity, then by the judge's severity."""
 
     pairs: NonNegativeInt
     too_few: bool

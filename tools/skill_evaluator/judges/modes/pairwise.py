@@ -83,7 +83,7 @@ def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> t
 
 
 def preference_form(criteria: Sequence[Criterion]) -> forms.Form:
-    """Return the form of an output. The order of its keys makes the judge argue before it decides."""
+    """Return the form of a judge's output. Evidence and justification come before the winner."""
     by_criterion = {}
     for criterion in criteria:
         grounds = {**dict.fromkeys(_EVIDENCE, forms.TEXTS), "justification": forms.TEXT}
@@ -165,7 +165,10 @@ class PairwiseCriterion(FrozenModel):
 
 
 class JudgePreferences(JudgeFigures):
-    """One judge: `criteria`, overall last, the overall wins by stratum, and `win_rates` of several outputs."""
+    """One judge; the last of `criteria` is `overall`.
+
+    `strata`: overall share of wins of output 1 by stratum. `win_rates`: by name of the output, if items have several.
+    """
 
     criteria: list[PairwiseCriterion]
     strata: dict[Label, Estimate]
@@ -256,7 +259,7 @@ def combine(criterion: str, replicate: int, orders: list[OrderJudgement]) -> Pai
 
 
 def reduce_matches(matches: Sequence[PairMatch], criteria: Sequence[Criterion], calls: JudgeCalls) -> JudgePreferences:
-    """Return one judge's verdicts on matches, and their figures."""
+    """Return one judge's verdicts on matches, and their figures by criterion."""
     results = [judge_match(match, criteria, calls) for match in matches]
     orders = [order for one in results for part in one.judgements if part.criterion == OVERALL for order in part.orders]
     unscored = Counter(one.unscored for one in orders if one.unscored is not None)

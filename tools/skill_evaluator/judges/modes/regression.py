@@ -54,7 +54,7 @@ class RegressionItem(questions.JudgedItem):
 
     @property
     def identical(self) -> bool:
-        """Whether both outputs are the same text apart from outer white space; this needs no judge."""
+        """Whether both outputs are equal apart from outer white space. Such a pair is not sent to a judge."""
         return self.baseline_output.strip() == self.candidate_output.strip()
 
     @model_validator(mode="before")
@@ -67,7 +67,7 @@ class RegressionItem(questions.JudgedItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
-    """One item, the dimensions in which its outputs are compared, and the question in each order."""
+    """One item, the dimensions of its comparison, and a question for each order; none if the outputs are identical."""
 
     item: RegressionItem
     dimensions: tuple[ship_rules.Dimension, ...]
@@ -77,7 +77,7 @@ class JudgedPair:
 def pairs_of(
     items: Mapping[str, RegressionItem], names: Sequence[str], preset: str, blocking: Collection[str]
 ) -> list[JudgedPair]:
-    """Pair each item with its own dimensions, else `names`, else the preset's. Raise ConfigError or JudgeError."""
+    """Return each item with its own dimensions, else `names`, else the preset's. Raise ConfigError or JudgeError."""
     default = ship_rules.dimensions_of(names, preset, blocking)
     pairs = []
     for item in items.values():
@@ -94,7 +94,7 @@ def pairs_of(
 def with_questions(
     pairs: Sequence[JudgedPair], rules: ship_rules.ShipRules, seed: int
 ) -> tuple[list[JudgedPair], questions.JudgePrompt]:
-    """Return the pairs with their questions, and the prompt. Identical outputs have no question."""
+    """Return the pairs with their questions, and the prompt. Pairs of identical outputs have no question."""
     prompt = questions.load_prompt("regression")
     judged_pairs = []
     for pair in pairs:
@@ -169,7 +169,7 @@ class DimensionFinding(FrozenModel):
 
 
 class Conclusion(FrozenModel):
-    """A judge's own conclusion from its findings, which code only compares with its decision."""
+    """A judge's own conclusion from its findings. It decides nothing; contradictions to the findings are reported."""
 
     regression_detected: StrictBool
     regression_severity: ship_rules.RegressionSeverity
@@ -295,7 +295,7 @@ class DimensionResult(FrozenModel):
 
 
 class PairResult(FrozenModel):
-    """One pair; the first of the `reasons` decided. Decision and findings are null if they are not known."""
+    """A judge's verdict on one pair; the first of the `reasons` decided. Unknown decisions and findings are null."""
 
     id: Label
     stratum: Label
@@ -319,7 +319,7 @@ class PairResult(FrozenModel):
 
     @property
     def confidence(self) -> float:
-        """The lowest confidence among the dimensions that are not uncertain; 1 if all are."""
+        """The lowest confidence of a dimension that is not uncertain; 1 if all dimensions are uncertain."""
         return min((one.confidence for one in self.dimensions if one.verdict != "uncertain"), default=1.0)
 
 
@@ -385,7 +385,7 @@ class RateAlert(FrozenModel):
 
 
 class RateChange(FrozenModel):
-    """The rates of regressions in two batches, with Fisher's exact p and q adjusted over the dimensions."""
+    """A judge's rates of regressions in two batches. `q`: Fisher's exact `p`, adjusted over the dimensions."""
 
     judge: ModelId
     dimension: Label
@@ -519,7 +519,7 @@ def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.
 def reduce_regressions(
     pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: ship_rules.ShipRules, *, declared_strong: bool
 ) -> JudgeRegressions:
-    """Return one judge's verdicts on pairs, and their rates."""
+    """Return one judge's verdicts on pairs, and the rates of these verdicts."""
     results = []
     for pair in pairs:
         pair_answers = [

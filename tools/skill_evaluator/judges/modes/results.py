@@ -30,7 +30,7 @@ class Judgement(FrozenModel):
 
 
 class JudgeFigures(FrozenModel):
-    """The results of one judge. `unusable`: the reason why it has no figures."""
+    """The results of one judge. `unusable`: why no output counts, so that there are no figures; else null."""
 
     judge: JudgeRecord
     unusable: NoUsableOutput | None = None
@@ -98,7 +98,7 @@ class CascadeResult(FrozenModel):
 
 
 class ModeResults(FrozenModel):
-    """The file of results. `left_out`: the reason why an output or pair was not judged, by id."""
+    """The file evaluation_results.json. `left_out`: the reason for each case that was not judged, by case id."""
 
     results_version: int = RESULTS_VERSION
     judging: JudgeRunHead

@@ -62,7 +62,7 @@ def outputs_of_run(folder: Path) -> tuple[pinned.PinnedOutputs, dict[str, str]]:
 def read_outputs(
     request: ScoreRequest, rubric: NamedRubric, limits: SafetyLimits
 ) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
-    """Return the outputs by id, the reasons for skipped cases by id, and the component's name (None with --items).
+    """Return the outputs by id, the reason for each skipped case by id, and the component's name (None with --items).
 
     Raise JudgeError, or the error of the run, component or cases that cannot be read.
     """
@@ -165,7 +165,7 @@ def pairs_of_outputs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pinned.PinReport:
-    """Pin a run's outputs of these cases, in place of its model's. Raise JudgeError for a draft or a missing output."""
+    """Pin a run's outputs of these cases; they replace its model's. Raise JudgeError for a draft or missing output."""
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     run, unanswered = outputs_of_run(folder)

@@ -121,7 +121,7 @@ class CriterionScores(FrozenModel):
 
 
 class JudgeScores(JudgeFigures):
-    """One judge; `summary` is over the items with a score on every criterion, `strata` has it by stratum."""
+    """One judge. `summary`: the mean over the items with a score on every criterion; `strata`: the same by stratum."""
 
     summary: Estimate
     strata: dict[Label, Estimate]

@@ -49,7 +49,7 @@ class SentencesItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceVotes:
-    """The votes of a judge on an output so far, the next question if any, and the ids of unreadable results."""
+    """The votes on an output by check id, and the next question. `unread`: ids of questions with an unreadable vote."""
 
     votes: Mapping[str, Sequence[Vote]]
     question: JudgeQuestion | None = None
@@ -57,7 +57,7 @@ class SentenceVotes:
 
     @property
     def verdicts(self) -> dict[str, Vote]:
-        """By id of the check the vote that settled the sentence, or a vote without a verdict."""
+        """The vote that settled the sentence, by check id; a vote whose `holds` is None if no vote did."""
         return {
             name: settled_by(votes) or Vote(None, votes[-1].ground if votes else "the judge was not called")
             for name, votes in self.votes.items()
@@ -76,7 +76,7 @@ def settled_by(votes: Sequence[Vote]) -> Vote | None:
 
 
 def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) -> SentenceVotes:
-    """Return the votes on an output, from the judge's results by question id, and the next question if one is open."""
+    """Read the votes on an output from the judge's results by question id; make the next question if one is open."""
     votes: dict[str, list[Vote]] = {name: [] for name in item.sentences}
     unread: list[str] = []
     for attempt in range(MAX_VOTES):
@@ -143,7 +143,7 @@ def judge_estimate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentencesJudge:
-    """A judge, the id of the run that it judges, and the folder of its calls."""
+    """A judge, the id of the run that it judges, the seed of its calls, and their folder."""
 
     model: Model
     judged_run: str

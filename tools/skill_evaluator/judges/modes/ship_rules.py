@@ -83,14 +83,14 @@ def dimension_name(text: str) -> str:
 
 
 def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
-    """Return a sentence on the blocking dimensions, for the prompt and the dry run."""
+    """Return the sentence that names the blocking dimensions, for the prompt and the dry run."""
     names = [dimension.name for dimension in dimensions if dimension.blocking]
     return f"any regression of {' or '.join(names) or 'no dimension'} blocks, whatever its impact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipRules:
-    """`one_low`: the decision on one regression of low impact; `high_stakes`: whether a person must always approve."""
+    """Settings of `decide`: the decision on one regression of low impact, and whether a person must always approve."""
 
     one_low: Literal["ship", "review_required"] = "review_required"
     high_stakes: bool = False

@@ -47,7 +47,10 @@ class NamedRubric:
 
 
 def choose_criteria(file: str, rubric: Rubric, names: Sequence[str], methods: Sequence[MethodName]) -> NamedRubric:
-    """Return the named criteria, or all if `names` is empty. Raise JudgeError for an unknown name or another method."""
+    """Return the rubric with the named criteria, or all if `names` is empty.
+
+    Raise JudgeError for an unknown name, and for a criterion whose method is not in `methods`.
+    """
     by_id = {criterion.id: criterion for criterion in rubric.criteria}
     for name in names:
         if name not in by_id:
@@ -137,7 +140,7 @@ def families_of(models: Sequence[Model]) -> dict[str, str]:
 def family_warnings(
     judges: Sequence[Model], models: Sequence[Model], writers: Iterable[str | None], demand: str, *, refuse: bool
 ) -> list[str]:
-    """Return a warning for each judge of a writer's family. If `refuse`, raise JudgeError with `demand` instead."""
+    """Return a warning for each judge of the family of a writer. If `refuse`, raise JudgeError with `demand`."""
     families = families_of([*models, *judges])
     by_family = {family_of(name, families): name for name in dict.fromkeys(writers) if name is not None}
     warnings = [

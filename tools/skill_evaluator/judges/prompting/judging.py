@@ -113,7 +113,7 @@ class NoUsableOutput(FrozenModel):
 def no_usable_output(
     unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Describe why no output counts, with an example. Return None if one counts or none was expected."""
+    """Return the reasons why no output counts, and an example. Return None if one counts or `expected` is 0."""
     if sum(unscored.values()) < expected or not expected:
         return None
     return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])
@@ -127,7 +127,7 @@ def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
 def record_of(
     run: journal.Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None
 ) -> JudgeRecord:
-    """Return the record of a judge, with the amounts of all its calls."""
+    """Return the record of a judge: tokens and cost of all its calls; `stopped` is the reason for missing calls."""
     completions = [replicate.completion for replicate in answers.values() if replicate.completion is not None]
     usage = [completion.usage for completion in completions]
     inputs = total_or_none(one.input_tokens for one in usage)
@@ -175,9 +175,10 @@ class JudgeRunHead(JudgeRunFields):
 
 
 class JudgeRun(JudgeRunFields):
-    """The file judging.json. `criteria`: ids of criteria or dimensions; `items`: digest of the texts by id.
+    """The file judging.json. `criteria`: ids of criteria or dimensions; `judges`: settings digest by model id.
 
-    `questions`: digest of the judge's input by id, empty if all outputs are identical. `judges`: settings digest by id.
+    `items`: digest of the texts by item id. `questions`: digest of the judge's input by question id; no question if all
+    outputs are identical.
     """
 
     judging_version: int = JUDGING_VERSION
@@ -192,7 +193,7 @@ class JudgeRun(JudgeRunFields):
         return JudgeRunHead.view(self, rubric_file=rubric_file, items=len(self.items))
 
     def changes_since(self, earlier: "JudgeRun") -> list[str]:
-        """List the differences from an earlier judge run, with the id of each changed judge and item."""
+        """Return the names of the fields, judges and items that differ from an earlier judge run."""
         current, previous = self.model_dump(), earlier.model_dump()
         changed = [name for name in _COMPARED_FIELDS if current[name] != previous[name]]
         for name in ("judges", "items"):
@@ -203,7 +204,7 @@ class JudgeRun(JudgeRunFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeTask:
-    """The questions of a mode and their inputs. `items`: digest of the texts by id; `rubric`: digest of the rubric.
+    """The questions of a judge run. `rubric`: digest of the rubric; `items`: digest of the texts by item id.
 
     `paper` is the content of evaluation_rubric.json. A dry run prints `notes`, every run prints `warnings`.
     """
@@ -257,7 +258,7 @@ def write_judge_run(folder: Path, judging: JudgeRun) -> None:
 
 
 def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list[journal.Run]:
-    """Return a run for each judge, with its manifest and its folder."""
+    """Return the run of each judge, with its manifest and its folder, in the order of `models`."""
     prompts = {prompt.name: prompt.digest for prompt in judging.prompts}
     runs = []
     for model in models:
@@ -325,14 +326,14 @@ class JudgeCalls:
         return text_of(self.answers.get(Call(question_id, replicate)))
 
     def unusable(self, unscored: Mapping[UnscoredReason, int], expected: int) -> NoUsableOutput | None:
-        """Describe the outputs if none counts, with an example. Return None if one of `expected` outputs counts."""
+        """Return the reasons (`unscored`) why none of `expected` outputs counts. Return None if one counts."""
         texts = texts_of(self.answers.values())
         return no_usable_output(unscored, expected, texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeResults:
-    """A judge run after its calls, with its folder and its session."""
+    """A judge run after its calls; `runs` has the calls of each judge that has a key."""
 
     judging: JudgeRun
     folder: Path
@@ -350,7 +351,7 @@ class JudgeResults:
 
     @property
     def stopped(self) -> list[str]:
-        """The reasons why calls were not made, then the most frequent failure of each judge, with the judge's id."""
+        """Sentences: why the calls of a judge stopped, then the most frequent failure of each judge; may be empty."""
         stopped = [(calls.record.model_id, calls.stopped) for calls in self.runs]
         failures = [(calls.record.model_id, commonest_failure(calls.answers.values())) for calls in self.runs]
         return [
@@ -365,7 +366,7 @@ OnOutcome = Callable[[journal.Run, Replicate], None]
 def handlers_for(
     questions: Sequence[JudgeQuestion], on_outcome: OnOutcome = lambda run, replicate: None
 ) -> CallHandlers:
-    """Return the handlers that request these questions by case id; `on_outcome` gets each outcome once it is saved."""
+    """Return the handlers that send these questions as requests; `on_outcome` gets each outcome once it is saved."""
     by_id = {question.case_id: question for question in questions}
     return CallHandlers(
         request_for=lambda run, call: by_id[call.case_id].request(
@@ -415,7 +416,7 @@ class JudgeSession:
         return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
 
     def planned(self, task: JudgeTask) -> JudgeRun:
-        """Return a new judge run of these questions. Raise JudgeError if two questions have the same id."""
+        """Return a new judge run of the task, not yet written. Raise JudgeError if two questions have the same id."""
         questions: dict[str, str] = {}
         for question in task.questions:
             if question.case_id in questions:
@@ -458,7 +459,7 @@ class JudgeSession:
         )
 
     def begin(self, task: JudgeTask, stage_folder: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
-        """Start or resume a judge run. Return it with its folder and the models that have a key."""
+        """Start or resume a judge run. Return the run, its folder, and the judges that have a key."""
         judging = self.planned(task)
         folder, resumed = stage_folder or self.request.out / judging.id, self.request.resumed
         if stage_folder is not None:

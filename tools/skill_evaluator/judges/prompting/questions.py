@@ -156,7 +156,7 @@ class JudgePrompt:
     def question(
         self, case_id: str, instructions: Mapping[str, str], texts: Mapping[str, str], form: Form, mark: str
     ) -> JudgeQuestion:
-        """Fill the prompt. The system text is the same for all items of a rubric, so that vendors can cache it."""
+        """Fill the prompt for one item. The system text is the same for all items, so that vendors can cache it."""
         judged = {name: delimited(name, text, mark) if text else "" for name, text in texts.items()}
         return JudgeQuestion(
             case_id=case_id,
@@ -183,7 +183,7 @@ def load_prompt(name: str) -> JudgePrompt:
 
 
 def fill(template: str, slots: Mapping[str, str]) -> str:
-    """Fill the slots of a template; drop each line or paragraph whose slots are all empty."""
+    """Fill the slots of a template by name; drop each line and paragraph whose slots are all empty."""
 
     def drop_empty(text: str, separator: str) -> str:
         parts = [(part, _SLOT.findall(part)) for part in text.split(separator)]

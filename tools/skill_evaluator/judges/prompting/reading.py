@@ -75,7 +75,7 @@ def commonest_failure(answers: Iterable[Replicate]) -> str:
 def last_valid_verdict(
     output: str | Unscored, check: Callable[[Any], VerdictT | Unscored], judged: Sequence[str] = ()
 ) -> VerdictT | Unscored:
-    """Return the last verdict that `check` accepts and that is not copied from a `judged` text, else the reason."""
+    """Return the last verdict that `check` accepts and no `judged` text contains, or the reason why there is none."""
     if isinstance(output, Unscored):
         return output
     text = split_reasoning(output)[1]
@@ -105,7 +105,7 @@ def _without_escapes(text: str) -> str:
 def read_criteria(
     answer: str | Unscored, criteria: Sequence[str], judged: Sequence[str]
 ) -> dict[str, Mapping[str, Any] | Unscored]:
-    """Read the object of each criterion from an output {"criteria": {id: {…}}}, or the reason why it is missing."""
+    """Return each criterion's object in an output {"criteria": {id: {…}}}, or the reason why it is missing, by id."""
 
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("criteria") if isinstance(value, dict) else None

@@ -72,17 +72,17 @@ class ReviewItem(StrictModel):
         return self
 
     def content_id(self) -> str:
-        """Return the digest of the texts and questions."""
+        """Return the id: a digest of the texts and questions, 20 hexadecimal digits."""
         shown = self.model_dump(mode="json", include={"kind", "document", "reference", "outputs", "questions"})
         return digest(canonical_json(shown)).removeprefix("sha256:")[:20]
 
 
 def review_item(
-    kind: ReviewKind, item: str, outputs: tuple[str, ...], questions: Iterable[ReviewQuestion], **more: Any
+    kind: ReviewKind, item: str, outputs: tuple[str, ...], questions: Iterable[ReviewQuestion], **optional: Any
 ) -> ReviewItem:
-    """Return an item with its id. `more` has further fields; by default `reasons` is `random`."""
+    """Build an item and its id. `optional` has further fields of the item; `reasons` is `random` by default."""
     fields: dict[str, Any] = {"kind": kind, "item": item, "outputs": outputs, "questions": tuple(questions)}
-    fields |= {"reasons": ("random",), **more}
+    fields |= {"reasons": ("random",), **optional}
     return ReviewItem.model_validate({"id": ReviewItem.model_construct(id="", **fields).content_id(), **fields})
 
 
@@ -134,7 +134,7 @@ Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]  # all judged items
 
 
 def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
-    """Return the doubtful items and a random sample; regressions are sampled from those without a doubt."""
+    """Return the items in doubt and a random sample, with their reasons. A regression in doubt is never sampled."""
     candidates = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
     sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311
     with_reasons = [(item, (*reasons, *["random"] * (item.id in sampled_ids))) for item, reasons in doubts]
@@ -322,7 +322,7 @@ def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
 
 
 def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
-    """Write the labels on which reviewers agree into a file of labels, replacing the labels of the same items.
+    """Write the majority labels and all scores of reviewers into a file of labels; replace those of the same items.
 
     Return the numbers of exported labels, of questions without a majority, and of items that were not drawn at random,
     which are not exported. Raise JudgeError or StorageError.
@@ -388,7 +388,7 @@ def _merge_scores(earlier: LabelLine | None, line: LabelLine) -> LabelLine:
 
 
 def status_lines(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel]) -> list[str]:
-    """Return the status of the queue as lines: items without a label, labels by reviewer, disputed questions."""
+    """Return the lines of the queue's status: counts of items, labels by reviewer, agreement, disputed questions."""
     labelled = latest(labels)
     by_reviewer = Counter(reviewer for item_labels in labelled.values() for reviewer in item_labels)
     shared, disputed = 0, []

@@ -79,7 +79,10 @@ def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationTask:
-    """The questions on labelled pairs or outputs with their probes, by a rubric, and on corrupted outputs."""
+    """The questions of `judge calibrate`. `labels`: the labelled items that the rubric judges.
+
+    `matches` and `scores`: their questions, also with probes. `compared`: the corrupted pairs with their questions.
+    """
 
     task: judging.JudgeTask
     labels: Labels
@@ -130,7 +133,10 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
 
 
 def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubric | None, Labels]:
-    """Return the criteria and the labels to judge: pairs if the rubric compares outputs, else scored outputs."""
+    """Return the criteria and the labels to judge: pairs if the rubric compares outputs, else scored outputs.
+
+    Without a rubric, return None and no labels. Raise JudgeError if the rubric has no criterion for the labels.
+    """
     rubric, name = _rubric(request), str(request.rubric)
     if rubric is None:
         return None, replace(labels, lines=[])
@@ -146,7 +152,7 @@ def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubr
 
 
 def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[CorruptedPair]:
-    """Return corrupted versions of the outputs that people prefer. Raise JudgeError if none can be corrupted."""
+    """Pair the outputs that people prefer with corrupted versions; add controls. Raise JudgeError if there is none."""
     good = [
         OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=text)
         for pair in labels.of(LabelledPair)
@@ -192,7 +198,7 @@ def _calibrate_by_rubric(
 
 
 def _read_outputs(task: CalibrationTask, calls: judging.JudgeCalls) -> tuple[list[judging.StoredLine], dict[str, Any]]:
-    """Return a judge's verdicts on items, and these fields of its result: record, detection and unusable."""
+    """Return a judge's verdicts on items, and the fields `record`, `detection` and `unusable` of its `JudgeResult`."""
     verdicts, detection, unusable = list[judging.StoredLine](), None, []
     if task.rubric is not None and task.matches:
         preferences = pairwise.reduce_matches(task.matches, task.rubric.criteria, calls)
@@ -240,7 +246,7 @@ def _calibrate_sentences(
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
-    """Return the labelled outputs with their sentences. Raise JudgeError if one id has different texts."""
+    """Return the labelled outputs with their sentences, by output id. Raise JudgeError if an id has different texts."""
     items: dict[str, SentencesItem] = {}
     for label in labels.of(SentenceLabel):
         new = SentencesItem(input=label.input or "", output=label.output, sentences={label.sentence: label.sentence})
@@ -269,7 +275,7 @@ def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> judging.Jud
 def sentence_result(
     judge: str, labels: Labels, votes: Mapping[tuple[str, str], Vote], texts: Iterable[str], bar: float
 ) -> JudgeResult:
-    """Measure a judge of sentences; `votes` has the vote by output id and sentence."""
+    """Measure a judge of sentences against labels; `votes` has its vote by output id and sentence."""
     labelled = [(label, votes[label.id, label.sentence]) for label in labels.of(SentenceLabel)]
     by_sentence = by_key((label.sentence, (label.human, vote.holds)) for label, vote in labelled)
     errors = {name: _sentence_errors(part) for name, part in by_sentence.items()}

@@ -59,7 +59,7 @@ class NoAnswerError(JudgeError):
 
 
 def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgeRunSize | None:
-    """Have a model draft a rubric and write it. Return None, or the size for a dry run. Raise JudgeError."""
+    """Have a model draft a rubric and write it to `request.out`; in a dry run return the size. Raise JudgeError."""
     out = request.out
     if out.exists():
         raise JudgeError(f"{out} exists already; name a new file")
@@ -88,7 +88,7 @@ def _rubric_of(value: Any, name: str) -> Rubric:
 
 
 def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
-    """Return the task with one question: to draft a value of this form; `texts` describe the value."""
+    """Return the task of one question: to draft a value of this form. `texts` fill the slots of the prompt."""
     prompt, wish = load_prompt(mode), digest("".join(texts.values()))
     question = prompt.question("draft", {"slot": SLOT}, texts, form, mark_of(seed, wish))
     items = {"draft": wish}
@@ -98,7 +98,7 @@ def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str,
 def draft(
     request: JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
-    """Return a model's draft, or the size for a dry run. Raise JudgeError if `read` accepts no draft."""
+    """Return the draft that `read` makes from a model's output; in a dry run the size. Raise JudgeError if it fails."""
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)
@@ -127,7 +127,7 @@ _MAX_EXAMPLES, _MAX_EXAMPLE = 5, 2_000  # existing cases that are shown, and cha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedCases:
-    """Drafted cases by id with their files, the number of skipped drafts by reason, and the `inputs` of all cases."""
+    """`cases`: the files of each drafted case by id; `left_out`: skipped drafts by reason; `inputs`: of all cases."""
 
     component: Component
     folder: Path
@@ -162,7 +162,7 @@ class DraftedCases:
 
 
 def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
-    """Have a model draft cases and write them, or return the size for a dry run. Raise NoAnswerError."""
+    """Have a model draft cases and write them; in a dry run return the size. Raise NoAnswerError if none is usable."""
     limits = load_settings(request.config).limits
     component = load_component(request.components, request.skill, limits, request.fixtures)
     if component.program is not None:

@@ -1,4 +1,4 @@
-"""The workflow of `judge score`, `pairwise` and `regression`: the task of a mode, the calls, the decision, the files.
+"""The workflow of `judge score`, `pairwise` and `regression`: make the task, call the judges, decide, write the files.
 
 A panel calls all judges on all items. A cascade calls a cheap judge on all items, then a strong judge on the items that
 the cheap judge leaves in doubt; people judge the remaining items. The second stage is a judge run in the folder of the
@@ -35,7 +35,7 @@ from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest
 
 Key = tuple[str, ...]
-"""The id of an item, and in a match the names of the two outputs."""
+"""The id of an item; `judge pairwise` adds the names of the two outputs."""
 JudgedResults = scoring.ScoreResults | pairwise.PairwiseResults | RegressionResults
 STRONG = "strong"  # folder of a cascade's second stage
 _SETTLED: frozenset[review.ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons other than doubt
@@ -46,7 +46,10 @@ BiasReport = Callable[[Any], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The results of a judge run and its folder. `stopped`: reasons for missing calls; `again`: the resume command."""
+    """The results of a judge run (None if not computed), its folder and its exit code.
+
+    `stopped`: the reasons for calls without an output. `again`: the command to resume; empty if complete.
+    """
 
     results: Any
     folder: Path
@@ -58,7 +61,7 @@ class Judged:
     def of(
         cls, request: requests.JudgeRequest, first: judging.JudgeResults, last: judging.JudgeResults, results: Any
     ) -> "Judged":
-        """Build the result of a command from the first and the last stage, which differ in a cascade."""
+        """Build the result of a command; `first` and `last` are the stages of a cascade, or the same stage."""
         code = EXIT_OK if results is None else results.exit_code
         if not last.complete and code != EXIT_REGRESSED:
             code = EXIT_INCOMPLETE
@@ -69,7 +72,7 @@ class Judged:
 def resume_command(
     request: requests.JudgeRequest, judge_run: judging.JudgeRun, folder: Path, stopped: Sequence[str]
 ) -> list[str]:
-    """Return the command that resumes a judge run, with twice the cost limit if that limit stopped the run."""
+    """Return the words of the command that resumes a judge run; a `--max-cost` that stopped the run is doubled."""
     if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
         request = replace(request, max_cost=2 * request.max_cost)
     options = words_of(request, *(request.__dataclass_fields__.keys() - _OMITTED_OPTIONS))
@@ -80,9 +83,9 @@ def resume_command(
 class Mode:
     """The task of a judge run, its units (items, matches or pairs) by key, and the functions of its mode.
 
-    `reduce` returns one judge's results on some units, `outcomes` its outcome by key, `reasons` the reasons for human
-    review, and `verdict` the ship decision, or a score or share from 0 to 1. `panel` combines several judges; `build`
-    makes the results.
+    `reduce` returns the results of one judge on some units, and `outcomes` the results of each unit by key. `reasons`
+    returns why a unit's results need human review, and `verdict` their ship decision, or score or share from 0 to 1.
+    `panel` combines the results of several judges; `build` makes the file of results.
     """
 
     task: judging.JudgeTask
@@ -133,7 +136,7 @@ class Mode:
     def _call_strong(
         self, session: judging.JudgeSession, first: judging.JudgeResults, units: Mapping[Key, Any]
     ) -> judging.JudgeResults:
-        """Call the strong judge on these units with the remaining budget of the first stage."""
+        """Call the strong judge of a cascade on these units, with the budget that the cheap judge has left."""
         names = {key[0] for key in units}
         task = replace(
             self.task,
@@ -148,7 +151,7 @@ class Mode:
         return stage.ask(task, stage_folder=first.folder / STRONG, budget=first.session.budget)
 
     def _cascade_result(self, judges: Sequence[Any], ids: Sequence[str], open_keys: Collection[Key]) -> CascadeResult:
-        """Decide on each key by the last judge called. Nothing in doubt ships, but a doubtful block stays a block."""
+        """Take the verdict of the last judge on each unit. In doubt people decide: `ship` becomes `review_required`."""
         decisions = []
         for key, outcome in {key: one for judge in judges for key, one in self.outcomes(judge).items()}.items():
             verdict, by = self.verdict(outcome), ids[key in open_keys]
@@ -196,7 +199,7 @@ class Mode:
 
 
 def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | judging.JudgeRunSize:
-    """Judge the outputs of a request, or return the size for a dry run. Raise JudgeError, RunError or ConfigError."""
+    """Judge the outputs of a request; in a dry run return the size. Raise JudgeError, RunError or ConfigError."""
     cascade_ids = cascade_judges(request)
     session = judging.JudgeSession.of(request, watch, cascade_ids)
     if isinstance(request, RegressionRequest):
@@ -210,7 +213,7 @@ def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) 
 
 
 def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
-    """Return the ids of cheap and strong judge; None if there is no cascade. Raise JudgeError for an invalid option."""
+    """Return the ids of the cheap and the strong judge, or None if there is no cascade. Raise JudgeError."""
     if request.cascade is None:
         return None if request.judges else load_settings(request.config).policy.judge.cascade
     names = tuple(name.strip() for name in request.cascade.split(","))
@@ -372,7 +375,7 @@ def _load_criteria(
 
 
 def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
-    """Return warnings of judges of a writer's family if a criterion forbids them; raise JudgeError by the policy."""
+    """Return a warning for each judge of a writer's family, if a criterion forbids one. By policy, raise JudgeError."""
     demanding = [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
     if not demanding:
         return []

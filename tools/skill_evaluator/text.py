@@ -228,13 +228,13 @@ def is_generated(version: str) -> bool:
     return _GENERATED.fullmatch(version) is not None
 
 
-def version_words(version: str, timestamp: str = "") -> str:
+def version_words(version: str, timestamp: str) -> str:
     """Format a version for a report; a generated version is followed by the date of its run.
 
     >>> version_words("0.3.0+3af3d45f", "2026-01-24T09:30:00Z"), version_words("1.2.0", "2026-01-24T09:30:00Z")
     ('0.3.0+3af3d45f (2026-01-24)', '1.2.0')
     """
-    return f"{version} ({timestamp[:10]})" if timestamp and is_generated(version) else version
+    return f"{version} ({timestamp[:10]})" if is_generated(version) else version
 
 
 Piece = tuple[str, bool]

@@ -91,9 +91,12 @@ def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit
     """Read a file's bytes; raise `error` if it is missing, unreadable or too large."""
     with open_file(path, error) as handle:
         size = os.fstat(handle.fileno()).st_size
-        if size > limit.max_bytes:
-            raise error(f"{path} has {size:,} bytes; {limit}")
-        return handle.read()
+        content = handle.read(min(size, limit.max_bytes) + 1)
+        if len(content) > size:  # the file grows, or reports no size, as some system files do
+            content += handle.read(limit.max_bytes + 1 - len(content))
+        if len(content) > limit.max_bytes:
+            raise error(f"{path} has {max(size, len(content)):,} bytes; {limit}")
+        return content
 
 
 @contextlib.contextmanager

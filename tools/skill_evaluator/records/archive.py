@@ -50,7 +50,7 @@ _BOARD, _RECORDS = "leaderboard.json", "evals/records/"
 _ACCEPTED_VERSION = 1
 
 _CONFLICT = re.compile(  # git's markers; a common ancestor may stand between the sides
-    rb"(?ms)^<<<<<<< .*?\n(?P<ours>.*?)(?:^\|{7} .*?)?^=======.*?\n(?P<theirs>.*?)^>>>>>>> [^\n]*\n?"
+    rb"(?ms)^<<<<<<< [^\n]*\n(?P<ours>.*?)(?:^\|{7} .*?)?^=======[^\n]*\n(?P<theirs>.*?)^>>>>>>> [^\n]*\n?"
 )
 
 Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
@@ -282,9 +282,14 @@ def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
     try:
         return model.model_validate_json(content)
     except ValidationError:  # the slower parser locates the mistake
-        value = parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError)
+        value = json_of(content, path)
         refuse_newer(value, path, "schema_version", BOARD_VERSION, LeaderboardError)
         return validated(model, value, path, LeaderboardError)
+
+
+def json_of(content: bytes, path: Path) -> Any:
+    """Parse the content of a leaderboard or record; raise LeaderboardError for duplicate keys and NaN, too."""
+    return parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError)
 
 
 def entry_of(record: Record | Row) -> RecordedRun:
@@ -333,10 +338,11 @@ def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Le
 
 
 def check_leaderboard(component: Component) -> None:
-    """Raise LeaderboardError if a component's leaderboard is invalid or of another component."""
+    """Raise LeaderboardError if no row can be added to a component's leaderboard."""
     path = component.leaderboard_path
     content = read_board(path)
     if content is not None:
+        json_of(content, path)  # `parse_board` accepts duplicate keys and NaN, `append_rows` does not
         check_name(parse_board(content, path, LeaderboardKeys).skill, path, component.name, component.formerly)
 
 
@@ -405,7 +411,7 @@ def with_rows(
     added = [(order(row), row.as_json()) for row in new.values() if row.run_id not in refused]
     if not added:
         return None, refused
-    value = {} if content is None else parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError)
+    value = {} if content is None else json_of(content, path)
     existing = zip(map(order, board.runs), value.get("runs", []), strict=True)
     newest_first = sorted([*existing, *added], key=itemgetter(0), reverse=True)
     return format_leaderboard({**value, "skill": skill}, [row for _, row in newest_first]), refused

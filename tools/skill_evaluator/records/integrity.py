@@ -42,7 +42,7 @@ _COMMITTED_FILE = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedRecords:
-    """A component's leaderboard (None: no file) and its records by run id; both may have a former name."""
+    """A component's leaderboard (None: no file) and its records by run id; `formerly` are its former names."""
 
     skill: str
     folder: str
@@ -100,7 +100,7 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
 
 
 def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
-    """Check leaderboard, records and their changes since `past`; `folder` is the components folder in the problems."""
+    """Return the problems of a component's records and of changes since `past`; their paths begin with `folder`."""
     component = components / name
     after = read_version(component, within(folder, name))
     names = (name,) if after is None else (name, *after.formerly)
@@ -122,7 +122,7 @@ def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit 
 
 
 def disagreements(files: CommittedRecords) -> Iterator[Problem]:
-    """Yield a problem for each unreadable file, misplaced row, and row or record that is missing or differs."""
+    """Yield a problem for each unreadable file, misplaced or edited row, and row and record that do not agree."""
     records: dict[str, tuple[Any, Record]] = {}
     for run_id, raw in sorted(files.records.items()):
         try:

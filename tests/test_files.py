@@ -312,6 +312,13 @@ def test_huge_file_is_refused_without_reading_it(tmp_path: Path) -> None:
             read(path)
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="requires Linux")
+def test_file_that_reports_no_size_is_read_up_to_the_limit() -> None:
+    assert read_bytes(Path("/proc/self/stat")).endswith(b"\n")
+    with pytest.raises(ConfigError, match=r"has 4 bytes; at most 3 are read"):
+        read_bytes(Path("/proc/self/stat"), limit=SizeLimit(max_bytes=3))
+
+
 def test_json_with_too_many_values_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"not JSON: it has more than 4,000,000 values"):
         read_json(written(tmp_path, f"[{'[],' * 4_000_001}[]]"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.archive import append_rows, load_leaderboard, read_entries
+from skill_evaluator.records.archive import append_rows, check_leaderboard, load_leaderboard, read_entries
 from skill_evaluator.records.record import Row
 
 from tests.support.components import case, component, record
@@ -118,6 +118,24 @@ def test_invalid_leaderboard_is_refused_and_unchanged(skill: Component, path: Pa
     assert str(caught.value).startswith(message.format(path=path))
     assert "\n" not in str(caught.value)
     assert path.read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [('"scored": 1, "scored": 1', "one object has the key 'scored' twice"), ('"scored": NaN', "not JSON: ")],
+)
+def test_row_that_append_refuses_is_refused_before_calls(tmp_path: Path, edit: str, message: str) -> None:
+    checked = component(tmp_path)
+    append_rows(checked.leaderboard_path, checked.name, [row(checked, "r1")])
+    check_leaderboard(checked)
+    text = checked.leaderboard_path.read_text()
+    checked.leaderboard_path.write_text(text.replace('"scored": 1', edit, 1))
+    for call in (
+        lambda: append_rows(checked.leaderboard_path, checked.name, [row(checked, "r2")]),
+        lambda: check_leaderboard(checked),
+    ):
+        with pytest.raises(LeaderboardError, match=message):
+            call()
 
 
 def test_row_of_another_component_is_refused(skill: Component, path: Path) -> None:

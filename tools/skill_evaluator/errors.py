@@ -18,7 +18,7 @@ class SkillEvaluatorError(Exception):
 
 
 def refuse(problem: SkillEvaluatorError) -> None:
-    """Raise the error of an invalid table row; the default `on_problem` callback, which skips no row."""
+    """Raise a problem; as the `on_problem` callback of a reader it stops at the first invalid row."""
     raise problem
 
 
@@ -65,7 +65,7 @@ class JudgeError(SkillEvaluatorError):
 
 
 class GitError(SkillEvaluatorError):
-    """git is not installed or a git command failed; `output` (stdout) and `code` (None if it did not run)."""
+    """A git command failed, with its stdout (`output`) and exit code (`code`; None: git did not run)."""
 
     def __init__(self, message: str, output: str = "", code: int | None = None) -> None:
         super().__init__(message)

@@ -47,7 +47,7 @@ class FrozenModel(BaseModel):
 
     @classmethod
     def view(cls, source: object, **values: Any) -> Self:
-        """Build the model from `values` and, for its other fields, from the attributes of `source`."""
+        """Build the model from `values`, and the other fields from the attributes of `source` with the same names."""
         names = (name for name in cls.model_fields if name not in values and hasattr(source, name))
         return cls(**{name: getattr(source, name) for name in names}, **values)
 
@@ -91,14 +91,17 @@ def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit
     """Read a file's bytes; raise `error` if it is missing, unreadable or too large."""
     with open_file(path, error) as handle:
         size = os.fstat(handle.fileno()).st_size
-        if size > limit.max_bytes:
-            raise error(f"{path} has {size:,} bytes; {limit}")
-        return handle.read()
+        content = handle.read(min(size, limit.max_bytes) + 1)
+        if len(content) > size:  # the file grows, or reports no size, as some system files do
+            content += handle.read(limit.max_bytes + 1 - len(content))
+        if len(content) > limit.max_bytes:
+            raise error(f"{path} has {max(size, len(content)):,} bytes; {limit}")
+        return content
 
 
 @contextlib.contextmanager
 def open_file(path: Path, error: type[SkillEvaluatorError]) -> Iterator[IO[bytes]]:
-    """Open a file for reading; raise `error` if it is missing or unreadable, or a device, which may never end."""
+    """Open a file for reading bytes; raise `error` if the file is missing, unreadable or a device."""
     try:
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -129,7 +132,7 @@ def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit:
 
 
 def _load_json(text: str, *, finite: bool = True) -> Any:
-    """Parse JSON; raise ValueError if it is invalid, has duplicate keys, or is nested too deeply."""
+    """Parse JSON; raise ValueError if it is nested too deeply or, if `finite`, has NaN or duplicate keys."""
     too_deep = f"it is nested more than {_MAX_JSON_LEVELS} levels deep"
     if len(text) > _MAX_JSON_COMMAS and text.count(",") > _MAX_JSON_COMMAS:
         raise ValueError(f"it has more than {_MAX_JSON_COMMAS:,} values, or commas in its texts")
@@ -190,7 +193,7 @@ def first_problem(problem: ValidationError, model: type[BaseModel] | None = None
 
 
 def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: Path | None) -> tuple[str, str]:
-    """Return the message of a pydantic problem, without its location, and advice, which may be empty."""
+    """Return the message of a pydantic problem without the location, and advice, which may be empty."""
     kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
     *parents, name = problem["loc"] or ("",)
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -241,14 +244,14 @@ def _entries(count: int) -> str:
 def read_versioned(
     model: type[ModelT], path: Path, key: str, newest: int, error: type[SkillEvaluatorError] = ConfigError
 ) -> ModelT:
-    """Read a JSON file with a version under `key`; raise `error` if it is invalid or newer."""
+    """Read a JSON file; raise `error` if it is invalid or its version, under `key`, is above `newest`."""
     value = read_json(path, error)
     refuse_newer(value, path, key, newest, error)
     return validated(model, value, path, error)
 
 
 def refuse_newer(value: Any, path: Path, key: str, newest: int, error: type[SkillEvaluatorError]) -> None:
-    """Raise `error` if the version under `key` of a file's JSON value is not an integer or above `newest`."""
+    """Raise `error` if the version under `key` of a file's JSON value is above `newest` or not an integer."""
     version = value.get(key, newest) if isinstance(value, dict) else newest
     if not isinstance(version, int):
         raise error(f"{key} in {path} is {version!r}; a whole number is expected")
@@ -262,7 +265,7 @@ def json_text(value: Any) -> str:
 
 
 def replace_text(path: Path, content: str | bytes) -> None:
-    """Write a file and its folder; raise StorageError and keep the old file if that fails."""
+    """Replace a file as a whole and create its folder; raise StorageError and keep the old file if that fails."""
     raw = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -281,7 +284,7 @@ def replace_text(path: Path, content: str | bytes) -> None:
 
 @contextlib.contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Convert an OSError while writing `path` to a StorageError that names it."""
+    """Convert an OSError in the block, which writes `path`, to a StorageError that names the path."""
     try:
         yield
     except OSError as problem:
@@ -290,7 +293,7 @@ def storing(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """Hold a file lock against other processes on this machine; raise StorageError after `seconds` without it."""
+    """Hold a file lock in the block; raise StorageError if another process holds it for `seconds`."""
     with storing(lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
     lock = try_lock(lock_path, seconds)
@@ -303,7 +306,7 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
 
 
 def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
-    """Acquire a file lock, which the caller releases. Return None if another process holds it after `seconds`."""
+    """Return a held file lock, which the caller releases, or None if another process holds it after `seconds`."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):
@@ -357,14 +360,14 @@ class LinesWriter:
 def read_lines(
     path: Path, error: type[SkillEvaluatorError] = ConfigError, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the value of each line of a JSON Lines file as `read_placed_lines` does."""
+    """Yield line number and value of each line of a JSON Lines file; see `read_placed_lines`."""
     return ((number, value) for number, _, value in read_placed_lines(path, error, torn_lines=torn_lines, limit=limit))
 
 
 def read_checked(
     path: Path, check: Callable[[Any], CheckedT], error: type[SkillEvaluatorError] = ConfigError
 ) -> Iterator[tuple[int, CheckedT]]:
-    """Yield the number of each line of a JSON Lines file and the result of `check` for its value."""
+    """Yield line number and checked value of each line of a JSON Lines file; raise `error` if `check` fails."""
     for number, value in read_lines(path, error):
         try:
             yield number, check(value)
@@ -375,7 +378,7 @@ def read_checked(
 def read_placed_lines(
     path: Path, error: type[SkillEvaluatorError], *, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, int, Any]]:
-    """Yield number, byte offset and value of each JSON line; with `torn_lines`, skip invalid lines and accept NaN."""
+    """Yield number, byte offset and value of each line; if `torn_lines`, skip invalid lines and accept NaN."""
     offset = 0
     with open_file(path, error) as handle:
         for number, line in enumerate(iter(lambda: handle.readline(limit.max_bytes + 1), b""), 1):

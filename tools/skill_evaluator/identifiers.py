@@ -21,7 +21,7 @@ def moment(timestamp: str) -> datetime.datetime:
 
 
 def now() -> str:
-    """Return the current time as written in files, such as `2026-03-01T08:00:00Z`."""
+    """Return the current time in UTC as written in files, such as `2026-03-01T08:00:00Z`."""
     return f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -36,7 +36,7 @@ def is_file_name(name: str) -> bool:
 
 
 def is_address(url: str) -> bool:
-    """Return whether a URL has a host and a valid port or none.
+    """Return whether a URL has a host, and a valid port or no port.
 
     >>> is_address("http://localhost:8000/v1"), is_address("http://:8000"), is_address("http://localhost:any")
     (True, False, False)
@@ -48,7 +48,7 @@ def is_address(url: str) -> bool:
 
 
 def invocation_of(run_id: str) -> str:
-    """Return the start of a run id, `<time>-<token>`, that all runs of one command have in common.
+    """Return the first part of a run id, `<time>-<token>`, which all runs of one command have in common.
 
     >>> invocation_of("20260301T080000Z-abcdef-gpt-5@baseline")
     '20260301T080000Z-abcdef'

@@ -58,14 +58,14 @@ class Repository:
         return self._answer("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
 
     def main_branch(self) -> str | None:
-        """Return the default branch of the remote, else `main` or `master` if it exists, else None."""
+        """Return the default branch of the remote `origin`, else `main` or `master` if one exists, else None."""
         if default := self.resolve_symbolic("refs/remotes/origin/HEAD"):
             return default.removeprefix("origin/")
         names = (name for name in ("main", "master") if self.commit(name) or self.commit(f"origin/{name}"))
         return next(names, None)
 
     def resolve_symbolic(self, name: str) -> str | None:
-        """Return the branch that a symbolic ref such as HEAD points to, or None if the ref points to none."""
+        """Return the short name of the branch that a ref such as HEAD points to, or None if it is not symbolic."""
         return self._line_or_none("symbolic-ref", "--quiet", "--short", name)
 
     def address(self, remote: str) -> str | None:
@@ -75,7 +75,7 @@ class Repository:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the work tree has no uncommitted changes, except in ignored files."""
+        """Whether the work tree has no uncommitted changes and no new files; ignored files do not count."""
         return not self._text("status", *_STATUS, env=_harmless(self.root))
 
     def ignores(self, path: Path) -> bool:
@@ -116,7 +116,7 @@ class Repository:
         return {path: mode[12:] for mode, _, path in entries if mode[7:11] == "blob"}
 
     def work_files(self) -> dict[str, str | None]:
-        """Return the blob id of each file in the work tree that is not ignored, by path; None: new or changed."""
+        """Return the blob id of each file of the work tree that is not ignored, by path (None: new or changed)."""
         entries = (entry.partition("\t") for entry in self._text("ls-files", "-s", "-z", "--full-name").split("\0"))
         modes = ((mode.split(), path) for mode, _, path in entries if path)
         files: dict[str, str | None] = {path: blob for (mode, blob, _), path in modes if mode != "160000"}  # submodules
@@ -124,14 +124,14 @@ class Repository:
         return files | dict.fromkeys(filter(None, changed))
 
     def changed_since(self, commit: str) -> set[str]:
-        """Return the paths in the work tree that differ from a commit; ignored files are not among them."""
+        """Return the paths of files in the work tree that differ from a commit, without ignored files."""
         options = ("--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z")
         changed = self._text("diff", *options, commit, "--", env=_harmless(self.root))
         new = self._text("ls-files", "-o", "-z", "--full-name", "--exclude-standard")
         return set(filter(None, (changed + new).split("\0")))
 
     def commits_of(self, path: str) -> list[str]:
-        """Return the commits in HEAD's history that changed a path, newest first; empty before the first commit."""
+        """Return the ids of HEAD and its ancestors that changed a path, newest first; empty if HEAD has no commit."""
         if self.commit("HEAD") is None:
             return []
         return self._text("log", "--format=%H", "HEAD", "--", f":(top,literal){path}").split()
@@ -156,7 +156,7 @@ class Repository:
         return contents
 
     def fetch(self, remote: str, branch: str) -> str | None:
-        """Fetch a branch of a remote and return its commit, or None if the remote has no such branch."""
+        """Fetch a branch of a remote and return its commit id, or None if the remote has no such branch."""
         self._refuse_names(remote, branch)
         local_ref = f"refs/remotes/{remote}/{branch}"
         try:
@@ -174,7 +174,7 @@ class Repository:
         return self._text("rev-parse", "--verify", f"{local_ref}^{{commit}}").strip()
 
     def fetched_commit(self, ref: str) -> str | None:
-        """Return the commit that `fetch_commit` fetched last for a ref, or None if it was never fetched."""
+        """Return the id of the commit that `fetch_commit` last fetched for a ref, or None if it never was."""
         return self.commit(f"{_FETCHED}/{ref}")
 
     def check_out(self, commit: str, folder: Path) -> None:
@@ -205,7 +205,7 @@ class Repository:
         return self._answer("merge-base", "--is-ancestor", commit, descendant) is not None
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes | None], message: str) -> str | None:
-        """Commit files onto the last parent (None removes a file) and return the commit; None if nothing changes."""
+        """Commit files by path (None removes) onto the last parent; return the id, or None if nothing changes."""
         for path in files:
             if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
                 raise GitError(f"{path!a} cannot be the path of a file in a repository")
@@ -232,7 +232,7 @@ class Repository:
         return self._text("commit-tree", tree, *onto, "-m", message, env=_IDENTITY).strip()
 
     def push(self, remote: str, commit: str, branch: str) -> bool:
-        """Push a commit to a branch of a remote. Return False if somebody else pushed to it since the fetch."""
+        """Push a commit to a branch of a remote; return False if the branch has moved since it was fetched."""
         self._refuse_names(remote, branch)
         try:
             self._run("push", "--porcelain", remote, f"{commit}:refs/heads/{branch}")
@@ -247,7 +247,7 @@ class Repository:
         return True
 
     def _answer(self, *arguments: str) -> str | None:
-        """Return the stripped output of a git command, or None if it says no."""
+        """Return the stripped output of a git command, or None if git exits with 1, which means no."""
         try:
             return self._text(*arguments).strip()
         except GitError as problem:
@@ -303,13 +303,13 @@ def open_store(folder: Path) -> Repository:
 
 
 def within(folder: str, name: str) -> str:
-    """Return the git path of a name in a folder."""
+    """Return `folder/name`, or `name` if the folder is the root."""
     return name if folder in ("", ".") else f"{folder}/{name}"
 
 
 @contextmanager
 def tolerating_git() -> Iterator[None]:
-    """Warn once if a git command in the block fails, or in CI raise GitError, unless there is no repository."""
+    """Turn a GitError of the block into a warning, except in CI; ignore a missing git, repository or commit."""
     try:
         yield
     except GitError as problem:
@@ -321,7 +321,7 @@ def tolerating_git() -> Iterator[None]:
 
 
 def commit_of(*paths: Path) -> str | None:
-    """Return the last commit that changed one of the paths (None if none), with `-dirty` for uncommitted changes."""
+    """Return the last commit of these paths (None: never), with `-dirty` if they have uncommitted changes."""
     folder, pathspecs = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
     with tolerating_git():
         commit = _text(folder, "log", "-1", "--format=%H", "--", *pathspecs).strip()

@@ -15,7 +15,7 @@ ValueT = TypeVar("ValueT")
 
 
 def by_key(pairs: Iterable[tuple[KeyT, ValueT]]) -> dict[KeyT, list[ValueT]]:
-    """Return the values of each key; keys and values keep their order."""
+    """Group (key, value) pairs as lists of values by key; keys and values keep their order."""
     groups: dict[KeyT, list[ValueT]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -28,7 +28,7 @@ def mean_or_none(values: Sequence[float]) -> float | None:
 
 
 def total_or_none(values: Iterable[float | None]) -> float | None:
-    """Return the sum, or None if a value is None."""
+    """Return the sum of the values, or None if a value is None."""
     total = 0.0
     for value in values:
         if value is None:
@@ -103,26 +103,26 @@ def _find_crossing(falling: Callable[[float], float], level: float) -> float:
 
 
 def t_quantile(degrees: Any, share: Any = 0.5 + CONFIDENCE / 2) -> Any:
-    """Return a quantile of Student's t, by default the 97.5 % quantile. An array gives an array."""
+    """Return the quantile at `share` of Student's t with `degrees` of freedom; an array for arrays."""
     from scipy.special import stdtrit
 
     return stdtrit(degrees, share)
 
 
 def t_cdf(degrees: Any, value: Any) -> Any:
-    """Return the probability that Student's t is at most a value. An array gives an array."""
+    """Return the probability that Student's t with `degrees` of freedom is at most `value`; an array for arrays."""
     from scipy.special import stdtr
 
     return stdtr(degrees, value)
 
 
 def rounded(value: float | None, digits: int = 6) -> float | None:
-    """Round a number to the digits that records have; return None for None."""
+    """Round a number to `digits` decimals, by default as in records; return None for None."""
     return None if value is None else round(value, digits)
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """Return a quantile by linear interpolation (Hyndman and Fan 1996, type 7), or None if there are no values."""
+    """Return the quantile at `share`, 0 to 1, or None if there are no values (type 7 of Hyndman and Fan 1996)."""
     if not values:
         return None
     ordered = sorted(values)

@@ -102,12 +102,12 @@ def count_leaves(value: Any) -> int:
 
 
 def refuse_constant(name: str) -> Any:
-    """Raise ValueError for NaN and Infinity; the `parse_constant` of `json.loads`."""
+    """Raise ValueError; as the `parse_constant` of `json.loads` it refuses NaN and Infinity."""
     raise ValueError(f"{name} is not a JSON value")
 
 
 def finite_float(text: str) -> float:
-    """Parse a number; raise ValueError if it is too large for a float; the `parse_float` of `json.loads`."""
+    """Parse a number for `json.loads`; raise ValueError if it is too large for a float."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text} is too large for a number")
@@ -134,12 +134,12 @@ def letters_of(options: Sequence[str]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Format a number with its noun."""
+    """Format a number with its noun, such as `1 case` or `1,200 cases`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(names: Sequence[str], max_names: int = 5) -> str:
-    """Format the first names of a list, and the number of the other names."""
+    """Format the first names and the number of other names, such as `a, b and 3 more`."""
     return ", ".join(names[:max_names]) + (f" and {len(names) - max_names} more" if len(names) > max_names else "")
 
 
@@ -153,7 +153,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def nearest_path(path: str, paths: Collection[str]) -> str:
-    """Format the known paths below a path, else a path that is similar, or whose last name is, else all paths.
+    """Format the known paths below a path, else the most similar path (or last name), else all paths.
 
     >>> nearest_path("price", ["total", "lines[].price"]), nearest_path("lines", ["line", "lines[].price"])
     ('(known: lines[].price)', '(known: lines[].price)')
@@ -228,13 +228,13 @@ def is_generated(version: str) -> bool:
     return _GENERATED.fullmatch(version) is not None
 
 
-def version_words(version: str, timestamp: str = "") -> str:
+def version_words(version: str, timestamp: str) -> str:
     """Format a version for a report; a generated version is followed by the date of its run.
 
     >>> version_words("0.3.0+3af3d45f", "2026-01-24T09:30:00Z"), version_words("1.2.0", "2026-01-24T09:30:00Z")
     ('0.3.0+3af3d45f (2026-01-24)', '1.2.0')
     """
-    return f"{version} ({timestamp[:10]})" if timestamp and is_generated(version) else version
+    return f"{version} ({timestamp[:10]})" if is_generated(version) else version
 
 
 Piece = tuple[str, bool]

@@ -141,7 +141,7 @@ def _with_calls(model: ModelAudit, tally: CallTally) -> ModelAudit:
 
 
 def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
-    """Return the share of a model's σ² by benchmark: w·cov(S_b, S) ÷ σ². If σ is 0, each share is 0."""
+    """Return the share of a model's σ² by benchmark, w·cov(S_b, S) ÷ σ², or 0 if σ is 0; `model` is an index."""
     scores = cube.scores[model] - cube.scores[model].mean(axis=0)
     total = scores @ cube.weights
     variance = float(total @ total)

@@ -260,7 +260,7 @@ class AuditResults:
 
     @property
     def next_step(self) -> str:
-        """A line with the next command and its purpose."""
+        """The next command, after its purpose and a colon."""
         request = self.request
         if self.complete and all(run.tally.answered == run.tally.planned for run in self.runs):
             command = ["skill-evaluator", "audit", "report", str(self.folder), *words_of(request)]

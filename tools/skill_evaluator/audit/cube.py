@@ -114,7 +114,7 @@ class Cube:
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
 
     def with_treatment(self, note: str) -> Self:
-        """Return the cube with `note` appended to its treatment."""
+        """Return the cube with a sentence appended to `treatment`."""
         return replace(self, treatment=f"{self.treatment}; {note}" if self.treatment else note)
 
     @property
@@ -198,7 +198,7 @@ def _complete_questions(cube: Cube, outcomes: Mapping[str, Outcomes], source: st
 
 
 def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
-    """Read a table of scores; raise AuditError with the line of a mistake, or if scores are missing."""
+    """Read a table of scores; raise an error with the line of a mistake, or if scores are missing."""
     benchmarks, cells = _read_scores(path)
     models = tuple(dict.fromkeys(model for model, _ in cells))
     scenarios = tuple(dict.fromkeys(scenario for _, scenario in cells))

@@ -50,7 +50,7 @@ class AuditedBenchmark(FrozenModel):
 
     @property
     def left_out(self) -> list[str]:
-        """A sentence that names the cases that some model does not accept, as a list; empty if there are none."""
+        """A list with a sentence on the cases that some model does not accept; empty if there are none."""
         names = listed([f"{case_id} ({why})" for case_id, why in self.not_applicable.items()])
         return [f"'{self.name}': skipped for every model, since not applicable to some: {names}"] if names else []
 

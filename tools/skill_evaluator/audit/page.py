@@ -85,7 +85,7 @@ def audit_page(result: AuditResult) -> Page:
 
 
 def site_audit(result: AuditResult) -> dict[str, Any]:
-    """Return the variables of the site's audit template."""
+    """Return the variables of the site's audit template: `finding`, `why` and `page_blocks`."""
     finding, reason = finding_text(result)
     return {"finding": finding, "why": reason, "page_blocks": audit_page(result).blocks}
 
@@ -333,7 +333,7 @@ def _interval_text(ci95: Interval | None) -> str:
 
 
 def points(value: float | None, digits: int = 2) -> str:
-    """Format a score in per cent, or a spread in points."""
+    """Format a number with a fixed number of decimals, or None as a dash."""
     return "–" if value is None else f"{value:.{digits}f}"
 
 

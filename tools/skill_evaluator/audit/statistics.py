@@ -56,7 +56,7 @@ def _grade_index(fluctuation: float, cuts: Floats) -> int:
 
 
 def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[str | None]:
-    """Return the grade of each model, or None if there is only one model."""
+    """Return the grade of each model; it is None if there is only one model."""
     if len(fluctuations) < 2:
         return [None] * len(fluctuations)
     cuts = upper_bounds(fluctuations, len(grades))
@@ -71,7 +71,7 @@ def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Float
 
 
 def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | None]:
-    """Return the quadrant of each model, or None if there is only one model. A model at a median is able, or stable."""
+    """Return the quadrant of each model; None if there is only one model. A model at a median is able, or stable."""
     medians = medians_of(abilities, fluctuations)
     if medians is None:
         return [None] * len(fluctuations)
@@ -156,7 +156,7 @@ def question_noise(cube: Cube) -> Floats | None:
 
 
 def binomial_noise(cube: Cube) -> Floats | None:
-    """Return the variance of each model's scores if outputs are independent, in points²: Σ w²·p(1 − p) ÷ questions."""
+    """Return Σ w²·p(1 − p) ÷ questions of each model in points², the variance of independent outputs; None: unknown."""
     if not all(name in cube.questions for name in cube.benchmarks):
         return None
     counts = np.array([cube.questions[name] for name in cube.benchmarks], dtype=np.float64)
@@ -165,7 +165,7 @@ def binomial_noise(cube: Cube) -> Floats | None:
 
 
 def without_noise(variance: Floats, noise: Floats) -> Floats:
-    """Return √(variance − noise) in points; 0 if the noise explains all of the variance."""
+    """Return √(variance − noise) of each model in points; 0 if the noise explains all of the variance."""
     return np.sqrt(np.maximum(variance - noise, 0.0))
 
 

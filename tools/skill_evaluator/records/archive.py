@@ -50,7 +50,7 @@ _BOARD, _RECORDS = "leaderboard.json", "evals/records/"
 _ACCEPTED_VERSION = 1
 
 _CONFLICT = re.compile(  # git's markers; a common ancestor may stand between the sides
-    rb"(?ms)^<<<<<<< .*?\n(?P<ours>.*?)(?:^\|{7} .*?)?^=======.*?\n(?P<theirs>.*?)^>>>>>>> [^\n]*\n?"
+    rb"(?ms)^<<<<<<< [^\n]*\n(?P<ours>.*?)(?:^\|{7} .*?)?^=======[^\n]*\n(?P<theirs>.*?)^>>>>>>> [^\n]*\n?"
 )
 
 Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
@@ -66,7 +66,7 @@ def precedence(version: str) -> Precedence:
 
 
 class RecordedRun(BaseModel):
-    """The keys of a leaderboard row that select runs. `beside` is the id of the run whose calls were interleaved.
+    """The keys of a leaderboard row that select runs. `beside` is the id of the run with interleaved calls, if any.
 
     `edited` is true if the prompt differs from that of the version's first run.
     """
@@ -103,7 +103,7 @@ class RecordedRun(BaseModel):
         return precedence(self.version), *order(self)
 
     def is_comparable(self, run: "RecordedRun") -> bool:
-        """Return whether two runs have the same scorer, schema, declarations, settings and scenario."""
+        """Return whether two runs have the same scorer version, schema, datasets.json, settings and scenario."""
         has_equal_digests = all(self.digests.get(name) == run.digests.get(name) for name in _COMPARED_DIGESTS)
         return has_equal_digests and self.scorer_version == run.scorer_version
 
@@ -117,7 +117,7 @@ class LeaderboardKeys(BaseModel):
 
 
 class Acceptance(FrozenModel):
-    """An accepted version, with its complete runs by model id, oldest first; `models` None means all models."""
+    """An accepted version; `run_ids` has its complete runs by model id, oldest first; `models` None: all models."""
 
     version: str
     by: str = Field(min_length=1)
@@ -150,7 +150,7 @@ def read_acceptances(path: Path) -> list[Acceptance]:
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to the file, unless it has one of the same version, models and reason, which is returned."""
+    """Add an acceptance to a file and return None, or return one in the file of the same version, models and reason."""
     with locked(lock):
         before = read_acceptances(path)
         for existing in before:
@@ -162,7 +162,7 @@ def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -
 
 
 def versions_accepted(acceptances: Iterable[Acceptance], model_id: str) -> frozenset[str]:
-    """Return the versions accepted for a model."""
+    """Return the versions that were accepted for a model or for all models."""
     return frozenset(
         acceptance.version for acceptance in acceptances if acceptance.models is None or model_id in acceptance.models
     )
@@ -238,7 +238,7 @@ class Archive:
         return entry_of(baseline) if baseline.is_final and baseline.beside == run.run_id else None
 
     def runs_of(self, model_id: str) -> list[RecordedRun]:
-        """Return the entries of a model and, after them, their interleaved baselines."""
+        """Return the entries of a model, followed by the interleaved baselines of these entries."""
         entries = [entry for entry in self.entries if entry.model_id == model_id]
         return [*entries, *filter(None, map(self.interleaved_baseline, entries))]
 
@@ -265,7 +265,7 @@ def _without_superseded(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
 
 
 def read_entries(path: Path) -> list[RecordedRun]:
-    """Return the runs of a leaderboard, newest first; empty if there is no file."""
+    """Return the runs with a semver version of a leaderboard file, newest first; empty if there is no file."""
     content = read_board(path)
     return [] if content is None else parse_entries(content, path)
 
@@ -282,9 +282,14 @@ def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
     try:
         return model.model_validate_json(content)
     except ValidationError:  # the slower parser locates the mistake
-        value = parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError)
+        value = json_of(content, path)
         refuse_newer(value, path, "schema_version", BOARD_VERSION, LeaderboardError)
         return validated(model, value, path, LeaderboardError)
+
+
+def json_of(content: bytes, path: Path) -> Any:
+    """Parse the content of a leaderboard or record; raise LeaderboardError for duplicate keys and NaN, too."""
+    return parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError)
 
 
 def entry_of(record: Record | Row) -> RecordedRun:
@@ -293,13 +298,13 @@ def entry_of(record: Record | Row) -> RecordedRun:
 
 
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
-    """Return the oldest complete run of each version, by version; its prompt is the prompt of the version."""
+    """Return the oldest complete run with a known prompt of each version, by version."""
     candidates = [entry for entry in entries if entry.complete and entry.prompt is not None]
     return {entry.version: entry for entry in sorted(candidates, key=order, reverse=True)}
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs with `edited` set where the prompt differs from that of the version's first run."""
+    """Return all runs; `edited` is true if the prompt differs from that of the version's first run."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
     return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in runs]
@@ -333,10 +338,11 @@ def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Le
 
 
 def check_leaderboard(component: Component) -> None:
-    """Raise LeaderboardError if a component's leaderboard is invalid or of another component."""
+    """Raise LeaderboardError if no row can be added to a component's leaderboard."""
     path = component.leaderboard_path
     content = read_board(path)
     if content is not None:
+        json_of(content, path)  # `parse_board` accepts duplicate keys and NaN, `append_rows` does not
         check_name(parse_board(content, path, LeaderboardKeys).skill, path, component.name, component.formerly)
 
 
@@ -350,7 +356,7 @@ def check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> No
 
 
 def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
-    """Return the newest complete run of the highest version, without a scenario, by model id."""
+    """Return each model's newest complete run of its highest version, without a scenario, by model id."""
     measured = [run for run in parse_entries(content, Path(path)) if run.complete and run.scenario is None]
     return {run.model_id: run for run in sorted(measured, key=lambda run: precedence(run.version))}
 
@@ -363,7 +369,7 @@ def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
 def append_rows(
     path: Path, skill: str, rows: Iterable[Row], records: Mapping[Path, Record] = MappingProxyType({})
 ) -> None:
-    """Write the records by path, then add the rows to the leaderboard; raise LeaderboardError if a row is refused."""
+    """Write the records, then add the rows to the leaderboard; raise LeaderboardError first if a row is refused."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         content, refused = with_rows(read_board(path), path, skill, rows)
         for refusal in refused.values():
@@ -405,14 +411,14 @@ def with_rows(
     added = [(order(row), row.as_json()) for row in new.values() if row.run_id not in refused]
     if not added:
         return None, refused
-    value = {} if content is None else parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError)
+    value = {} if content is None else json_of(content, path)
     existing = zip(map(order, board.runs), value.get("runs", []), strict=True)
     newest_first = sorted([*existing, *added], key=itemgetter(0), reverse=True)
     return format_leaderboard({**value, "skill": skill}, [row for _, row in newest_first]), refused
 
 
 def resolve_conflicts(path: Path, skill: str) -> bool:
-    """Write a leaderboard with conflict markers anew from both sides and the records; return whether it had any."""
+    """Resolve git's conflict markers in a leaderboard with both sides and the records; return whether it had any."""
     text = read_board(path) or b""
     if b"\n<<<<<<< " not in b"\n" + text:
         return False

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import decoded, parse_json, read_bytes, refuse_newer, validated
+from skill_evaluator.files import read_bytes, refuse_newer, validated
 from skill_evaluator.library.versions import (
     ComponentVersion,
     Problem,
@@ -26,6 +26,7 @@ from skill_evaluator.records.archive import (
     check_name,
     entry_of,
     first_runs,
+    json_of,
     mark_edited,
     order,
     read_acceptances,
@@ -41,7 +42,7 @@ _COMMITTED_FILE = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedRecords:
-    """A component's leaderboard (None: no file) and its records by run id; both may have a former name."""
+    """A component's leaderboard (None: no file) and its records by run id; `formerly` are its former names."""
 
     skill: str
     folder: str
@@ -99,7 +100,7 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
 
 
 def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
-    """Check leaderboard, records and their changes since `past`; `folder` is the components folder in the problems."""
+    """Return the problems of a component's records and of changes since `past`; their paths begin with `folder`."""
     component = components / name
     after = read_version(component, within(folder, name))
     names = (name,) if after is None else (name, *after.formerly)
@@ -121,7 +122,7 @@ def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit 
 
 
 def disagreements(files: CommittedRecords) -> Iterator[Problem]:
-    """Yield a problem for each unreadable file, misplaced row, and row or record that is missing or differs."""
+    """Yield a problem for each unreadable file, misplaced or edited row, and row and record that do not agree."""
     records: dict[str, tuple[Any, Record]] = {}
     for run_id, raw in sorted(files.records.items()):
         try:
@@ -246,7 +247,7 @@ def _read_rows(files: CommittedRecords) -> list[Row]:
     if files.leaderboard is None:
         return []
     path = Path(files.board_path)
-    value = _parse(files.leaderboard, path)
+    value = json_of(files.leaderboard, path)
     refuse_newer(value, path, "schema_version", BOARD_VERSION, LeaderboardError)
     board = validated(Leaderboard, value, path, LeaderboardError)
     check_name(board.skill, path, files.skill, files.formerly)
@@ -255,15 +256,11 @@ def _read_rows(files: CommittedRecords) -> list[Row]:
 
 def _read_record(raw: bytes, files: CommittedRecords, run_id: str) -> tuple[Any, Record]:
     path = Path(files.record_path(run_id))
-    value = _parse(raw, path)
+    value = json_of(raw, path)
     record = parse_record(value, path)
     if record.run_id != run_id or record.skill not in (files.skill, *files.formerly):
         raise LeaderboardError(f"{path} holds run '{record.run_id}' of '{record.skill}'; expected the run of its name")
     return value, record
-
-
-def _parse(raw: bytes, path: Path) -> Any:
-    return parse_json(decoded(raw, path, LeaderboardError), path, LeaderboardError)
 
 
 @lru_cache(maxsize=2)

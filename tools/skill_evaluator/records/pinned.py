@@ -22,7 +22,7 @@ class PinnedOutput(StrictModel):
 
 
 class PinnedRun(StrictModel):
-    """The run whose outputs are pinned. `digests` are the run's digests of prompt, schema and settings."""
+    """The run whose outputs are pinned, with its digests of prompt, schema and settings."""
 
     pinned_version: int = PINNED_VERSION
     skill: ComponentName

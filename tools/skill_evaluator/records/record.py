@@ -81,7 +81,7 @@ def _identity(name: str) -> tuple[str, str]:
 
 
 def served_of(names: Iterable[str | None]) -> Served:
-    """Return the served model of a run from the model names in its outputs."""
+    """Return the served model of a run from the model names in its outputs, or None if there are no names."""
     counts = Counter(name for name in names if name)
     return dict(counts.most_common()) if len(counts) > 1 else next(iter(counts), None)
 
@@ -92,7 +92,7 @@ def served_text(served: Served) -> str | None:
 
 
 def names_of(served: Served) -> list[str]:
-    """Return the names of the served models; empty if unknown."""
+    """Return the names of the served models; empty if they are unknown."""
     return list(served) if isinstance(served, dict) else [served] if served else []
 
 
@@ -320,7 +320,7 @@ class _Run(FrozenModel):
 
 
 class Row(_Run):
-    """A leaderboard row: a summary of a record. `digest` is of the record, `digests` select a baseline.
+    """A leaderboard row: a summary of a record. `digest` is that of the record; `digests` select a baseline.
 
     `failures` and `scored` add up to `planned`. Reproducibility values are strict means.
     """
@@ -461,7 +461,7 @@ class Record(_Run):
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a record."""
+    """Write a record to a file."""
     replace_text(path, json_text(record.model_dump(mode="json")))
 
 
@@ -521,7 +521,7 @@ def remedy(reason: str, model_id: str) -> str | None:
 
 
 def unusable_text(record: Record) -> str | None:
-    """Describe how few outputs can be read, with reasons and advice; return None if they are enough."""
+    """Describe how few outputs could be read, with reasons and advice; return None if enough could be read."""
     if record.usable is None:
         return None
     state = "could be read" if record.contract is None else "are JSON"
@@ -535,7 +535,7 @@ def unusable_text(record: Record) -> str | None:
 
 
 def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
-    """Yield a line with advice for each reason why calls were not scored; `quote` escapes text."""
+    """Yield a line for each reason why calls were not scored, with advice; `quote` escapes parts of a line."""
     address = None if record.settings is None else record.settings.base_url
     for fault in record.faults:
         rest = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""

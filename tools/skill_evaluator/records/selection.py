@@ -108,7 +108,7 @@ def _choose_candidates(
 
 
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Return the complete runs without a scenario or edited prompt, by model id and version, lowest, oldest first."""
+    """Return the complete runs without scenario and edited prompt by model id and version, lowest and oldest first."""
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.version_order):
         if entry.complete and not entry.edited and entry.scenario is None:
@@ -117,7 +117,7 @@ def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list
 
 
 def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """Return the newest run of each version by model id, lowest version first."""
+    """Return the newest run of each version from `runs_of_versions` by model id, lowest version first."""
     runs = runs_of_versions(entries)
     return {model_id: [of_version[-1] for of_version in versions.values()] for model_id, versions in runs.items()}
 
@@ -150,7 +150,7 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
 
 
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the newest comparable run of the highest accepted lower version, or None."""
+    """Return the newest comparable run of the highest accepted lower version that has one, or None."""
     if policy.anchor == "previous" or candidate.scenario is not None:
         return None
     versions = versions_accepted(archive.accepted, candidate.model_id)
@@ -159,7 +159,7 @@ def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> R
 
 
 def lower_version_runs(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the complete runs of lower versions that are `runs_like` the candidate, highest and newest first."""
+    """Return the `runs_like` a candidate of lower versions, the highest version and newest run first."""
     if not semver.Version.is_valid(candidate.version):
         return []
     version = precedence(candidate.version)
@@ -218,7 +218,7 @@ def _no_such_run(runs: Sequence[RecordedRun], name: str) -> LeaderboardError:
 
 
 def versions_patched_to(entries: Iterable[RecordedRun], version: str) -> set[str]:
-    """Return a version and the lower recorded versions from which it is a PATCH step."""
+    """Return a version and the versions of the entries from which it is a PATCH step."""
     return {version} | {entry.version for entry in entries if bump(entry.version, version) is Bump.PATCH}
 
 
@@ -232,7 +232,7 @@ def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """An accepted version; `new` is false if it was accepted before, `above` is a higher accepted version."""
+    """An accepted version; `new` is false if it was accepted before; `above` is a higher accepted version or None."""
 
     acceptance: Acceptance
     new: bool

@@ -67,7 +67,7 @@ class FieldSummary(FrozenModel):
 
 
 class ArraySummary(FrozenModel):
-    """The stability of an array's length; `varied` counts cases whose lengths differ, `widest` is the largest range."""
+    """The stability of an array's length; `varied` counts cases with different lengths, `widest` is the largest gap."""
 
     stability: float
     n_cases: NonNegativeInt

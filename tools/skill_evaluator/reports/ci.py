@@ -17,7 +17,7 @@ from skill_evaluator.reports.comparison import Example, comparison_section, lege
 from skill_evaluator.reports.evaluation import forecast_sheet
 from skill_evaluator.reports.summary import MARKS, ComparisonSummary, Reader, amount_words, conclude, tolerance_words
 from skill_evaluator.stats import by_key, total_or_none
-from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.sizing import FEW_CASES, can_show
@@ -211,7 +211,7 @@ def _run_sheet(outcome: Outcome) -> Sheet:
         cells = [
             Cell(run.skill, code=True, link=component_address(run.skill)),
             Cell(run.model_id, code=True),
-            Cell(version_words(figures.skill_version), code=True) if figures else None,
+            Cell(figures.skill_version, code=True) if figures else None,
             Cell(run.primary_metric, code=True) if run.primary_metric else None,
             number(figures.accuracy) + ci95 if figures else None,
             "baseline" if run.is_baseline else outcome.verdict_on(run) or _NO_VERDICT,

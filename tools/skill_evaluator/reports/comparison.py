@@ -28,7 +28,7 @@ from skill_evaluator.metrics.fields import Stability
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports import summary
 from skill_evaluator.stats import by_key
-from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.results import (
     AMOUNT_NAMES,
     AmountResult,
@@ -150,7 +150,7 @@ def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
     rows = sorted((row for row in sheet.rows if row[0].text), key=lambda row: not row[0].text.endswith(" *"))
     if several:
         since = model.only_since_accepted
-        text = f"regressed since {version_words(since.version)}" if since else str(model.verdict)
+        text = f"regressed since {since.version}" if since else str(model.verdict)
         verdict = Cell(
             f"{summary.MARKS[model.verdict]} {summary.with_served(model, verdict=text)}",
             summary.STYLES.get(model.verdict, ""),

@@ -107,7 +107,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
         return None
     first = next((record for record in done.judged if not record.complete), done.judged[0])
     is_recorded = done.is_recorded(first) and first.complete and not first.draft
-    ship = f"to ship: {version_words(first.skill_version)} with {first.model_id}" if is_recorded else ""
+    ship = f"to ship: {first.skill_version} with {first.model_id}" if is_recorded else ""
     if done.ranking is not None:
         ship = ""  # the ranking names it
     return conclude_first(first, reader, is_recorded=is_recorded, ship=ship)
@@ -334,7 +334,7 @@ def print_dry_run(dry: DryRun, form: Format) -> int:
         "forecast": [forecast.model_dump(mode="json") for forecast in dry.forecasts],
     }
     blocks: list[Block] = [
-        Lines([f"{component.name} {version_words(component.version)}: {cases}, {state}"]),
+        Lines([f"{component.name} {component.version}: {cases}, {state}"]),
         Lines([f"problem: {problem}" for problem in dry.problems], style="red"),
         Lines([*component.inferred, *dry.further]),
         Sheet(columns=("model", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),

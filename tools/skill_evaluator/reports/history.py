@@ -192,7 +192,7 @@ def _next_step(ranking: ModelRanking, reader: Reader) -> str:
 
 def ranking_blocks(ranking: ModelRanking) -> list[Block]:
     """Return the table of models, how sure their difference is, and the model to ship; all figures are collapsed."""
-    versions = listed(list(dict.fromkeys(version_words(model.skill_version) for model in ranking.models)), 2)
+    versions = listed(list(dict.fromkeys(model.skill_version for model in ranking.models)), 2)
     models, cases = counted(len(ranking.models), "model"), counted(ranking.n_cases, "case")
     title = f" {versions}: {ranking.metric} of {models} on the same {cases}"
     tested = f"Holm over {counted(ranking.family, 'pair')}, α {plain(ranking.alpha)}"
@@ -232,7 +232,7 @@ def _ranking_sheet(ranking: ModelRanking) -> Sheet:
                 "–" if score is None else number(score.strict_mean) + marks.rstrip(),
                 None if score is None else interval(score.ci95, score.n_cases),
                 amount(model.usd_per_1000_cases),
-                version_words(model.skill_version),
+                model.skill_version,
                 model.verdict
                 and Cell(f"{summary.MARKS[model.verdict]} {model.verdict}", summary.STYLES.get(model.verdict, "")),
             )

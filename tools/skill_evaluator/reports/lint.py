@@ -18,7 +18,7 @@ from skill_evaluator.display.options import PlatformName
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, page_of, print_page
 from skill_evaluator.display.safe_text import abridged, name_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet
-from skill_evaluator.text import counted, version_words
+from skill_evaluator.text import counted
 
 _MAX_MESSAGE = 400  # characters; a message may quote a schema
 _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
@@ -107,7 +107,7 @@ def _component_facts(linted: LintResult) -> str:
 
 
 def _component_blocks(linted: LintResult) -> Iterator[Block]:
-    yield Heading(Cell(linted.name, code=True), f" {version_words(linted.version)}" if linted.version else "", level=2)
+    yield Heading(Cell(linted.name, code=True), f" {linted.version}" if linted.version else "", level=2)
     if linted.version:
         yield Line(_component_facts(linted))
         yield _field_plan_sheet(linted.lines, linted.checks)

@@ -14,7 +14,7 @@ from skill_evaluator.evaluation.mutation import MutantResult, MutationResult
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.reports.evaluation import evaluation_summary
 from skill_evaluator.reports.summary import MARKS, STYLES, ComparisonSummary, Reader, amount_words, conclude
-from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 _COLUMNS = ("component", "model", "version", "score", "change", "verdict", "USD")
@@ -46,7 +46,7 @@ def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> P
     """Report the verdict on each run, and the conclusion of each component that is worse or undecided, else of all."""
     cells = []
     for row in _run_rows(done):
-        scores = (version_words(row["version"] or "–"), number(row["score"]), signed(row["change"]))
+        scores = (row["version"] or "–", number(row["score"]), signed(row["change"]))
         style = "red" if row["verdict"].startswith("error") else STYLES.get(row["verdict"], "")
         verdict = Cell(row["verdict"], style)
         cells.append(cells_of([], row["component"], row["model"], *scores, verdict, cost_words(row["USD"])))

@@ -19,7 +19,7 @@ from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, prec
 from skill_evaluator.records.record import Record, unusable_text
 from skill_evaluator.records.summaries import Drift
 from skill_evaluator.stats import stdev_or_none, t_quantile
-from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
@@ -209,13 +209,13 @@ class RecordedComponent:
             version in of_model for of_model in selection.runs_of_versions(self.archive.entries).values()
         ):
             return ""
-        return f"{version_words(version)} on disk is not measured; this is {version_words(shown[-1])}"
+        return f"{version} on disk is not measured; this is {shown[-1]}"
 
     def _why_incomplete(self, run: RecordedRun) -> str:
         record, version = self.archive.record(run), self.component.version
         reason = unusable_text(record) or f"{record.scored} of {record.planned} outputs are scored"
-        on_disk = "" if version == run.version else f"; {version_words(version)} on disk is not measured"
-        return f"no run is complete; {version_words(run.version)}: {reason}{on_disk}"
+        on_disk = "" if version == run.version else f"; {version} on disk is not measured"
+        return f"no run is complete; {run.version}: {reason}{on_disk}"
 
     def _refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
         if not selection.runs_of_versions(runs):

@@ -15,7 +15,7 @@ from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Served, is_mixed
 from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.stats import ROUNDING, by_key, mean_or_none, rounded, unit_interval
-from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores
 from skill_evaluator.verdicts.decide.comparison import compare_records
@@ -113,7 +113,7 @@ class Advice(FrozenModel):
         model = self.model_id or " or ".join(self.alike)
         if self.version is None:
             return f"best model: {model or 'none'} ({self.reason})"
-        return f"to ship: {' with '.join(filter(None, [version_words(self.version), model]))} ({self.reason})"
+        return f"to ship: {' with '.join(filter(None, [self.version, model]))} ({self.reason})"
 
 
 class ModelRanking(FrozenModel):
@@ -506,13 +506,13 @@ class History(FrozenModel):
         step, on = next(iter(worst.values())), ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
         changes = [(name, one.since_accepted) for name, one in steps.items() if one.since_accepted is not None]
         changes.sort(key=lambda change: WORST_FIRST.index(change[1].verdict))
-        text = f"{verdict} against {version_words(step.before)} on {on}"
+        text = f"{verdict} against {step.before} on {on}"
         if step.fell_most and step.verdict in ("regressed", "inconclusive"):
             text += f", most in field {step.fell_most}"
         if not changes:
             return text
         name, since = changes[0]
-        text += f"; {since.verdict} since {version_words(since.version)}"
+        text += f"; {since.verdict} since {since.version}"
         return f"{text} on {name}" if len(steps) > 1 else text
 
     @property
@@ -538,11 +538,11 @@ class History(FrozenModel):
 def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
     """Return the version to ship, and the best model if `ranking` ranks that version."""
     shipped, best = history.to_ship, ranking.advice
-    reason = f"{version_words(history.newest)}: " * (history.newest != shipped) + history.newest_words
+    reason = f"{history.newest}: " * (history.newest != shipped) + history.newest_words
     if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
         return Advice(version=shipped, reason=reason)
     runs = [point.runs for model in history.models for point in model.points if point.version == shipped]
-    basis = f"over all runs of {version_words(shipped)}, " if history.newest != shipped or max(runs) > 1 else ""
+    basis = f"over all runs of {shipped}, " if history.newest != shipped or max(runs) > 1 else ""
     of_model = basis + (f"{best.model_id} is {best.reason}" if best.model_id else best.reason)
     return Advice(version=shipped, model_id=best.model_id, alike=best.alike, reason=f"{reason}; {of_model}")
 

@@ -460,9 +460,10 @@ class AnswerScorer:
     def _contract(self, output: Any) -> OutputContract:
         missing, extra = missing_and_extra_keys(output, self._names)
         contract, max_errors = self.component.contract, self.component.limits.schema_errors
-        violations = [] if contract.conforms(output) else contract.violations(output, max_errors)
+        holds = contract.conforms(output)
+        violations = [] if holds else contract.violations(output, max_errors)
         return OutputContract(
-            holds=not violations,
+            holds=holds,
             holds_but_for_extra_keys=only_extra_keys(violations),
             # one error may name any number of extra keys
             errors=contract_errors(violations, self.component.plan)[:max_errors],

@@ -214,8 +214,13 @@ class Scorer:
             }
         fields = total_fields((scored.fields, count) for scored, count in parsed)
         outcomes = {**case.failed, **{index: scored.outcome for index, scored in by_replicate.items()}}
-        checks = {check.id: _check_record(check, by_replicate, self._replicates) for check in case.case.checks}
-        passed = {check_path(check_id): passed_counts(check.scores) for check_id, check in checks.items()}
+        check_scores = {
+            check.id: [
+                by_replicate[index].checks[check.id].score if index in by_replicate else None for index in planned
+            ]
+            for check in case.case.checks
+        }
+        passed = {check_path(check_id): passed_counts(scores) for check_id, scores in check_scores.items()}
         score = CaseScore(
             case_id=case.case.id,
             labelled=labelled,
@@ -237,16 +242,15 @@ class Scorer:
             contracts=tuple((scored.contract, count) for scored, count in parsed),
             undefined=self._scores.undefined(case.case.id),
             parts=case.case.parts,
-            checks=checks,
+            checks={check.id: _check_record(check, check_scores[check.id]) for check in case.case.checks},
         )
         return score, agreement.metrics is not None
 
 
-def _check_record(check: Check, by_replicate: Mapping[int, Scored], replicates: int) -> CheckRecord:
-    scores = {index: rounded(scored.checks[check.id].score) for index, scored in by_replicate.items()}
+def _check_record(check: Check, scores: Iterable[float | None]) -> CheckRecord:
     return CheckRecord(
         digest=check.digest,
-        scores=[scores.get(index) for index in range(replicates)],
+        scores=list(map(rounded, scores)),
         weight=check.weight,
         tier=check.tier,
         judged=check.kind == "expect",

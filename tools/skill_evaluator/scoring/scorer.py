@@ -77,7 +77,7 @@ class Scorer:
         self._answers: dict[Call, str] = {}
 
     def add(self, replicate: Replicate) -> Future[Scored] | None:
-        """Count a replicate and begin to score it. Return a future to wait for if many texts wait for their scores."""
+        """Count a replicate and begin to score it. If more than 256 texts are pending, return a future to await."""
         case, completion, index = self._cases[replicate.call.case_id], replicate.completion, replicate.call.replicate
         self._retries += replicate.attempts - 1
         self._answers[replicate.call] = replicate.digest
@@ -123,11 +123,11 @@ class Scorer:
         return scored
 
     def by_replicate(self, case_id: str) -> dict[int, Scored]:
-        """Return the scores of a case's completions by replicate."""
+        """Return the scores of a case's outputs by replicate index; calls that returned no output are absent."""
         return self._cases[case_id].by_replicate()
 
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
-        """Add the scores of judged checks, by (case id, text). Refused and truncated outputs still fail them."""
+        """Add the scores of judged checks, by (case id, text). Refused and truncated outputs still fail all checks."""
         for (case_id, text), scores in judged.items():
             case, digest = self._cases[case_id], _digest(text)
             scored = wait_for(case.scores[digest]) if digest in case.scores else None
@@ -188,7 +188,7 @@ class Scorer:
             several[call] = "one of several values was scored"
 
     def _case_scores(self) -> Iterator[tuple[CaseScore, bool]]:
-        """Yield the score of each case, and whether its outputs could be compared. Workers compare some cases ahead."""
+        """Yield (score, whether the outputs could be compared with each other) of each case; workers compare ahead."""
         pending: deque[tuple[_CaseScores, CaseOutputs, Agreement | Future[Agreement]]] = deque()
         for case in self._cases.values():
             answers = CaseOutputs(self._component.plan)

@@ -136,7 +136,7 @@ def only_extra_keys(errors: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TopNames:
-    """The required and the named top-level keys of a schema; `named` is None if no key or any other key has a schema."""
+    """The required and named top-level keys of a schema; `named` is None if it names none, or has a schema for others."""
 
     required: frozenset[str] = frozenset()
     named: frozenset[str] | None = None

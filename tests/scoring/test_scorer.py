@@ -16,7 +16,7 @@ from skill_evaluator.providers.base import Completion, Usage
 from skill_evaluator.records.record import CaseRecord, CheckRecord, Record
 from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import CaseScore, CompletedCall, ContractError
+from skill_evaluator.scoring.answers import CaseScore, CheckScore, CompletedCall, ContractError
 from skill_evaluator.scoring.recording import amounts_by_case
 from skill_evaluator.scoring.scorer import Scorer, check_stability, passed_counts
 from skill_evaluator.scoring.summaries import contract
@@ -288,6 +288,15 @@ def test_outcome_of_a_call_decides_the_scores_of_its_checks(tmp_path: Path) -> N
 def test_check_is_stable_or_flaky(scores: tuple[float | None, ...], standing: str, right: int) -> None:
     passed = passed_counts(scores)
     assert (check_stability(passed), passed[True]) == (standing, right)
+
+
+def test_check_passes_by_its_score_before_rounding(tmp_path: Path) -> None:
+    skill = component(tmp_path, datasets={"checks": [{"expect": "It is short", "id": "short"}]})
+    scorer = Scorer(skill, [replace(case("a"), labelled=False, checks=skill.checks)], 1)
+    scorer.add(Replicate(call=Call("a", 0), completion=Completion(text=RIGHT)))
+    scorer.take({("a", RIGHT): {"short": CheckScore(0.4999999)}})
+    (scored,) = scorer.scorecard().cases
+    assert (scored.checks["short"].scores, scored.fields["checks.short"].right) == ([0.5], 0)
 
 
 def test_runs_with_other_checks_are_not_pooled(tmp_path: Path) -> None:

@@ -85,7 +85,8 @@ def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) ->
 class LintResult:
     """The lint result of a component. `version`, `output` and `primary_metric` are None if it cannot be loaded.
 
-    `not_evaluated` is a reason. `waiting` has the ids of cases without a document, `unreviewed` those of drafts.
+    `not_evaluated` is the reason why no case is evaluated, or None. `waiting` has the ids of cases without a document,
+    `unreviewed` the ids of unreviewed drafts.
     """
 
     name: str
@@ -113,7 +114,7 @@ def lint_component(
     settings: Settings,
     models: Sequence[Model] = (),
 ) -> LintResult:
-    """Check a component, all its cases and its judge. The result also has the given `problems`."""
+    """Check a component, all its cases and its judge; the given `problems` are added to the result."""
     try:
         component = load_component(components, name, settings.limits, fixtures)
         path = component.declared_in  # checked with the component
@@ -202,7 +203,7 @@ def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Se
 
 
 def unknown_names(key: str, names: Iterable[str], existing: Collection[str]) -> Iterator[str]:
-    """Yield a message for each name that does not exist, with the nearest name; `key` is the names' settings key."""
+    """Yield a message with the nearest existing name for each of `names`, at a settings `key`, that does not exist."""
     for name in names:
         if name not in existing:
             yield f"{key}: '{name}' does not exist {nearest(name, existing)}"

@@ -35,7 +35,7 @@ def is_json(text: str, _: object) -> bool:
 
 
 def equals(value: Any, expected: Any) -> bool:
-    """Return whether a value equals the expected one: texts exactly, others as JSON (1 = 1.0, keys in any order)."""
+    """Return whether a value equals the expected one: a text exactly, others as JSON (raw text is parsed; 1 = 1.0)."""
     if isinstance(expected, str):
         return isinstance(value, str) and value == expected
     value = _json_of(value) if isinstance(value, Raw) else value

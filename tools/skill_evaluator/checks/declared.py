@@ -135,7 +135,7 @@ def read_checks(
 
 
 def check_of(declared: Mapping[str, Any]) -> Check:
-    """Return the check that a mapping declares. Raise ValueError with a one-line message if it is invalid."""
+    """Return the declared check. Raise ValueError if it is invalid, SkillEvaluatorError if its Python file is."""
     try:
         [check] = read_checks([DeclaredCheck.model_validate(declared)], Path(), Path(), SkillEvaluatorError, Path)
     except ValidationError as problem:
@@ -206,7 +206,7 @@ def _read_function(name: str, path: Path, where: Path, error: type[SkillEvaluato
 def passes(check: Check, text: str, parsed: Parsed) -> bool | None:
     """Return whether an output passes a check. Return None if the check needs a program or a judge.
 
-    `parsed` is the output as JSON. Without a value at its pointer, even a `not_…` check fails.
+    `parsed` is the output as JSON. If it has no value at the check's pointer, even a `not_…` check fails.
     """
     value: Any = Raw(text)
     if check.pointer is not None:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class ItemLeaves(NamedTuple):
-    """The leaves of one array item: (keys and indexes below the item, canonical value, weight).
+    """The leaves of one array item, each as (keys and indexes below the item, canonical value, weight).
 
     If two items are `plain`, they match with the total weight of their common leaves. An item is not plain if it has an
     array that requires pairing (one leaf), or a leaf with a tolerance (unequal to all other leaves).
@@ -100,7 +100,7 @@ def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
 
 
 def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], dict[str, int]]:
-    """Return the canonical value by leaf path (of several values their multiset), and the number of items by array."""
+    """Return the value by leaf path, canonical (a multiset if there are several), and the item count by array path."""
     forms: defaultdict[str, list[Hashable]] = defaultdict(list)
     lengths: dict[str, int] = {}
     _gather_values(value, plan.field(""), (), forms, lengths)
@@ -166,7 +166,7 @@ def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]
 def text_of(value: Any, field: Field) -> str:
     """Return a text that is equal for equal values, in any order of keys and of the items of unordered arrays.
 
-    Array items are sorted by it. One stack frame per level of nesting.
+    The text orders array items. It takes one stack frame per level of nesting.
     """
     parts = []
     if field.rule is None and isinstance(value, dict):

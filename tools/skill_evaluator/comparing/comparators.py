@@ -29,7 +29,7 @@ _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 class Comparator:
     """A comparator: `canonical` returns a hashable form; `close` decides on two raw values under a tolerance.
 
-    Neither gets null. `close` must be reflexive and symmetric, and depend only on the canonical forms.
+    Neither is called with null. `close` must be reflexive and symmetric, and depend only on the canonical forms.
     """
 
     canonical: Callable[[Any, FieldRule], Hashable]

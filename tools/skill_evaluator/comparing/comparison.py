@@ -51,7 +51,7 @@ class ComparedLeaf:
 
 
 def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:
-    """Align two JSON values and return their compared leaves."""
+    """Align two JSON values and return their compared leaves, as `compare_values` does."""
     return compare_values(MemoizedValue(truth, plan), MemoizedValue(output, plan))
 
 
@@ -181,7 +181,7 @@ class _Comparison:
 def _equal_groups(
     truth: Iterable[tuple[int, Hashable]], output: Iterable[tuple[int, Hashable]]
 ) -> Iterable[tuple[list[int], list[int]]]:
-    """Return the indexes of equal items in truth and output; both sides are pairs (index, identity)."""
+    """Return (indexes in truth, indexes in output) of each identity. Both arguments have pairs (index, identity)."""
     groups: dict[Hashable, tuple[list[int], list[int]]] = {}
     for index, identity in truth:
         groups.setdefault(identity, ([], []))[0].append(index)
@@ -193,7 +193,7 @@ def _equal_groups(
 def heaviest(weights: Weights) -> dict[int, int]:
     """Return the column of each row in the assignment with maximum total weight.
 
-    If there are more rows than columns, some rows have none. Ties go to the assignment nearest to the diagonal.
+    If there are more rows than columns, some rows are absent. Ties go to the assignment nearest to the diagonal.
     """
     if len(weights) > len(weights[0]):
         transposed = heaviest([list(column) for column in zip(*weights, strict=True)])
@@ -226,7 +226,7 @@ def heaviest(weights: Weights) -> dict[int, int]:
 
 
 def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:
-    """Return the total weights of right leaves, of the truth's leaves, and of the output's leaves."""
+    """Return three total weights: of right leaves, of the truth's leaves, and of the output's leaves."""
     weights: dict[int, float] = {}  # key: id of the rule, whose properties are slow
     matched = of_truth = of_output = 0.0
     for row in rows:

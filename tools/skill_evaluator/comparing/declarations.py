@@ -194,7 +194,7 @@ class SchemaPath:
 
 
 def schema_places(schema: _Node) -> dict[str, SchemaPath]:
-    """Return the schema's paths in its order. The root is included only if the schema describes it."""
+    """Return the kind and subschemas of each path of a schema, in the schema's order, the root first."""
     nodes: dict[str, list[_Node]] = {}
     for path, node in schema_walk(schema):
         if node is not False:
@@ -227,7 +227,7 @@ def _kind(nodes: Sequence[_Node], path: str, root: _Node) -> str:
 
 
 def paths_outside(path_schemas: Mapping[str, SchemaPath], ends: Collection[str]) -> set[str]:
-    """Return the paths that are not below one of the paths in `ends`; `ends` themselves are returned."""
+    """Return the paths of a schema that are not below a path in `ends`; the paths in `ends` are included."""
     return set(_in_depth_order({path: schema.nodes for path, schema in path_schemas.items()}, ends))
 
 

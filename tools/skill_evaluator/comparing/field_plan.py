@@ -72,7 +72,7 @@ class FieldPlan:
         return cached
 
     def with_numbers(self, value: Any, path: str = "") -> Any:
-        """Return a value with its numeric texts replaced by numbers; all scores and digests use this form."""
+        """Return the value at a path with numeric texts replaced by numbers; all scores and digests use this form."""
         if not self.numeric_texts:
             return value
         if isinstance(value, dict):
@@ -86,11 +86,11 @@ class FieldPlan:
 
     @property
     def full(self) -> bool:
-        """Whether the cache of fields is full, since models can invent any number of keys."""
+        """Whether the cache of fields is full; it has a limit, because models can invent any number of keys."""
         return len(self._fields) >= _MAX_CACHED_FIELDS
 
     def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
-        """Yield the field and value of every object, array and leaf, outermost first, not below a value with a rule."""
+        """Yield the field and value of each object, array and leaf, outermost first; a value with a rule is a leaf."""
         ahead = [(self.field(""), value)]
         while ahead:  # iterative, because values may be hundreds of levels deep
             field, part = ahead.pop()
@@ -145,18 +145,18 @@ class Field:
         return field
 
     def leaf_rule(self, value: Any) -> FieldRule:
-        """Return the rule of this leaf; see `FieldPlan.leaf`."""
+        """Return the rule of this field, or the rule for the type of `value` if the field has none."""
         return self.rule or _BY_TYPE.get(type(value), _ANY)
 
     def array_rule(self, *items: Any) -> FieldRule:
-        """Return the alignment of this array. If undeclared, it is `best` for objects and arrays, `set` for scalars."""
+        """Return the alignment of this array; if it has none, `best` if an item is an object or array, else `set`."""
         if self._alignment is not None and self._alignment.align is not None:
             return self._alignment
         return _BEST if any(isinstance(item, dict | list) for item in items) else _SET
 
 
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:
-    """Compile a schema and the rules declared in the file `where`. Raise ComponentError for an unknown path."""
+    """Compile a schema and the rules declared in the file `where`. Raise ComponentError for a wrong path or setting."""
     schema_paths = {} if schema is None else declarations.schema_places(schema)
     numeric = {path for path, path_schema in schema_paths.items() if path_schema.allows_numeric_text}
     kinds = {path: path_schema.kind for path, path_schema in schema_paths.items() if path or path_schema.kind != "any"}

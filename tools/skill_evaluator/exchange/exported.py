@@ -123,7 +123,7 @@ class Exported:
 
 
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:
-    """Return the export of the requested records. Raise LeaderboardError if there are none."""
+    """Export the requested records; `recorded` loads a component by name. Raise LeaderboardError if there is none."""
     names = request.sources or sorted({path.parents[2].name for path in request.components.glob(_RECORDS_GLOB)})
     if request.to == "junit":
         if request.table != "records":
@@ -146,7 +146,7 @@ def export_records(request: ExportRequest, recorded: Callable[[str], RecordedCom
 
 
 def _record_files(source: str, components: Path) -> list[Path]:
-    """Return the record files of a component, a run folder, a run id or a record file, oldest first."""
+    """Return the record files of a component, oldest first, or the one of a run folder, run id or record file."""
     if source in (names := component_names(components)):
         return sorted((components / source / "evals" / "records").glob("*.json"))
     candidates = [Path(source), Path(source, RECORD)]
@@ -183,7 +183,10 @@ Test = tuple[str, Outcome, Sequence[str]]  # name, outcome, reasons
 
 
 def junit_text(suites: Iterable[tuple[str, Iterable[Test]]], name: str) -> str:
-    """Return JUnit XML; a message has the first two reasons of a test, the text of a failed test all but the first."""
+    """Return JUnit XML of (suite name, tests); `name` is the name of all suites together.
+
+    The message of a test has its first two reasons, the text of a failed test all but the first.
+    """
     root = ElementTree.Element("testsuites", name=visible(name))
     for suite_name, tests in suites:
         suite = ElementTree.SubElement(root, "testsuite", name=visible(suite_name))

@@ -44,7 +44,7 @@ The prompt of this component is kept elsewhere. Here are the results that were i
 
 
 def _as_number(value: Any) -> Any:
-    """Return the number in a cell of a table, None for an empty cell, and any other value unchanged."""
+    """Return the number in a table cell (1 for `pass`), None for an empty cell, and any other value unchanged."""
     if not isinstance(value, str):
         return value
     word = with_decimal_point(value.strip())
@@ -67,7 +67,7 @@ Count = Annotated[int | None, Field(ge=0), _Number]
 
 
 class ImportedOutput(BaseModel):
-    """One output of another tool. `case` identifies the content of its case; `failed` means no output."""
+    """One output of another tool; `case` is the content of its case."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -170,7 +170,7 @@ def _in_seconds(milliseconds: Any) -> Any:
 
 
 def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str, Any]:
-    """Return the fields of an ImportedOutput. The case id is the test's description if unique, else its variables."""
+    """Return the fields of an ImportedOutput; the case id is the test's description if unique, else its variables."""
     failed = result.get("failureReason") == _FAILURE_WITHOUT_OUTPUT
     variables = _object(result.get("vars"))
     variables_text = ", ".join(f"{key}={_as_text(each)}" for key, each in variables.items())

@@ -1,4 +1,4 @@
-"""The metrics: `METRICS` compare one output with the truth, `REPRODUCIBILITY` all outputs of a case with each other.
+"""The metrics: `METRICS` score one output, `REPRODUCIBILITY` compare all outputs of a case with each other.
 
 A package may add accuracy metrics through the entry-point group `skill_evaluator.metrics` (objects of type `Metric`).
 """
@@ -44,7 +44,7 @@ DEFAULT_METRICS = ("schema_valid", "exact_match", "field_level_f1", "jaccard", "
 
 
 def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
-    """Return the accuracy metrics with these names, in their order. Raise ComponentError for an unknown name."""
+    """Return the accuracy metrics by name, in the order of `names` from the file `where`; raise ComponentError."""
     metrics: dict[str, Metric] = {}
     for name in names:
         if name in REPRODUCIBILITY:

@@ -93,7 +93,7 @@ def checks(comparison: Comparison) -> float | None:
 
 
 def share_passed(checks: Iterable[tuple[float, float | None]]) -> float | None:
-    """Return the weighted mean of (weight, score) pairs. Return None if there are no checks or a score is None."""
+    """Return the weighted mean score of (weight, score) pairs. Return None if there are no pairs or a score is None."""
     total, passed = 0.0, 0.0
     for weight, score in checks:
         if score is None:
@@ -103,7 +103,7 @@ def share_passed(checks: Iterable[tuple[float, float | None]]) -> float | None:
 
 
 def pass_hat_k(successes: int, n: int, k: int) -> float | None:
-    """Return the probability that k of a case's n outputs, drawn without replacement, all succeed: C(c, k) ÷ C(n, k).
+    """Return C(successes, k) ÷ C(n, k): the probability that k of n outputs, drawn without replacement, all succeed.
 
     This is an unbiased estimate of the chance that k further outputs all succeed; a run's pass^k is the mean over its
     cases. With k = 1 it is the share of successes. Range 0 to 1, 1 is best; it falls with k; undefined for k > n.

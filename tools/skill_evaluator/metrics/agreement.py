@@ -140,10 +140,10 @@ def field_stability(outputs: CaseOutputs) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayLengths:
-    """The share of the most frequent length of an array in a case's outputs, and the extremes (None: none parsed)."""
+    """The lengths of one array in a case's outputs: the share of the most frequent length, and the extremes."""
 
     stability: float
-    shortest: int | None = field(metadata={"ge": 0})
+    shortest: int | None = field(metadata={"ge": 0})  # None: no output was parsed
     longest: int | None = field(metadata={"ge": 0})
 
 

@@ -16,7 +16,7 @@ from skill_evaluator.errors import ConfigError
 
 
 class Comparison:
-    """One parsed output and its ground truth, which is None for null and for a case without one."""
+    """One parsed output and its ground truth; `truth` is None for the truth null and for a case without a truth."""
 
     def __init__(
         self,
@@ -27,9 +27,9 @@ class Comparison:
         memoized_truth: MemoizedValue | None = None,
         checks: Sequence[tuple[float, float | None]] = (),
     ) -> None:
-        """Compare two values, by type without a plan; `checks` has (weight, score) of each check.
+        """Prepare the comparison. Without a plan, leaves are compared by the type of their values.
 
-        `memoized_truth` replaces `truth`; sharing it between outputs saves work.
+        `memoized_truth` replaces `truth` and can be shared between outputs; `checks` are pairs (weight, score).
         """
         self.plan = plan or FieldPlan()
         self.memoized_truth = memoized_truth or MemoizedValue(truth, self.plan)
@@ -60,11 +60,11 @@ UnorderedArrays = Literal["all", "outer", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One accuracy metric: a pure function of a comparison to [0, 1], or to None if it is undefined.
+    """One accuracy metric: `score` is a pure function of a comparison, from 0 to 1, or None if it is undefined.
 
-    `unparseable` is its value for an unparseable output (None: not measured). `symmetric`: whether swapping truth and
-    output keeps the score. `unordered_arrays`: the arrays whose order does not matter. The contract suite
-    `tests/metrics/test_common.py` tests both, which a metric of another package may omit.
+    `unparseable` is the score of an unparseable output (None: not measured). `symmetric`: whether swapping truth and
+    output keeps the score. `unordered_arrays`: the arrays whose order does not matter. The last two are for tests
+    (`tests/metrics/test_common.py`); a metric of another package may omit them.
     """
 
     score: Callable[[Comparison], float | None]
@@ -75,7 +75,7 @@ class Metric:
 
 
 def apply_metrics(metrics: Mapping[str, Metric], comparison: Comparison, *, labelled: bool) -> dict[str, float | None]:
-    """Return the score of one parsed output by metric. It is None if the metric needs a truth and the case has none."""
+    """Return the scores by metric: None if undefined, or if the metric needs a truth and the case is not `labelled`."""
     return {
         name: metric.score(comparison) if labelled or not metric.needs_truth else None
         for name, metric in metrics.items()
@@ -83,7 +83,7 @@ def apply_metrics(metrics: Mapping[str, Metric], comparison: Comparison, *, labe
 
 
 def checked_score(name: str, score: Callable[[Comparison], Any], comparison: Comparison) -> float | None:
-    """Return the score of a package's metric. Raise ConfigError if it fails or returns neither None nor 0 to 1."""
+    """Return the score of a plugin's metric. Raise ConfigError if it fails or returns neither None nor 0 to 1."""
     value = plugins.call(f"metric '{name}'", score, comparison)
     if value is not None and not (isinstance(value, Real) and 0 <= float(value) <= 1):
         raise ConfigError(f"metric '{name}' returned {value!r:.80}, which is neither None nor a number from 0 to 1")
@@ -128,7 +128,7 @@ class CaseOutputs:
         return sum(count * (count - 1) // 2 for count in self.groups.values())
 
     def tally(self) -> OutputTally:
-        """Return the counts of values and array lengths of the parsed outputs; each distinct output is parsed once."""
+        """Return the counts of values by leaf path and of array lengths by array path, over the parsed outputs."""
         if self._tally is None:
             value_counts, length_counts = self._tally = defaultdict(Counter), defaultdict(Counter)
             for text, count in self.groups.items():
@@ -142,10 +142,10 @@ class CaseOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementMetric:
-    """One reproducibility metric: a pure function of the outputs of a case; it returns None if it is undefined.
+    """One reproducibility metric: `score` is a pure function of the outputs of a case, or None if it is undefined.
 
-    Its range is 0 to 1, 1 is best; if `is_count`, 1 (best) to the number of outputs. The contract suite tests
-    `unordered_arrays` as for a `Metric`, and that key order matters only if the metric `reads_raw_text`.
+    The score is 0 to 1 (best), or 1 (best) to the number of outputs if `is_count`. `reads_raw_text`: whether key order
+    matters. `unordered_arrays` is as in `Metric`.
     """
 
     score: Callable[[CaseOutputs], float | None]

@@ -94,7 +94,7 @@ def per_field(rows: Iterable[ComparedLeaf]) -> dict[str, FieldCounts]:
 
 
 def total_fields(outputs: Iterable[tuple[Mapping[str, FieldCounts], int]]) -> dict[str, FieldCounts]:
-    """Return the summed counts of outputs by leaf path; each output comes with its number of occurrences."""
+    """Return the total counts by leaf path. Each output is a pair (counts by leaf path, number of occurrences)."""
     totals: dict[str, FieldCounts] = {}
     for counts_by_path, times in outputs:
         for path, counts in counts_by_path.items():
@@ -103,7 +103,7 @@ def total_fields(outputs: Iterable[tuple[Mapping[str, FieldCounts], int]]) -> di
 
 
 def text_similarity(row: ComparedLeaf) -> float | None:
-    """Return the token F1 of a free text and its ground truth. Return None for other values.
+    """Return the token F1 of a free text and its ground truth. Return None if one is missing, and for other values.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
@@ -121,7 +121,7 @@ def _texts(row: ComparedLeaf) -> tuple[str, str]:
 
 
 def label(value: object) -> str:
-    """Return a normalised text, or the JSON of any other value and of a text that looks like JSON, such as `null`."""
+    """Return a text for a value: a text normalised; any other value, or a text such as `null`, as JSON."""
     if not isinstance(value, str):
         return canonical_json(value)
     text = normalise(value)

@@ -42,7 +42,7 @@ class Tree:
     shapes: list[int] = field(default_factory=list)
 
     def tops(self) -> list[int]:
-        """Return the highest node of each leftmost path in postorder, without leaves; the root is always included."""
+        """Return the keyroots in postorder: the root, and the highest node of each leftmost path of several nodes."""
         highest = {node - size: node for node, size in enumerate(self.sizes)}.values()
         return [node for node in sorted(highest) if self.sizes[node] > 1 or node == len(self.sizes) - 1]
 

@@ -35,7 +35,7 @@ class Expected:
         return isinstance(value, self.types) and not is_schema
 
     def or_type_of(self, truth: Any) -> "Expected":
-        """Return self, or the type of a ground truth that is an object or array if the schema declares no types."""
+        """Return self, or if self is ANY_VALUE and the truth an object or array, an `Expected` with only its type."""
         return Expected((type(truth),)) if self == ANY_VALUE and isinstance(truth, dict | list) else self
 
 

@@ -42,7 +42,7 @@ _SYNTAX_ERRORS: tuple[tuple[NotJson, re.Pattern[str]], ...] = (  # searched outs
 
 
 def parse_output(text: str, output: Output, options: Sequence[str] = (), expected: Expected = ANY_VALUE) -> Parsed:
-    """Parse one output by its kind; never raises. `options` are the options of the case's question.
+    """Parse one output as JSON, choice or text; never raises. `options` are the options of a multiple-choice case.
 
     `expected` selects the candidates amid other text. The last candidate in a fence tagged `json` is taken, else the
     last in any fence, else the last of all.
@@ -78,7 +78,8 @@ def parse_output(text: str, output: Output, options: Sequence[str] = (), expecte
 def split_reasoning(text: str) -> tuple[str, str]:
     """Return the reasoning in a text, up to its last closing tag, and the output after it.
 
-    Tags inside JSON values do not count. If a line begins with a tag that is never closed, there is no output.
+    Tags inside JSON values do not count. If nothing follows the last tag, the output is the text outside the tags. If a
+    line begins with a tag that is never closed, there is no output.
 
     >>> split_reasoning("Is it A?</think>B"), split_reasoning("<think>Is it A?"), split_reasoning("B")
     (('Is it A?</think>', 'B'), ('<think>Is it A?', ''), ('', 'B'))

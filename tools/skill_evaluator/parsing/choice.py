@@ -62,7 +62,7 @@ class _Options(NamedTuple):
 
 
 def read_choice(text: str, options: Sequence[str]) -> Parsed:
-    """Return the letter of the option that an answer chooses, or the problem; never raises.
+    """Parse the letter of the option that an answer chooses, or classify the problem; never raises.
 
     The first rule that finds any option decides; if it finds two, the answer is ambiguous.
 

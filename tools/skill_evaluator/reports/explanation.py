@@ -35,7 +35,7 @@ _MAX_VALUES = 8  # changed values of a case
 
 
 def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
-    """Report a case of a run, or one field in several cases; `folders` are the options that name the library."""
+    """Build the page of one case of a run, or of one field in several; `folders` are options for suggested commands."""
     return page_of(manifest.run_id, _explanation_blocks(views, manifest, Reader(folders=folders)))
 
 
@@ -91,7 +91,7 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
 
 
 def _cut_tables(summary: str, whole: Sheet, short: Sheet | None = None) -> Iterator[Block]:
-    """Yield the short table, by default with long cells cut; if it differs, add the whole table, collapsed."""
+    """Yield the short table (by default with cut cells) and, if it differs, the whole table, collapsed."""
     cut_rows = [[replace(cell, text=abridged(cell.text)) for cell in row] for row in whole.rows]
     brief = short or replace(whole, rows=cut_rows)
     more = len(whole.rows) - len(brief.rows)
@@ -210,7 +210,7 @@ def _value_cell(text: str) -> Cell:
 
 
 def explanation_json(views: Sequence[CaseView], manifest: Manifest) -> dict[str, Any]:
-    """Return the explained cases of a run as JSON."""
+    """Return the ids of a run and its explained cases, for JSON."""
     return {
         "run_id": manifest.run_id,
         "component": manifest.skill,

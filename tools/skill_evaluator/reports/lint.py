@@ -48,7 +48,7 @@ def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
 
 
 def not_evaluated(linted: Sequence[LintResult]) -> list[str]:
-    """Return one sentence that counts the components and cases that are not evaluated, or an empty list."""
+    """Return a list of one sentence, the numbers of components and cases not evaluated; empty if all are evaluated."""
     left_out = sum(component.not_evaluated is not None for component in linted)
     waiting, drafts = (sum(len(getattr(each, name)) for each in linted) for name in ("waiting", "unreviewed"))
     counts = [f"{left_out} of {counted(len(linted), 'component')}"] if left_out else []
@@ -120,7 +120,7 @@ def _component_blocks(linted: LintResult) -> Iterator[Block]:
 
 
 def print_rubric_lint(linted: RubricLint, form: Format) -> None:
-    """Print the remarks on rubrics, each with its file and line."""
+    """Print the remarks on rubrics with file and line, and the numbers of errors and warnings."""
     criteria = sum(len(rubric.criteria) for rubric in linted.rubrics)
     closing = (
         f"{counted(len(linted.rubrics), 'rubric')}, {criteria} {'criterion' if criteria == 1 else 'criteria'}: "

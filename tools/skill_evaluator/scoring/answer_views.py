@@ -27,7 +27,7 @@ _MAX_COMPARED_CHARS = 50_000  # comparing longer outputs could take minutes
 class Answer:
     """The output of one planned call; `outcome` is `scored`, `unparseable`, or the kind of failure.
 
-    `metrics` has the scores by name. `unmarked` is the reason not to compare the output.
+    `metrics` has the scores by name. `unmarked` is the reason why the output is not compared, or None.
     """
 
     index: int
@@ -75,7 +75,7 @@ def read_answers(
 ) -> list[Answer]:
     """Return the outcome of each call of a case, with the parsed output unless it was too costly to score.
 
-    `outcomes` are the scored outcomes by replicate, None: not known. Texts longer than `max_chars` are not parsed.
+    `outcomes` are by replicate; without them a parsed output is `scored`. Texts over `max_chars` are not parsed.
     """
     answers = []
     for index, replicate in enumerate(replicates):
@@ -100,7 +100,7 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """All equal outputs of a case, compared with the ground truth once; `answer` is the first, `texts` are distinct."""
+    """All equal outputs of a case, compared with the ground truth once: the first as `answer`, and distinct `texts`."""
 
     answer: Answer
     replicates: tuple[int, ...]
@@ -117,7 +117,7 @@ FieldValue = tuple[ComparedLeaf, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseView:
-    """A case and its distinct outputs, most frequent first, and the numbers of outputs and replicates not shown."""
+    """A case with its distinct outputs, most frequent first, and the numbers of hidden outputs and replicates."""
 
     case: Case
     answers: tuple[Answer, ...]
@@ -139,7 +139,7 @@ class CaseView:
 
 
 def case_view(component: Component, case: Case, answers: Sequence[Answer], max_outputs: int | None = None) -> CaseView:
-    """Return the distinct outputs of a case; the `max_outputs` most frequent are compared with the ground truth."""
+    """Return the view of a case: the `max_outputs` most frequent outputs are shown and compared with the truth."""
 
     def content(answer: Answer) -> Hashable:
         checks = [score for _, score in sorted(answer.checks.items())]  # checks examine the text
@@ -213,7 +213,7 @@ def _unmarked_reason(case: Case, answer: Answer) -> str | None:
 
 
 def only_field(views: Sequence[CaseView], component: Component, path: str) -> list[CaseView]:
-    """Return the views with only one field or check. Raise RunError if neither plan nor outputs have this path."""
+    """Return the views with only the field or check at `path`. Raise RunError if it does not exist."""
     paths = {*component.plan.leaves}
     for view in views:
         paths |= {check_path(check.id) for check in view.case.checks}
@@ -271,7 +271,7 @@ Answers = Mapping[Call, Replicate]
 def answer_changes(
     component: Component, cases: Sequence[Case], baseline: Record, candidate: Record, answers: tuple[Answers, Answers]
 ) -> Iterator[AnswerChange]:
-    """Yield the changed outputs of cases with the same inputs; `answers` are the baseline's and the candidate's."""
+    """Yield the cases with the same inputs whose most frequent output changed; `answers` are (baseline, candidate)."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     by_case = [by_key((call.case_id, replicate) for call, replicate in outcomes.items()) for outcomes in answers]

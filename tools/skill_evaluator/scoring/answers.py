@@ -82,7 +82,7 @@ def _weighted(case: Case, scores: CheckScores) -> list[tuple[float, float | None
 
 
 def with_checks(metrics: Mapping[str, float | None], case: Case, scores: CheckScores) -> dict[str, float | None]:
-    """Return the metrics by name, in which `checks`, if present, is the weighted share of passed checks."""
+    """Return the metric scores by name; `checks`, if there, is replaced by the weighted mean of the check `scores`."""
     passed = {CHECKS_METRIC: share_passed(_weighted(case, scores))} if CHECKS_METRIC in metrics else {}
     return {**metrics, **passed}
 
@@ -109,7 +109,7 @@ class ContractError(NamedTuple):
 
 
 def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractError, ...]:
-    """Convert the errors of a `jsonschema_rs` validator; an error on several extra keys becomes one for each key."""
+    """Convert the errors of a `jsonschema_rs` validator; an error on several extra keys becomes one error per key."""
     broken = []
     for error in errors:
         rule, message, error_paths = error.kind.name, error.message, [error.instance_path]
@@ -136,14 +136,14 @@ def only_extra_keys(errors: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TopNames:
-    """The top-level keys of a schema: the required ones, and all named ones; None if it allows keys by pattern."""
+    """The required and named top-level keys of a schema; `named` is None if it names none, or has a schema for others."""
 
     required: frozenset[str] = frozenset()
     named: frozenset[str] | None = None
 
 
 def missing_and_extra_keys(output: Any, names: TopNames) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the required top-level keys that an output lacks (null is present), and its keys that are not named."""
+    """Return the required top-level keys that an output lacks (null is present), and those that `names` do not name."""
     if not isinstance(output, dict):
         return frozenset(), frozenset()
     return names.required - output.keys(), frozenset(output if names.named is not None else ()) - (names.named or set())
@@ -316,7 +316,7 @@ def unparseable(
     problem: str | None = None,
     checks: CheckScores | None = None,
 ) -> Scored:
-    """Return the scores of an output that is not compared, with the `problem` as reason. `checks` None: all failed."""
+    """Return the scores of an output that is not compared because of a `problem`. Without `checks`, all checks fail."""
     scores = {check.id: CheckScore(0.0) for check in case.checks} if checks is None else checks
     metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
     return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
@@ -398,7 +398,7 @@ class AnswerScorer:
         return self._programs.submit(scored)
 
     def close(self) -> None:
-        """Wait for the running check programs, and kill the workers."""
+        """Wait for the running check programs, cancel the waiting ones, and kill the workers."""
         if self._programs is not None:
             self._programs.shutdown(cancel_futures=True)
         if self._workers is not None:
@@ -460,9 +460,10 @@ class AnswerScorer:
     def _contract(self, output: Any) -> OutputContract:
         missing, extra = missing_and_extra_keys(output, self._names)
         contract, max_errors = self.component.contract, self.component.limits.schema_errors
-        violations = [] if contract.conforms(output) else contract.violations(output, max_errors)
+        holds = contract.conforms(output)
+        violations = [] if holds else contract.violations(output, max_errors)
         return OutputContract(
-            holds=not violations,
+            holds=holds,
             holds_but_for_extra_keys=only_extra_keys(violations),
             # one error may name any number of extra keys
             errors=contract_errors(violations, self.component.plan)[:max_errors],

@@ -136,7 +136,7 @@ class Recorder:
 def counts_of(
     scorecard: Scorecard, latencies_s: Sequence[float], required_coverage: float, stopped: str | None = None
 ) -> dict[str, Any]:
-    """Return the arguments of `Record` that count the outcomes of calls, by name; `stopped` is why the run ended."""
+    """Return the arguments of `Record` that count outcomes, by name; `stopped` is the reason if the run ended early."""
     coverage, failures = scorecard.answered / scorecard.planned, scorecard.failures
     scored = scorecard.planned - sum(failures.values())
     usable, has_all_calls = scored / scorecard.planned, stopped is None and coverage >= required_coverage
@@ -161,9 +161,9 @@ def counts_of(
 def amounts_by_case(
     completed: Sequence[CompletedCall], costs: Sequence[float | None]
 ) -> dict[str, dict[str, CaseAmount]]:
-    """Return the mean tokens, cost and latency of each case's outputs, by case id and amount.
+    """Return the mean output tokens, cost and latency of each case's calls, by case id and amount.
 
-    `costs` are in USD, one per call. Unknown amounts are omitted.
+    `costs` are in USD, one per call. An amount that is unknown for all calls of a case is omitted.
     """
     tokens: list[float | None] = [call.usage.output_tokens for call in completed]
     latencies_s = [call.latency_s for call in completed]

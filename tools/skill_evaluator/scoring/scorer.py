@@ -77,7 +77,7 @@ class Scorer:
         self._answers: dict[Call, str] = {}
 
     def add(self, replicate: Replicate) -> Future[Scored] | None:
-        """Count a replicate and begin to score it. Return a future to wait for if many texts wait for their scores."""
+        """Count a replicate and begin to score it. If more than 256 texts are pending, return a future to await."""
         case, completion, index = self._cases[replicate.call.case_id], replicate.completion, replicate.call.replicate
         self._retries += replicate.attempts - 1
         self._answers[replicate.call] = replicate.digest
@@ -123,11 +123,11 @@ class Scorer:
         return scored
 
     def by_replicate(self, case_id: str) -> dict[int, Scored]:
-        """Return the scores of a case's completions by replicate."""
+        """Return the scores of a case's outputs by replicate index; calls that returned no output are absent."""
         return self._cases[case_id].by_replicate()
 
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
-        """Add the scores of judged checks, by (case id, text). Refused and truncated outputs still fail them."""
+        """Add the scores of judged checks, by (case id, text). Refused and truncated outputs still fail all checks."""
         for (case_id, text), scores in judged.items():
             case, digest = self._cases[case_id], _digest(text)
             scored = wait_for(case.scores[digest]) if digest in case.scores else None
@@ -188,7 +188,7 @@ class Scorer:
             several[call] = "one of several values was scored"
 
     def _case_scores(self) -> Iterator[tuple[CaseScore, bool]]:
-        """Yield the score of each case, and whether its outputs could be compared. Workers compare some cases ahead."""
+        """Yield (score, whether the outputs could be compared with each other) of each case; workers compare ahead."""
         pending: deque[tuple[_CaseScores, CaseOutputs, Agreement | Future[Agreement]]] = deque()
         for case in self._cases.values():
             answers = CaseOutputs(self._component.plan)
@@ -214,8 +214,13 @@ class Scorer:
             }
         fields = total_fields((scored.fields, count) for scored, count in parsed)
         outcomes = {**case.failed, **{index: scored.outcome for index, scored in by_replicate.items()}}
-        checks = {check.id: _check_record(check, by_replicate, self._replicates) for check in case.case.checks}
-        passed = {check_path(check_id): passed_counts(check.scores) for check_id, check in checks.items()}
+        check_scores = {
+            check.id: [
+                by_replicate[index].checks[check.id].score if index in by_replicate else None for index in planned
+            ]
+            for check in case.case.checks
+        }
+        passed = {check_path(check_id): passed_counts(scores) for check_id, scores in check_scores.items()}
         score = CaseScore(
             case_id=case.case.id,
             labelled=labelled,
@@ -237,16 +242,15 @@ class Scorer:
             contracts=tuple((scored.contract, count) for scored, count in parsed),
             undefined=self._scores.undefined(case.case.id),
             parts=case.case.parts,
-            checks=checks,
+            checks={check.id: _check_record(check, check_scores[check.id]) for check in case.case.checks},
         )
         return score, agreement.metrics is not None
 
 
-def _check_record(check: Check, by_replicate: Mapping[int, Scored], replicates: int) -> CheckRecord:
-    scores = {index: rounded(scored.checks[check.id].score) for index, scored in by_replicate.items()}
+def _check_record(check: Check, scores: Iterable[float | None]) -> CheckRecord:
     return CheckRecord(
         digest=check.digest,
-        scores=[scores.get(index) for index in range(replicates)],
+        scores=list(map(rounded, scores)),
         weight=check.weight,
         tier=check.tier,
         judged=check.kind == "expect",

@@ -79,7 +79,7 @@ def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
 
 
 def reproducibility(scorecard: Scorecard, metrics: Iterable[str] = REPRODUCIBILITY) -> dict[str, Summary]:
-    """Return the summary of each agreement metric over cases; `n` and `n_cases` count those with a value."""
+    """Return the summary of each agreement metric over the cases with a value, whose number is `n` and `n_cases`."""
     summaries = {}
     for name in metrics:
         bounds = (1.0, max(2.0, float(scorecard.replicates))) if REPRODUCIBILITY[name].is_count else (0.0, 1.0)
@@ -115,7 +115,7 @@ def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
 
 
 def contract(scorecard: Scorecard) -> ContractSummary:
-    """Return the summary of the schema errors of all parsed outputs; equal outputs count as often as they occur."""
+    """Return the shares of valid outputs, and the schema errors by frequency, over all parsed outputs."""
     outputs = [output for case in scorecard.cases for output in case.contracts]
     n = sum(times for _, times in outputs)
     valid = sum(times for output, times in outputs if output.holds)

@@ -65,7 +65,7 @@ _FILES = "tokens of images and of pages of PDFs are estimates, by each vendor's 
 
 
 def dry_run(request: EvaluationRequest) -> DryRun:
-    """Check everything that requires no call, and estimate the calls and the cost of a run."""
+    """Check the inputs of an evaluation without a call, and estimate its calls and cost."""
     inputs = read_inputs(request)
     kinds = inputs.kinds
     planned = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True)))
@@ -133,7 +133,7 @@ def _too_long(sizes: Mapping[str, prices.InputSize], model: Model, context: int 
 
 
 def _check_truth(component: Component, cases: Sequence[Case]) -> None:
-    """Raise FixtureError if a ground truth, scored as an output, scores below 1 on a metric that is defined."""
+    """Raise FixtureError if a ground truth, scored as an output, does not score 1 on a metric that is defined."""
     cases = [replace(case, checks=()) for case in cases if case.labelled]  # checks may run programs
     with open_scores(component, cases, calls=0) as scores:
         scorer = Scorer(component, cases, 1, scores)
@@ -176,7 +176,7 @@ def all_components(folder: Path) -> list[str]:
 
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
-    """Plan the components that match the pattern and changed. Raise ComponentError if none matches the pattern."""
+    """Plan the components that match the pattern and, with --changed, changed. Raise ComponentError if none matches."""
     all_names = all_components(request.components)
     names = [name for name in all_names if fnmatchcase(name, request.skill or "*")]
     if not names:

@@ -44,7 +44,7 @@ Text = tuple[str, str]  # the id of a case, and the text of an output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRun:
-    """The scores of a run's judged checks by output, their summary, and the reason why some outputs have none."""
+    """The scores of a run's judged checks by output, their summary, and the reason if outputs are not judged."""
 
     scores: Mapping[Text, CheckScores] = field(default_factory=dict)
     summary: JudgedChecks | None = None
@@ -52,7 +52,7 @@ class JudgedRun:
 
 
 def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> dict[Text, SentencesItem]:
-    """Return the distinct outputs to judge, without refused and truncated outputs, which fail without a judge."""
+    """Return the distinct outputs to judge by case id and text; refused and truncated outputs fail without a judge."""
     by_id = {case.id: (case, sentences) for case in cases if (sentences := case.sentences)}
     items: dict[Text, SentencesItem] = {}
     for call, replicate in answers.items():
@@ -64,7 +64,7 @@ def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> di
 
 
 def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, config: Path) -> JudgedRun:
-    """Call a judge for the outputs of a run that it has not judged yet, and return all scores."""
+    """Call the judge `model` for the outputs of a run that it has not judged, and return the scores of all outputs."""
     configuration, manifest = session.configuration, run.manifest
     if lack := missing_key(model, configuration.kinds[model.provider], configuration.keys):
         return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")

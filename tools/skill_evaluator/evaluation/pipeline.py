@@ -84,7 +84,7 @@ class EvaluationResult:
         return request
 
     def changed_outputs(self) -> list[ChangedAnswers]:
-        """Return the outputs of each model that changed since its baseline, or the reason if those are not here."""
+        """Return the changed outputs of each model, or the reason if its baseline has no run folder on this machine."""
         changed, runs = [], {run.record.run_id: run for run in self.finished}
         for model in self.verdict.models if self.verdict else ():
             run = runs.get(model.candidate.run_id)
@@ -109,7 +109,7 @@ class EvaluationResult:
         )
 
     def resume_command(self) -> list[str]:
-        """Return the arguments of the command that resumes the unfinished runs. Return [] if none is unfinished."""
+        """Return the command that resumes the unfinished runs, as arguments. Return [] if all runs are finished."""
         final = {run.folder for run in self.finished if run.record.is_final or "model_retired" in run.record.reasons}
         unfinished = [run for run in self.planned.runs if run.folder not in final]
         if not unfinished:
@@ -133,7 +133,7 @@ class EvaluationResult:
 
 
 def evaluate(request: EvaluationRequest, watch: Watch, write_report: WriteReport) -> EvaluationResult:
-    """Evaluate a component. Raise SkillEvaluatorError for invalid inputs, before any call."""
+    """Evaluate a component and report each run. Raise SkillEvaluatorError for invalid inputs, before any call."""
     inputs = read_inputs(request)
     planned = plan_runs(inputs)
     records = call_and_score(planned, inputs, watch)

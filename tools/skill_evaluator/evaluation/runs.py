@@ -47,7 +47,7 @@ from skill_evaluator.text import counted, listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs(Configuration):
-    """The request of an evaluation, and everything that it reads, checked; `judge` decides `expect` checks."""
+    """The checked request and inputs of an evaluation; `judge` is the model that decides `expect` checks."""
 
     request: EvaluationRequest
     component: Component
@@ -132,8 +132,8 @@ def judge_of(
 ) -> tuple[Model | None, tuple[Model, ...]]:
     """Return the judge of a component's `expect` checks, None if it has none, and the models to call.
 
-    If all models are selected, the judge is not called. Raise ConfigError if no judge is configured, or if a model
-    would judge itself and the component's policy does not allow that.
+    If all models are selected, the judge is not one of those. Raise ConfigError if no judge is configured, or if a
+    model would judge itself and the component's policy does not allow that.
     """
     if not any(case.sentences for case in cases):
         return None, selected
@@ -268,7 +268,7 @@ def _limit_message(alone: PlannedRuns, interleaved: PlannedRuns, inputs: Inputs)
 
 
 def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
-    """Return the maximum cost of the remaining calls in USD, by model id. A cost is None if the price is unknown."""
+    """Return the maximum cost of the remaining calls in USD, by id of model or judge; None for an unknown price."""
     costs: dict[str, list[float | None]] = {}
     usable = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     for run in usable:
@@ -290,7 +290,7 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
 
 
 def record_path(run: Run, component: Component) -> Path:
-    """Return the path of the record of a complete run."""
+    """Return the path that the record of a complete run has in the component."""
     return component.records_dir / f"{run.manifest.run_id}.json"
 
 

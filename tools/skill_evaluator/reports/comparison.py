@@ -136,7 +136,7 @@ def _open_reasons(model: ModelVerdict) -> list[str]:
 
 
 def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX_ROWS_OF_SEVERAL) -> Iterator[Sheet]:
-    """Merge the first rows of the models' tables (by model id), with a model column if there are several models."""
+    """Yield one table of the first rows of each model's table (`sheets`, by model id), or nothing if there are none."""
     several = len(sheets) > 1
     shown = {name: sheet.rows[: limit_of_several if several else limit] for name, sheet in sheets.items()}
     if rows := [[Cell(name, code=True), *row] for name, rows in shown.items() for row in rows]:
@@ -240,7 +240,7 @@ def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
 
 
 def all_sheets(model: ModelVerdict, skill: str, limit: int = _MAX_TABLE_ROWS) -> Iterator[Sheet | str]:
-    """Yield the tables of metrics, fields, cases and runs of a model, with at most `limit` fields and cases."""
+    """Yield the tables of a model's metrics, fields, cases and runs, and sentences on rows beyond `limit`."""
     fields = _moved_fields(model)
     if model.metrics:
         yield measure_sheet(model)

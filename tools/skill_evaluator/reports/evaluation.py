@@ -114,7 +114,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
 
 
 def _run_names(done: EvaluationResult) -> dict[str, str]:
-    """Return the argument of `explain` by run id: the run id itself, or the folder of a run stored elsewhere."""
+    """Return the argument of `explain` by run id: the id itself, or the folder of a run outside the component."""
     results_dir = done.inputs.component.results_dir
     return {
         run.record.run_id: run.folder.name if run.folder.parent == results_dir else str(run.folder)

@@ -33,7 +33,7 @@ _MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable r
 
 
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run with the earlier runs of its series and the versions that it patches, or return None."""
+    """Pair a run with the earlier runs of its series, also of versions that it patches. Return None if it has none."""
     older = _again(record, archive, patched=True)
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
@@ -107,7 +107,7 @@ def _may_be_copied(run: Record, earlier_run: Record) -> bool:
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
     """Return the run of the last accepted version, else the newest comparable run of the lowest version, else None.
 
-    The latter must share half of the candidate's cases, and all versions above it must have a comparable run.
+    That run must share half of the candidate's cases, and all versions above it must have a comparable run.
     """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
@@ -163,7 +163,7 @@ class Chosen:
 def chosen_of_files(
     old: Sequence[Record], new: Sequence[Record], models: Sequence[str], files: Sequence[str]
 ) -> Chosen:
-    """Pair the records of two files by model; two single records are a pair even if their models differ."""
+    """Pair the records of two files by model id; single records are a pair even if their models differ."""
     before = {record.model_id: record for record in old}
     after = {record.model_id: record for record in new if not models or record.model_id in models}
     if len(old) == len(new) == 1:
@@ -203,7 +203,7 @@ class RecordedComponent:
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
-        """Return a note that a result shows other versions than that on disk. Return "" if that has a complete run."""
+        """Return a note if the version on disk has no complete run, with the highest version of `shown`; else ""."""
         version, shown = self.component.version, sorted(shown, key=precedence)
         if not shown or any(
             version in of_model for of_model in selection.runs_of_versions(self.archive.entries).values()
@@ -224,7 +224,7 @@ class RecordedComponent:
     def with_advice(
         self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None
     ) -> tuple[History, ModelRanking]:
-        """Return the history of the runs and a ranking, by default of the highest version, both with the advice."""
+        """Return the history of the runs and a ranking (default: of the highest version), both with shipping advice."""
         self._refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
@@ -247,7 +247,7 @@ class RecordedComponent:
         return self.with_advice(entries)[1].advice.words if selection.runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
-        """Compare each version with the version before, and the highest also with the accepted version."""
+        """Return the verdict on each version against the version before; the highest also since the accepted one."""
         archive = self.archive
         by_model = {
             model_id: [
@@ -400,7 +400,7 @@ class RecordedComponent:
                         yield self.archive.record(choice.candidate), choice.baseline
 
     def _prompt_pairs(self, records: Sequence[Record]) -> list[Pair]:
-        """Pair each run with the schema alone and the run with the prompt; `records` have one of them."""
+        """Pair each record with a recorded run of the other kind: schema alone as baseline, prompt as candidate."""
         archive, pairs = self.archive, []
         for record in records:
             scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
@@ -418,7 +418,7 @@ class RecordedComponent:
         return drifted(self.component.name, pairs, rules_for(self.settings, records[0])) if pairs else None
 
     def with_drift(self, records: Sequence[Record], is_rerun: Sequence[bool]) -> list[Record]:
-        """Add the drift to the complete records whose flag in `is_rerun` is true, and warn of models that drifted."""
+        """Return the records, with drift if complete and flagged in `is_rerun`, and warn of models that drifted."""
         reruns = [record for record, rerun in zip(records, is_rerun, strict=True) if rerun and record.complete]
         drifts = drifts_in(self.drift_of(reruns)) if reruns else {}
         for record in reruns:
@@ -457,7 +457,7 @@ def _of_asked_cases(pair: Pair) -> Pair:
 
 
 def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
-    """Return the drift of each model of a comparison, by the id of the new run."""
+    """Return the drift of each model in a comparison of reruns, by the id of the new run; {} for no comparison."""
     drifts = {}
     for model in [] if result is None else result.models:
         if model.baseline is not None:
@@ -466,7 +466,7 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 
 def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
-    """Compare runs of a version with earlier runs (the baselines of `pairs`). Only drift counts as a change."""
+    """Compare runs of a version with earlier runs (the baselines of `pairs`). A change must be drift to count."""
     pairs = [comparability.without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
     result = compare_records(skill, pairs, rules)
     measured = measure_all(pairs)
@@ -511,7 +511,7 @@ def _is_beyond_a_day(measured: MeasureEffects) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpread:
-    """The strict means of a version's primary metric by run id, and their standard deviation (None: one run)."""
+    """The strict means of a version's primary metric by run id; `sigma`: their standard deviation, if several."""
 
     model_id: str
     version: str
@@ -521,7 +521,7 @@ class RunSpread:
 
 
 def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
-    """Return the spread over the runs of each record's version; the last record of a model counts."""
+    """Return the spread over the runs of a version, for the last record of each model."""
     spreads = []
     for record in {record.model_id: record for record in records}.values():
         runs = (*_runs_of_series(record, archive), record)

@@ -137,7 +137,7 @@ class ModelRanking(FrozenModel):
 
 
 def _advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
-    """Return the best model; of models that do not differ significantly the cheapest, then the quickest."""
+    """Return the best model as advice; of models that do not differ significantly the cheapest, then the quickest."""
     if len(rows) < 2:
         return Advice(reason="there is no other model to compare it with" if rows else "no model can be ranked")
     beaten = {pair.lower for pair in pairs if pair.significant}
@@ -172,9 +172,7 @@ def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
 
 
 def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
-    """Return the cheapest model, of equally cheap ones the quickest, and the reason. Return (None, "") if there are
-    several.
-    """
+    """Return the cheapest model, ties broken by latency, and the reason; (None, "") if no single model wins."""
     if len(rows) == 1:
         return rows[0], "the only model that did not regress"
     reasons = []
@@ -360,7 +358,7 @@ def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[
 
 
 def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
-    """Return the field whose accuracy is lower by most in `lower`, with both accuracies, or ""."""
+    """Return the field that is worst in `lower` compared with `higher`, with both accuracies; "" if none is worse."""
     if any(len(record.per_case) < record.n_cases for record in (higher, lower)):
         return ""
     falls = []
@@ -385,7 +383,7 @@ _FLAKY_RUNS = 3
 
 
 class Step(FrozenModel):
-    """A version's verdict against the recorded version before it, as `compare` gives it; `fell_most` names a field."""
+    """The verdict on a version against the version before it (`before`); `fell_most` names a field and its scores."""
 
     before: str
     verdict: VerdictName
@@ -420,7 +418,7 @@ class Step(FrozenModel):
 
 
 class Point(FrozenModel):
-    """A version: the strict mean of the primary metric over its `runs`, and the step, None for the first version."""
+    """One version in a history: the strict mean of the primary metric over its `runs`; the first has no step."""
 
     version: str
     run_id: str
@@ -432,7 +430,7 @@ class Point(FrozenModel):
 
     @classmethod
     def of(cls, pair: Pair, step: Step | None, primary_metric: str) -> "Point":
-        """Build the point of the candidate's version."""
+        """Build the point of the version of a pair's candidate."""
         newest = pair.candidate
         scores = [
             comparability.strict_scores(case, primary_metric)
@@ -485,7 +483,7 @@ class History(FrozenModel):
 
     @property
     def newest_steps(self) -> dict[str, Step | None]:
-        """The step to the highest version by model id; None if it is the model's first version."""
+        """The step to the highest version by model id, if the model has it; None if it is the model's first version."""
         points = {model.model_id: model.points[-1] for model in self.models}
         return {name: point.step for name, point in points.items() if point.version == self.newest}
 
@@ -536,7 +534,7 @@ class History(FrozenModel):
 
 
 def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
-    """Return the version to ship, and the best model if `ranking` ranks that version."""
+    """Return the version to ship, and the best model if `ranking` has several models of that version."""
     shipped, best = history.to_ship, ranking.advice
     reason = f"{history.newest}: " * (history.newest != shipped) + history.newest_words
     if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:

@@ -31,7 +31,7 @@ _MIN_DOUBTED = 3  # cases with several outputs that are needed to doubt a profil
 def detectable_drop(cases: int, variance_of_case: float, day: float = 0.0, alpha: float = ALPHA) -> float | None:
     """Return the smallest drop of the mean that a comparison detects with 80 % power. Return None for a single case.
 
-    `variance_of_case` is that of the difference of a case between two unchanged versions; `day` is that of two days.
+    `variance_of_case` is the variance of a case's difference between unchanged versions, `day` that of two days.
     """
     if cases < 2:
         return None
@@ -96,17 +96,17 @@ _MAX_SIZE = 1_000_000  # cases or replicates
 
 
 class Choice(FrozenModel):
-    """A number of replicates, the cases that detect the drop with them (or None), and the drop that it `shows` now."""
+    """A number of replicates, and the number of cases that detect the drop with them (None: no number does)."""
 
     replicates: int
     cases: int | None
     calls: int | None
     cost_usd: float | None
-    shows: float
+    shows: float  # the drop that the present cases detect with these replicates
 
 
 class Sizing(FrozenModel):
-    """The size of a test by one model's newest record. With the present cases and replicates it detects `shows`.
+    """The size of a test, from one model's newest record: its cases and replicates detect a drop of `shows`.
 
     `between_replicates` is the standard deviation of the outputs of a case, and `between_runs` that of the means of
     runs on different days. With `replicates_needed` the present cases detect the requested drop.
@@ -140,7 +140,7 @@ class SizingPlan(FrozenModel):
 
 
 def size_plan(component: Component, archive: Archive, models: Sequence[str], drop: float, policy: Policy) -> SizingPlan:
-    """Return the numbers of cases and replicates that detect a drop, from the newest record of each model."""
+    """Return the numbers of cases and replicates that detect `drop`, by the newest record of each model."""
     if not 0 < drop < 1:  # false for NaN, too
         raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {drop:g}")
     board = component.leaderboard_path

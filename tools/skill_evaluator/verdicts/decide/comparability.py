@@ -93,7 +93,7 @@ class SharedCases:
 
 
 def mark_concurrent(pair: Pair) -> Pair:
-    """Set `side_by_side` of a pair if its runs have the same invocations, or if all are results of another tool."""
+    """Return a pair with `side_by_side` set if both versions have the same invocations, or all are of another tool."""
     if pair.baseline is None:
         return pair
     sides = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
@@ -130,7 +130,7 @@ def _read_outputs(cases: Iterable[CaseRecord]) -> ReadOutputs:
 
 
 def served_change(baseline: Record, candidate: Record) -> records.Change | None:
-    """Return "model" if another model was served, "date" if only another release. Return None otherwise."""
+    """Return "model" if another model was served, "date" if only another release of it, otherwise None."""
     if candidate.provider == "program":
         return None
     if baseline.model_id != candidate.model_id:  # two models may differ, but each run must be of one model
@@ -252,7 +252,7 @@ class PairedScores:
 
 
 def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[PairedScores]:
-    """Yield the scores of each metric, agreement and field that both versions have in at least one case."""
+    """Yield the paired scores of each metric, agreement and field that both versions have in at least one case."""
     for name in metrics:
         yield from _measure(name, "accuracy", cases)
     for name in AGREEMENT:
@@ -336,14 +336,14 @@ def cut_pair(pair: Pair, case_ids: Container[str]) -> Pair:
     )
 
 
-def without_unstable(pair: Pair, unstable: Mapping[str, str], metric: str) -> Pair:
-    """Remove the unstable cases (reasons by case id) from a pair, and describe them in its field `unstable`."""
+def without_unstable(pair: Pair, reasons: Mapping[str, str], metric: str) -> Pair:
+    """Move unstable cases (reasons by case id) from a pair's records to its `unstable`, with scores by `metric`."""
     runs = [run for run in pair.runs if run is not None]
     by_run = [{case.case_id: mean_or_none(strict_scores(case, metric)) for case in run.per_case} for run in runs]
     every = {case_id for scores in by_run for case_id in scores}
     named = {
         case_id: f"{' → '.join(number(scores.get(case_id)) for scores in by_run)}, {words}"
-        for case_id, words in unstable.items()
+        for case_id, words in reasons.items()
         if case_id in every
     }
     return replace(cut_pair(pair, every - named.keys()), unstable=named) if named else pair

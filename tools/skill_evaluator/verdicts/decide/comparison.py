@@ -68,8 +68,8 @@ _MIN_FIELDS = 3
 def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: VerdictRules) -> Cases:
     """Return the cases whose primary metric moved beyond the tolerance, the largest change first.
 
-    Named are those with q at or below `FALSE_NAMES`, and those that went from nearly all right to nearly all wrong or
-    back.
+    `broke` and `fixed` have those with q at or below `FALSE_NAMES`, and those that turned from nearly all right to
+    nearly all wrong or back; the others are counted.
     """
     turned, unreliable = _turns(common, rules.primary_metric)
     if primary is None:
@@ -115,7 +115,7 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 
 
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
-    """Return whether a case turned from nearly right to nearly wrong or back, by its fields or, if few, by `means`."""
+    """Return whether nearly all of a case turned wrong or right, by its fields or, if there are few, by `means`."""
     if len(before.fields) >= _MIN_FIELDS:
         sides = [
             [score for path in before.fields for score in comparability.field_scores(case, path)]
@@ -141,7 +141,7 @@ def changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
 
 
 def profile_of(record: Record, path: str) -> dict[str, int]:
-    """Return the number of cases by the stability of a field: stable-right, stable-wrong, flaky or unscored."""
+    """Return the number of cases of a record by the stability of a field, such as `stable_right` or `flaky`."""
     counts = Counter(case.profile.get(path, "unscored") for case in record.per_case if path in case.fields)
     return dict(sorted(counts.items()))
 
@@ -165,7 +165,7 @@ _MISSING = "the missing outputs would decide it"
 
 
 def _open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return the reason why a measure is inconclusive and the remedy, or None if it is decided or needs labels."""
+    """Return the reason why a measure is inconclusive and the remedy, or None if it is not, or needs labels."""
     effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
     if effect is None or measured.q is None:
         return None
@@ -412,7 +412,7 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Adjust p over the measures of one tier of all models, and over the amounts without a policy."""
+    """Add q: p adjusted over the measures of one tier of all models, or over the amounts without a policy."""
     tested = [
         own
         for model in compared

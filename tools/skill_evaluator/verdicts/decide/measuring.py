@@ -50,7 +50,7 @@ class Effect:
     unseen: float = 0.0
 
     def detectable(self, level: float) -> float | None:
-        """Return the smallest drop that has p ≤ `level` with 80 % power. Return None if no drop has."""
+        """Return the smallest drop that a test at `level` detects with 80 % power. Return None if it detects none."""
         if self.error == 0.0:
             return self.unseen or None
         variance = max(0.0, self.error**2 - (self.difference / (2 * self.n)) ** 2)
@@ -60,7 +60,7 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArmStatistics:
-    """The scores of one version by case: number, mean and variance. A single score has the others' mean variance."""
+    """The number, mean and variance of each case's scores in one version; a single score has the others' variance."""
 
     counts: Floats
     means: Floats
@@ -190,7 +190,7 @@ def _clip_limits(ordered: Floats) -> Floats:
 
 
 def replicate_effect(before: ArmStatistics, after: ArmStatistics, day_variance: float = 0.0) -> Effect | None:
-    """Return the effect on these very cases if their replicates are known to be independent draws.
+    """Return the effect on these very cases, with their replicates as independent draws.
 
     error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `day_variance`, with vᵢ the variance of all outputs of both
     versions to a case around their common mean, as in Fisher's stratified randomisation test, and n the outputs of the
@@ -239,7 +239,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def samples(record: Record) -> bool:
-    """Return whether the replicates of a case are known to be independent draws of the provider."""
+    """Return whether the replicates of a run are known to be independent draws of the provider."""
     return record.settings is not None and record.settings.profile == "sampled" and record.provider != "replay"
 
 
@@ -285,7 +285,7 @@ class MeasureEffects:
         return replace(arrays, effect=arrays.effect_if(is_sampled=arrays.is_sampled))
 
     def effect_if(self, *, is_sampled: bool) -> Effect | None:
-        """Return the effect with the replicates (`is_sampled`) or with only the cases as independent draws."""
+        """Return the effect with the replicates (`is_sampled`), or with only the cases, as independent draws."""
         sampled = replicate_effect(self.before, self.after, self.day_variance) if is_sampled else None
         return sampled or paired_effect(self.before, self.after, self.day_variance)
 
@@ -313,7 +313,7 @@ class Compared:
 
 
 def measure_all(pairs: Sequence[Pair], wanted: Callable[[PairedScores], bool] = lambda measure: True) -> list[Compared]:
-    """Measure each pair by the measures that `wanted` selects, in its comparable part."""
+    """Return the effects of each pair on the measures that `wanted` selects; none for a pair without a baseline."""
     return [Compared(pair=pair) if pair.baseline is None else _measure(pair, pair.baseline, wanted) for pair in pairs]
 
 

@@ -28,7 +28,7 @@ _NO_TRUTH = "no ground truth"
 class Missing(FrozenModel):
     """The missing values of a measure, and the bounds of its difference: the worst and the best for the candidate.
 
-    `lost` describes the missing outputs by case id, the widest bound first. `undefined` has the reason why the metric
+    `lost` describes the missing outputs by case id, the largest share first. `undefined` has the reason why the metric
     has no value, by case id. `rests_on` is the share of cases with a ground truth in which the metric has a value.
     """
 
@@ -43,7 +43,7 @@ class Missing(FrozenModel):
 
 
 def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing | None:
-    """Return the bounds of a measure's difference over all shared cases. Return None if nothing is missing.
+    """Return the bounds of a measure's difference over all shared cases, or None if nothing is missing.
 
     In the worst case the missing outputs of the candidate score 0 and those of the baseline 1; in the best case the
     reverse (Horowitz and Manski 2000, J. Am. Stat. Assoc. 95:77). A case is excluded if neither its outputs nor its
@@ -120,7 +120,7 @@ def _lost_words(outputs: Sequence[Sequence[float | str]], planned: Sequence[int]
 
 
 def missing_reasons(metric: str, missing: Missing, tolerance: float, required_coverage: float) -> Iterator[str]:
-    """Yield the reasons that missing outputs and undefined cases of a measure give, with the difference's bounds."""
+    """Yield a sentence on a measure's missing outputs and the bounds of its difference, and one on undefined cases."""
     if missing.lost:
         crossing = f": a drop beyond {tolerance:g} is not ruled out" if crosses(missing, tolerance) else ""
         yield (
@@ -138,7 +138,7 @@ def missing_reasons(metric: str, missing: Missing, tolerance: float, required_co
 
 
 def crosses(missing: Missing, tolerance: float) -> bool:
-    """Return whether the missing outputs could be a drop beyond the tolerance."""
+    """Return whether the missing outputs may hide a drop beyond the tolerance."""
     return bool(missing.lost) and missing.worst < -tolerance - 2 * _DIGIT
 
 
@@ -152,11 +152,11 @@ Fall = tuple[str, str]  # the path of a lost field, which may contain text of an
 
 
 class MeasureResult(FrozenModel):
-    """One metric or field, candidate minus baseline.
+    """The result of one metric or field: the scores of baseline and candidate, and candidate minus baseline.
 
     `p` is one-sided, in the direction of the difference, and `q` is adjusted over the family. `n` counts cases, or
-    outputs if each is an independent draw. A drop of `detectable_drop` has 80 % power. `harmed`: the field lost
-    significantly more than `policy.harm`. The agreement of replicates is not tested: its q and its verdict are None.
+    outputs if each is an independent draw. A test has 80 % power for a drop of `detectable_drop`. `harmed`: the field
+    lost significantly more than `policy.harm`. Agreement of replicates is not tested: p, q and verdict are None.
     """
 
     metric: str
@@ -216,7 +216,7 @@ class AmountResult(FrozenModel):
 
 
 class CaseChange(FrozenModel):
-    """A case whose primary metric moved beyond the tolerance: its mean before and after, and the fields that moved."""
+    """A case whose primary metric moved beyond the tolerance; `fields` has `right/n → right/n` by path, if changed."""
 
     case_id: str
     before: float
@@ -310,7 +310,7 @@ class RunSummary(FrozenModel):
 
 
 def calibration_words(judge: str) -> str:
-    """Return the instructions to calibrate a judge, or to trust it without labels."""
+    """Return as text how to calibrate a judge (by its model id), or how to trust it without labels."""
     calibrate = f"skill-evaluator judge calibrate --labels labels.jsonl --judge {shlex.quote(judge)}"
     return (
         f"label {MIN_LABELS} outputs in labels.jsonl, run `{calibrate} --format json > .evaluator/calibration.json` "
@@ -326,7 +326,7 @@ def less_repeatable(results: Iterable[MeasureResult]) -> str:
 
 
 def new_cases_words(cases: int) -> str:
-    """Format the share of new cases that may get worse although none of `cases` did (95 % confidence). "" for 0."""
+    """Format how many of 100 new cases may get worse although none of this number did (95 % confidence). "" for 0."""
     return f"of 100 new cases, up to {round(100 * unseen_share(cases))} may still be worse" if cases else ""
 
 
@@ -336,7 +336,7 @@ def per_1000(amount: float | None, n: int) -> float | None:
 
 
 def joined_falls(falls: list[Fall]) -> str:
-    """Format the lost fields as one text."""
+    """Format lost fields and their drops as one text."""
     return listed([f"{path or WHOLE} {words}" for path, words in falls])
 
 
@@ -344,8 +344,8 @@ class ModelVerdict(FrozenModel):
     """The verdict on one model and its reasons.
 
     `lost_fields` and `lost_cases` fell by more than `policy.harm`; `falls` has the drop of each lost field. `remedy`
-    would decide an inconclusive verdict; it is None if only people can. `unproved_judge` is the uncalibrated judge of
-    the checks that decide the verdict.
+    says what would decide an inconclusive verdict, None if only people can. `unproved_judge` is the uncalibrated judge
+    of the checks that decide the verdict.
     """
 
     model_id: str
@@ -407,7 +407,7 @@ class ModelVerdict(FrozenModel):
 
     @property
     def moved(self) -> list[str]:
-        """The changes that decide the verdict, as texts: measures that moved, lost cases, another served model."""
+        """The changes behind the verdict, as texts: measures that moved, else lost cases; another served model."""
         moved = [
             f"{one.metric} {one.baseline:.3f} → {one.candidate:.3f}"
             for one in (*self.metrics, *self.fields)
@@ -443,7 +443,7 @@ class ComparisonResult(FrozenModel):
 
     @property
     def n_cases(self) -> int | None:
-        """The number of cases of every model. None if the models differ or have no cases."""
+        """The number of cases, if it is the same for every model that has cases; otherwise None."""
         counts = {model.n_cases for model in self.models} - {0}
         return counts.pop() if len(counts) == 1 else None
 

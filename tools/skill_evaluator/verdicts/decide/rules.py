@@ -42,7 +42,7 @@ WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparab
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """The largest one-sided q at which a drop (`fall`) and a rise are significant."""
+    """The largest adjusted one-sided p-values (q) at which a drop (`fall`) and a rise are significant."""
 
     fall: float
     rise: float
@@ -50,7 +50,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRules:
-    """The policy for one component, and its primary metric."""
+    """The policy for one component (`skill`), its primary metric, and the completion that a verdict requires."""
 
     policy: Policy
     skill: str
@@ -59,11 +59,14 @@ class VerdictRules:
 
     @property
     def alpha(self) -> float:
-        """The accepted rate of false alarms."""
+        """The accepted rate of false alarms: that of the component, else that of the policy."""
         return self.policy.alpha if self._component.alpha is None else self._component.alpha
 
     def tier(self, measure: PairedScores) -> Tier:
-        """Return the tier that the policy declares for a measure, else that of its check, else that of its kind."""
+        """Return the tier of a measure: from the policy, else from its check, else the default.
+
+        By default the primary metric is critical, other metrics are supporting, and all other measures are advisory.
+        """
         declared = next((policy.tier for policy in self._declared(measure) if policy.tier is not None), None)
         if measure.kind != "accuracy":
             return declared or measure.tier or "advisory"
@@ -74,7 +77,7 @@ class VerdictRules:
         return self.tier(measure) == "critical"
 
     def uncalibrated_judge(self, candidate: Record) -> str | None:
-        """Return the judge of a record's checks. Return None if it is calibrated or trusted, or if there is none."""
+        """Return the id of a record's judge of checks, or None if it has none or a calibrated or trusted one."""
         judged = candidate.judged
         if judged is None or judged.labels >= MIN_LABELS or judged.model_id in self.policy.judge.trusted:
             return None
@@ -92,22 +95,22 @@ class VerdictRules:
         return self.tolerance(PairedScores(name=self.primary_metric, kind="accuracy", case_ids=(), before=(), after=()))
 
     def levels(self, measure: PairedScores, *, is_accepted: bool = False) -> Levels:
-        """Return the levels of a measure against the baseline, or against the accepted version if `is_accepted`."""
+        """Return the significance levels of a test against the baseline, or if `is_accepted`, the accepted version."""
         share = CRITICAL_SHARE if self.is_critical(measure) else OTHER_SHARE
         return Levels(fall=self.alpha * (ACCEPTED_SHARE if is_accepted else share), rise=self.alpha / 2)
 
     def has_room(self, metric: str, tolerance: float, before: float | None) -> bool:
-        """Return whether the primary metric could fall by more than its tolerance; true for any other metric."""
+        """Return False if the primary metric cannot fall from `before` by more than `tolerance`, otherwise True."""
         return metric != self.primary_metric or before is None or before > tolerance + ROUNDING
 
     @property
     def critical_cases(self) -> tuple[str, ...]:
-        """The cases whose loss alone is a regression."""
+        """The ids of the cases whose loss alone is a regression."""
         return self._component.critical_cases
 
     @property
     def unstable_cases(self) -> dict[str, str]:
-        """The last day and the reason, as text, of each case that is unstable today, by case id."""
+        """The cases that are unstable today: a text with the last day and the reason, by case id."""
         cases = self._component.unstable_cases.items()
         return {name: f"unstable until {one.until}: {one.reason}" for name, one in cases if not one.is_over}
 
@@ -122,7 +125,7 @@ class VerdictRules:
 
 
 def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
-    """Return the current rules for a candidate's component."""
+    """Return the rules of the settings for the component of a record."""
     required = settings.policy.components.get(candidate.skill, _NO_POLICY).required_coverage
     return VerdictRules(
         policy=settings.policy,
@@ -135,7 +138,7 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 def verdict_on(
     compared: Compared, measured: MeasureEffects, rules: VerdictRules, levels: Levels, *, collapsed: bool = False
 ) -> VerdictName:
-    """Return the verdict on a measure by its effect, its judge, and its missing or unreadable outputs."""
+    """Return the verdict on a measure by its effect (regressed if `collapsed`), its judge and its missing outputs."""
     tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
     verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
     verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
@@ -146,14 +149,14 @@ def verdict_on(
 def measure_verdict(effect: Effect | None, q: float | None, tolerance: float, levels: Levels) -> VerdictName:
     """Return the verdict on one measure: the verdict of the first line whose condition holds.
 
-    1. inconclusive: nothing was measured.
+    1. inconclusive: there is no effect or no adjusted p-value (q).
     2. improved: the score rose significantly.
     3. unchanged: a drop beyond the tolerance is excluded with 97 % confidence.
     4. regressed: the score fell significantly.
     5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
 
-    If nothing varied, the cases that may fail unseen must be fewer than the tolerance, too. No interval excludes every
-    drop, so with a tolerance of 0 a score that did not fall is unchanged.
+    If no score varied, the share of cases that may fail unseen must not exceed the tolerance, either. No interval
+    excludes every drop, so with a tolerance of 0 a score that did not fall is unchanged.
     """
     if effect is None or q is None:
         return "inconclusive"
@@ -180,10 +183,10 @@ def bounded_verdict(verdict: VerdictName, missing: Missing | None, tolerance: fl
 
 
 def judged_verdict(verdict: VerdictName, measured: MeasureEffects, pair: Pair, harm: float) -> VerdictName:
-    """Return the verdict on a measure if an uncalibrated judge may decide it, else *inconclusive*.
+    """Return the verdict on a measure, or *inconclusive* if an uncalibrated judge may not decide it.
 
     An error that a judge makes on both versions cancels, so a regression by more than `harm` holds. A smaller drop,
-    every gain, and every change between two judges are inconclusive.
+    every gain, and every change between two judges are inconclusive; *unchanged* holds.
     """
     if pair.unproved_judge is None or not measured.measure.judged:
         return verdict
@@ -209,7 +212,7 @@ def supported_verdict(
 
 
 def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
-    """Return the verdict on a model from the tiers of its measures and the verdicts on them."""
+    """Return the verdict on a model from the tier of each of its measures and the verdict on it."""
     verdicts = [(tier, verdict) for tier, verdict in measures if tier != "advisory"]
     critical = [verdict for tier, verdict in verdicts if tier == "critical"]
     if any(verdict == "regressed" for _, verdict in verdicts):
@@ -223,20 +226,20 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """Losses that means may hide: fields and cases that lost more than `policy.harm`, and a regressed earlier run."""
+    """Losses that means may hide: fields and cases that lost more than `policy.harm`, and drops in earlier runs."""
 
     fields: tuple[str, ...] = ()
     cases: tuple[CaseChange, ...] = ()
     critical_cases: tuple[CaseChange, ...] = ()
-    earlier_run: str | None = None
+    earlier_run: str | None = None  # the id of a run of the same version that regressed
     since_accepted: SinceAccepted | None = None
 
 
 def has_collapsed(measured: MeasureEffects, models: int) -> bool:
     """Return whether a measure was right in nearly all outputs and now is right in few of them.
 
-    This finds losses in too few cases for a test: in three, or in two if a single model has several outputs a case. At
-    most a tenth of the outputs may still be right, or half of them with three cases and enough replicates.
+    This finds losses in too few cases for a test: in three or more, or two if a single model has several outputs a
+    case. A tenth of the outputs may still be right, or half of them with three cases and five replicates.
     """
     before, after = measured.before, measured.after
     cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())
@@ -257,7 +260,7 @@ def is_harmed_everywhere(measured: MeasureEffects, harm: float) -> bool:
 
 
 def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
-    """Lower the verdict on a model to *regressed* or *inconclusive* if it has losses that its means hide."""
+    """Return the verdict on a model, lowered to *regressed* or *inconclusive* by losses that its means hide."""
     crept = losses.since_accepted is not None and losses.since_accepted.verdict == "regressed"
     fell_before = losses.earlier_run is not None and verdict == "inconclusive"
     if losses.fields or losses.critical_cases or crept or fell_before:
@@ -271,7 +274,7 @@ def component_verdict(models: Iterable[VerdictName]) -> VerdictName:
 
 
 def exit_code_of(results: Sequence[ComparisonResult], policy: Policy, fail_on: Iterable[str] = ()) -> int:
-    """Return the exit code of the worst verdict, or 4 if another model was served; `fail_on` replaces the policy's."""
+    """Return the exit code of the worst verdict, or 4 if that is 0 and another model was served."""
     code = exit_code(component_verdict(result.verdict for result in results), fail_on or policy.fail_on)
     models = (model for result in results for model in result.models)
     unlike = policy.served == "same" and any((one.verdict, one.served) == ("incomparable", "model") for one in models)
@@ -291,7 +294,7 @@ _FREE = "it is 0 in both runs"
 
 
 def with_amounts(compared: Compared) -> Compared:
-    """Measure the amounts of a compared pair, unless it compares two models or two scenarios."""
+    """Add the effects on output tokens, cost and latency to a comparable pair of one model and scenario."""
     pair, common, baseline = compared.pair, compared.common, compared.pair.baseline
     if common is None or common.barriers or baseline is None:
         return compared
@@ -301,7 +304,7 @@ def with_amounts(compared: Compared) -> Compared:
 
 
 def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> MeasureEffects | str:
-    """Measure an amount in the cases in which both versions have more than 0, or return why it cannot be measured."""
+    """Return the effect on an amount over the cases with more than 0 in both runs, or the reason if there is none."""
     candidate = pair.candidate
     if name == "latency_s" and (candidate.is_from_elsewhere or not pair.is_beside):
         return f"the two runs were not interleaved, as those of `skill-evaluator evaluate {candidate.skill}` are"
@@ -323,7 +326,7 @@ def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) 
 
 
 def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
-    """Return the result of each amount; `covered` tells whether enough outputs were scored for a verdict."""
+    """Return the result of each amount of a pair. `covered`: enough outputs were scored for a verdict."""
     results = []
     for name, amount in compared.amounts.items():
         if not isinstance(amount, str):

@@ -69,7 +69,7 @@ Part = tuple[PlannedRun, journal.Manifest]
 class CollectRequest(CiOptions, PlatformOption, FormatOption):
     """The options of `collect`."""
 
-    artifacts: Path | None = argument("Folder of the artifacts of the plan's jobs.", None)
+    artifacts: Path | None = argument("Folder with the artifacts of the plan's jobs.", None)
     plan: Path = rare("The file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
     plan_sha256: str | None = rare("The SHA-256 that the plan's file must have.", metavar="HEX")
     out: Path = rare("Folder for records and outcome.json.", Path("collected"), metavar="DIR")

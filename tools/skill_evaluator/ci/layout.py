@@ -74,15 +74,15 @@ def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, st
 class InitRequest:
     """The options of `init`."""
 
-    folder: Path = argument("The root of a repository.", Path())
-    name: str | None = option("Write a component of this name, with one case.", metavar="NAME")
-    adopt: bool = flag("Read an existing library and propose the files it lacks.")
-    yes: bool = flag("With --adopt: write the proposed files.")
+    folder: Path = argument("The root folder of the repository.", Path())
+    name: str | None = option("Write an example component of this name, with one case.", metavar="NAME")
+    adopt: bool = flag("Find existing prompts and propose the files they need.")
+    yes: bool = flag("With --adopt: write the files without confirmation.")
     workflows: bool = flag("Also write GitHub workflows.")
-    keyless: bool = flag("With --workflows: let `auth: oidc` use the job's identity.")
+    keyless: bool = flag("With --workflows: allow logins without keys (`auth: oidc`).")
     audit: bool = flag("Also write scenarios for an audit.")
     judge: bool = flag("Also write rubrics for judges.")
-    out: Path | None = option("With --adopt: write the proposed files to this folder.", metavar="DIR")
+    out: Path | None = option("With --adopt: write the files to this folder instead.", metavar="DIR")
 
     def __post_init__(self) -> None:
         if self.name is not None and not is_component_name(self.name):

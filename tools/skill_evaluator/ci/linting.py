@@ -55,8 +55,8 @@ class LintRequest(cli.PlatformOption, cli.LibraryOptions):
     """The options of `lint`."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
-    base: str | None = cli.option("Check only what changed since this commit.", metavar="COMMIT")
-    no_cases: bool = cli.rare("Check versions and records only, no schemas and cases.", False)
+    base: str | None = cli.option("Check only components that changed since this commit.", metavar="COMMIT")
+    no_cases: bool = cli.rare("Check only versions and records, not schemas and cases.", False)
     fix: bool = cli.flag("Resolve conflict markers in leaderboard.json.")
 
 

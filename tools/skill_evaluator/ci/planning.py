@@ -55,13 +55,13 @@ class PlanRequest(matrix.CiOptions, cli.PlatformOption, cli.FormatOption):
     """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
-    base: str | None = cli.option("Plan new components and bumps since this commit.", metavar="COMMIT")
+    base: str | None = cli.option("Plan components with a new version since this commit.", metavar="COMMIT")
     models: cli.OnlyModels = ()
     replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
-    seed: int | None = cli.rare("Seed from which each replicate's seed is drawn.")
-    max_cost: float | None = cli.option("Maximum cost of all jobs together.", metavar="USD")
-    pull_request: str | None = cli.rare("Plan drafts of the pull request with this merge commit.", metavar="COMMIT")
-    drift: bool = cli.rare("Plan the recorded versions again, to detect drift.", False)
+    seed: int | None = cli.rare("Seed from which each replicate's seed is drawn; default 0.")
+    max_cost: float | None = cli.option("Maximum cost of all jobs together, in USD.", metavar="USD")
+    pull_request: str | None = cli.rare("Plan drafts for the pull request with this merge commit.", metavar="COMMIT")
+    drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that make no call.", False)
 
 

@@ -39,8 +39,8 @@ class PublishRequest(ComponentsOption, FormatOption):
         "Push to --to or --branch, or prepare a pull request.", "push"
     )
     to: str = rare("Branch that CI evaluates; `--mode push` updates it.", "main", metavar="BRANCH")
-    branch: str = rare("Branch for the records, or for the pull request.", "skill-evaluator-records", metavar="BRANCH")
-    remote: str = rare("The remote to push to.", "origin")
+    branch: str = rare("Branch to push to, unless `--mode push`.", "skill-evaluator-records", metavar="BRANCH")
+    remote: str = rare("Git remote to push to.", "origin")
 
     @property
     def target(self) -> str:

@@ -86,7 +86,7 @@ class ComponentsOption:
 class FixturesOption:
     """The option for the folder of the cases."""
 
-    fixtures: Path | None = option("Folder of the cases; default: fixtures.", metavar="DIR", group=COMMON)
+    fixtures: Path | None = option("Folder of the test cases; default: fixtures.", metavar="DIR", group=COMMON)
 
 
 @options
@@ -100,14 +100,14 @@ class ConfigOption:
 class PlatformOption:
     """The option of a command that CI also runs."""
 
-    platform: PlatformName | None = rare("In a CI job: write step outputs, job summary, annotations.")
+    platform: PlatformName | None = rare("In a CI job: also write its outputs, summary or annotations.")
 
 
 @options
 class FormatOption:
     """The option for the format of a printed result."""
 
-    format: Format = option("How to print the result.", "text", metavar="text|json|markdown", group=COMMON)
+    format: Format = option("Format of the result.", "text", metavar="text|json|markdown", group=COMMON)
 
 
 @options
@@ -127,7 +127,7 @@ def _shared(help: str, *flags: str, **how: Any) -> Any:
 SkipInvalid = Annotated[bool, _shared("Skip invalid rows with a warning.")]
 OnlyModels = Annotated[tuple[str, ...], _shared("Only this model, by id; repeatable.", "--model", "-m", metavar="ID")]
 Cases = Annotated[tuple[str, ...], _shared("Only cases whose id matches; repeatable.", "--case", metavar="GLOB")]
-Full = Annotated[bool, _shared("Print all rows at full length (JSON always does).")]
+Full = Annotated[bool, _shared("Print all rows and details (JSON always has them).")]
 MaxCost = Annotated[float | None, _shared("Maximum cost of all calls together, in USD.", metavar="USD")]
 MaxCalls = Annotated[int | None, _shared("Maximum number of calls; retries do not count.", group=RARE)]
 Concurrency = Annotated[int | None, _shared("Concurrent calls per model; default 8, private servers 256.", group=RARE)]

@@ -43,7 +43,7 @@ _IDENTITY = "      id-token: write # a model without a key takes the identity of
 
 
 def with_identity(workflow: str) -> str:
-    """Add the permission and the variables that models with `auth: oidc` need to the text of evaluate.yml."""
+    """Return the text of evaluate.yml with the permission and variables that models with `auth: oidc` need."""
     federations = [kind.federation for kind in PROVIDERS.values() if kind.federation is not None]
     names = sorted({name for federation in federations for name in (*federation.required, *federation.optional)})
     identifiers = "".join(f"          {name}: ${{{{ vars.{name} }}}}\n" for name in names)
@@ -101,7 +101,7 @@ class InitRequest:
 def create_library(request: InitRequest, schemas: Mapping[str, str]) -> tuple[list[str], str | None]:
     """Write the configuration, a component with one case and, if requested, workflows; overwrite nothing.
 
-    Return a line per file, and the component to try first if there is one.
+    Return a report line per file, and the name of the component to evaluate first if there is one.
     """
     folder = request.folder
     names = sorted(path.parent.name for path in folder.glob("components/*/prompt.md"))
@@ -157,7 +157,7 @@ def _write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
 
 
 def find_branch(folder: Path) -> str:
-    """Return the branch to evaluate; raise ConfigError for a subfolder, where GitHub reads no workflows."""
+    """Return the branch that CI evaluates ("main" outside a repository); raise ConfigError in a subfolder."""
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     if not existing.is_dir():
         raise ConfigError(f"{existing} is not a folder")

@@ -118,7 +118,7 @@ def report(options: ReportOptions) -> int:
     platform = None if options.platform is None else PLATFORMS[options.platform]
     if options.commits or options.pull_request or options.open_from:
         if platform is None:
-            raise PlanError("--commit, --pull-request and --open need --platform github")
+            raise PlanError("--commit, --pull-request and --open require --platform github")
         platform.check_access()
     settings, outcome = load_settings(options.config), read_outcome(options.collected, options.plan)
     page = partial(outcome_page, outcome, site=settings.site.address)

@@ -81,7 +81,7 @@ class CompareOptions(cli.RecordOptions):
 def compare(options: CompareOptions) -> int:
     """Compare a version with its baseline; show what got worse, and how sure that is. Makes no call.
 
-    Without --baseline, the baseline is the version that was called interleaved, else the accepted version, else the
+    Without --baseline, the baseline is the version of the same run (interleaved), else the accepted version, else the
     next lower version. To compare two files, name the old one first.
     """
     if options.second_file is not None:

@@ -201,7 +201,7 @@ def test_deleted_case_without_a_new_version_is_named(pushed: PushedLibrary) -> N
     plan = pushed.plan(base)
     assert (jobs(plan), [skipped.models for skipped in plan.skipped]) == ({}, [ALL])
     assert reasons(plan)["a"] == (
-        "cases changed without a new version: 1 file deleted, as fixtures/a/cases/two/document.md"
+        "cases changed without a new version: 1 file deleted, such as fixtures/a/cases/two/document.md"
     )
     pushed.component("a", "1.1.0")
     pushed.commit()

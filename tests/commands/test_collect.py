@@ -63,7 +63,7 @@ def test_missing_shard_makes_an_incomplete_record(pipeline: Pipeline) -> None:
     run = pipeline.outcome()[RECORDED]
     assert (run["status"], run["planned"], run["scored"], run["failed"]) == ("incomplete", 6, 4, {})
     assert run["run_id"].endswith("-recorded-partial4")
-    assert run["reason"] == f"nothing arrived of {SHARDS[1]}"
+    assert run["reason"] == f"no artifact of {SHARDS[1]} arrived"
     record = pipeline.records()[run["run_id"]]
     assert (record["complete"], record["stopped"], record["n_cases"]) == (False, run["reason"], len(CASES))
     assert record["failures"] == {"not_run": 2}

@@ -178,8 +178,8 @@ def test_doctor_names_each_placeholder_with_its_file_and_line(doctor: Doctor) ->
     assert (ended.code, found) == (
         4,
         [
-            "problem: .evaluator/models.yaml:2: - id: MODEL-OF-OPENAI",
-            "problem: .evaluator/requirements.txt:2: FILL IN the address",
+            "problem: .evaluator/models.yaml:2: replace the placeholder in: - id: MODEL-OF-OPENAI",
+            "problem: .evaluator/requirements.txt:2: replace the placeholder in: FILL IN the address",
         ],
     )
 

@@ -92,7 +92,7 @@ def test_refusal_of_github_ends_with_2_after_the_page(folder: Path, api: GitHubA
 
 def test_report_refuses_invalid_options(folder: Path) -> None:
     for arguments, words in (
-        (("--commit", COMMIT), "--commit, --pull-request and --open need --platform github"),
+        (("--commit", COMMIT), "--commit, --pull-request and --open require --platform github"),
         (("none",), "outcome.json does not exist"),
         (("none", "--plan", "none.json"), "none.json does not exist"),
     ):

@@ -25,7 +25,7 @@ from skill_evaluator.text import counted, nearest
 
 
 class Command(NamedTuple):
-    """A command: its name as typed, its function in `skill_evaluator.commands`, its help and its help section."""
+    """A command: name as typed, MODULE:FUNCTION in `skill_evaluator.commands`, one line of help, and help section."""
 
     name: str
     function: str
@@ -95,7 +95,7 @@ _EXITS = {EXIT_OK: "success", EXIT_BUG: "internal error", EXIT_USER_ERROR: "inva
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command and exit: 2 and one line for an error of the user, 1 and a traceback for a bug."""
+    """Run a command, by default that of sys.argv, and exit with 2 for a user's error, 1 for a bug, or its own code."""
     with inert_output():  # the error, too, since it quotes what was read
         sys.exit(_exit_code(list(sys.argv[1:] if arguments is None else arguments)))
 
@@ -128,7 +128,7 @@ def _exit_code(arguments: list[str]) -> int:
 
 
 def _report_bug(problem: Exception) -> int:
-    """Print a traceback without keys, or one line if it is a value that a model refuses."""
+    """Print a traceback without keys, or one line if pydantic refused a value; return the exit code of the error."""
     from skill_evaluator.providers.redaction import error_of
 
     error = error_of(problem)
@@ -153,7 +153,7 @@ def _message(problem: CycloptsError) -> str:
 
 
 def options_of(name: str) -> Any:
-    """Import a command and return the class of its options."""
+    """Import the command `name` and return the class of its options."""
     return get_type_hints(_function_of(name))["options"]
 
 
@@ -173,7 +173,7 @@ def _run(name: str, arguments: Sequence[str], asks_for_help: bool) -> int:
 
 
 def _with_library(options: Any) -> Any:
-    """Return options with components by name, and with the folders of components and cases that settings.yaml names."""
+    """Return the options with component folders replaced by names, and with the folders that settings.yaml declares."""
     changes = dict[str, Any]()
     components, config = getattr(options, "components", None), getattr(options, "config", CONFIG)
     if components is not None:

@@ -147,7 +147,7 @@ class Library:
             max_calls: Maximum calls over all models, without retries.
             replicates: Calls per case and model; default 10 (settings.yaml).
             models: Only these models of models.yaml.
-            cases: Only these cases.
+            cases: Only cases with these ids or patterns.
             seed: Seed from which each replicate's seed is drawn; default 0.
             resume: Continue the newest unfinished run; make only the missing calls.
             run: Continue this run: its id or folder.
@@ -189,7 +189,7 @@ class Library:
 
         Args:
             skill: The component, by name or folder.
-            cases: Only these cases.
+            cases: Only cases with these ids or patterns.
             replicates: Calls per case and model.
             models: Only these models of models.yaml.
             results: The folder for run folders; default: in the component.
@@ -222,7 +222,7 @@ class Library:
             skill: The component, by name or folder.
             replicates: Calls per case and model; default 10 (settings.yaml).
             models: Only these models of models.yaml.
-            cases: Only these cases.
+            cases: Only cases with these ids or patterns.
             scenario: Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.
             no_prompt: Run without the prompt, with the schema only, to see what the prompt adds.
             recorded_baseline: Compare with the baseline's record instead of running it again.
@@ -401,7 +401,7 @@ class Library:
             new: The model of models.yaml to switch to.
             skills: Components, by name or folder; default: all.
             replicates: Calls per case and model.
-            dry_run: Print the maximum cost; make no call.
+            dry_run: Return the maximum cost; make no call.
             watch: Receives the progress of the calls; default: no output.
 
         Returns:
@@ -486,10 +486,10 @@ class Library:
         """Import the results of another tool as records.
 
         Args:
-            file: promptfoo's .json, inspect's .json, .csv, .tsv, .jsonl.
-            skill: The component; default: the source's task.
-            version: The measured version; default: the version in the source.
-            model: The model, if the source does not name it.
+            file: Results of promptfoo or inspect (.json), or a .csv, .tsv or .jsonl file.
+            skill: Component of the records; default: the name in the file.
+            version: Version of the prompt; default: the version in the file.
+            model: Model of the results, if the file does not name it.
             on_problem: Receives the error of an invalid row; by default it is raised.
 
         Returns:

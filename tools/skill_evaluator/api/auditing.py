@@ -81,15 +81,15 @@ class Audits:
         """Compute ability, fluctuation and grades of the models of an audit; writes nothing.
 
         Args:
-            folder: An audit's folder; default: the newest below --audits.
+            folder: An audit's folder; default: the newest in `audits`.
             cube: A CSV of scores instead of an audit: model,template,<benchmark>,… in per cent.
-            questions: The number of questions of each benchmark in --cube.
+            questions: The number of questions of each benchmark in `cube`.
             centered: Subtract each scenario's mean over the models before σ; for scenarios that are not neutral.
             without: Skip these scenarios.
             weights: Weights of benchmarks, as NAME=W; default: those of the audit, or else 1 each.
             missing: What to do if scores are missing: refuse, or leave out for all models.
             grades: 8: finer grades, for 20 models or more.
-            out: Write page, charts and cube here; default: the audit's folder; with --cube nowhere.
+            out: Folder for page and charts, which the command writes; default: the audit's folder, None with `cube`.
             audits: The folder of audits.
 
         Returns:

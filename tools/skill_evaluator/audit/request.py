@@ -42,20 +42,20 @@ class AuditRunRequest(AuditFolders):
     """The options of `audit run`; None and empty stand for the value in settings.yaml or in the audit to resume."""
 
     benchmarks: tuple[str, ...] = option(
-        "A component; default: audit.benchmarks (settings.yaml).", (), "--benchmark", metavar="NAME"
+        "Component to audit on; default: audit.benchmarks (settings).", (), "--benchmark", metavar="NAME"
     )
     scenarios: tuple[str, ...] = option(
-        "A scenario, or a folder of scenarios; repeatable.", (), "--scenario", metavar="NAME"
+        "Run in this scenario, or folder of scenarios; repeatable.", (), "--scenario", metavar="NAME"
     )
     models: OnlyModels = ()
     questions: int | None = option("Draw N cases of each benchmark; default: all.", metavar="N")
-    replicates: int | None = option("Outputs per question and scenario; default 2.", None, "-n")
+    replicates: int | None = option("Calls per question and scenario; default 2.", None, "-n")
     seed: int | None = rare("Seed of the drawn cases and of the calls; default 0.")
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
     resume: bool = flag("Continue the newest audit.")
-    run: str | None = option("Continue this audit: its id or folder.", metavar="ID")
+    run: str | None = option("Continue the audit with this id or in this folder.", metavar="ID")
     dry_run: bool = flag("Check inputs and print the maximum cost; make no call.")
     batch: Batch = False
     audits: Audits = AUDITS
@@ -71,13 +71,13 @@ class AuditReportRequest(AuditFolders):
     """The options of `audit report`. If `folder` and `cube` are both None, it reads the newest audit in `audits`."""
 
     folder: Path | None = argument("An audit's folder; default: the newest.", None)
-    cube: Path | None = option("A CSV of scores in per cent, instead of an audit.", metavar="FILE")
+    cube: Path | None = option("Read a CSV of scores in per cent instead of an audit.", metavar="FILE")
     questions: int | None = option("With --cube: the number of questions of each benchmark.", metavar="N", min=1)
     centered: bool = flag("Subtract the mean of each scenario before computing σ.")
-    without: tuple[str, ...] = option("Skip a scenario; repeatable.", (), metavar="SCENARIO")
+    without: tuple[str, ...] = option("Leave out this scenario; repeatable.", (), metavar="SCENARIO")
     weights: tuple[str, ...] = rare("Weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
-    missing: Missing = rare("If scores are missing: refuse, or exclude what lacks them.", "refuse")
-    grades: int = rare("8: finer grades, for 20 models or more.", 4, metavar="4|8")
+    missing: Missing = rare("If scores are missing: refuse, or what to exclude.", "refuse")
+    grades: int = rare("Number of grades: 4, or 8 for 20 models or more.", 4, metavar="4|8")
     out: Path | None = option("Folder for page and charts; default: the audit's folder.", metavar="DIR")
     audits: Audits = AUDITS
 
@@ -87,7 +87,7 @@ class ScenariosCheckRequest(AuditFolders):
     """The options of `scenarios check`."""
 
     family: str | None = argument("A folder in .evaluator/scenarios; default: the files there.", None)
-    trial: Path | None = option("An audit of these scenarios; default: the newest.", metavar="DIR")
+    trial: Path | None = option("Audit whose scores are shown; default: the newest of these.", metavar="DIR")
     audits: Audits = AUDITS
 
 
@@ -95,6 +95,6 @@ class ScenariosCheckRequest(AuditFolders):
 class ScenariosDraftRequest(FormatOption, DraftRequest):
     """The options of `scenarios draft`."""
 
-    task: str = option("The domain, in a few words.", ..., metavar="TEXT")
+    task: str = option("Domain of the scenarios, in a few words.", ..., metavar="TEXT")
     model: str = option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
-    family: str | None = option("The new folder of scenarios; default: from --task.", metavar="NAME")
+    family: str | None = option("New folder for the scenarios; default: named after --task.", metavar="NAME")

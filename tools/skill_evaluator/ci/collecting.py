@@ -69,7 +69,7 @@ Part = tuple[PlannedRun, journal.Manifest]
 class CollectRequest(CiOptions, PlatformOption, FormatOption):
     """The options of `collect`."""
 
-    artifacts: Path | None = argument("Folder of the artifacts of the plan's jobs.", None)
+    artifacts: Path | None = argument("Folder with the artifacts of the plan's jobs.", None)
     plan: Path = rare("The file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
     plan_sha256: str | None = rare("The SHA-256 that the plan's file must have.", metavar="HEX")
     out: Path = rare("Folder for records and outcome.json.", Path("collected"), metavar="DIR")
@@ -77,7 +77,7 @@ class CollectRequest(CiOptions, PlatformOption, FormatOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivedRun:
-    """A run folder and, if known, the job whose artifact holds it. `problem` explains why there is no manifest."""
+    """A run folder, its path for messages, and the job of its artifact if known; `problem`: why it has no manifest."""
 
     folder: Path
     path: str
@@ -98,7 +98,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredRun:
-    """The outputs of a run that arrived, its shards joined. An interleaved baseline is another run.
+    """The outputs of a run that arrived, its shards joined. An interleaved baseline is a run of its own.
 
     `judge` is the id of the planned judge. `folders` are the accepted run folders. `remarks` explain why a job stopped
     or did not run, and name ignored folders and outputs.
@@ -280,7 +280,7 @@ def _lost_values_of_model(
 def _score_run(
     gathered: GatheredRun, arrivals: Arrivals, request: CollectRequest, until: float
 ) -> tuple[RunOutcome, Record | None]:
-    """Score the outputs of one run and write its record, unless no output was scored or the record is refused."""
+    """Score one run and write its record; return None for the record if no output was scored or it is refused."""
     if not gathered.folders:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     record = _record(gathered, arrivals, request, until)
@@ -467,7 +467,9 @@ def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
             absent_jobs.append(job)
             invocations = {invocation_of(arrived.manifest.run_id) for arrived in arrivals.runs if arrived.manifest}
             others = listed(sorted(invocations - {arrivals.plan.invocation}), _MAX_LISTED)
-            absent = f"nothing arrived of {job}" + (f"; the folder has runs of other plans: {others}" if others else "")
+            absent = f"no artifact of {job} arrived" + (
+                f"; the folder has runs of other plans: {others}" * bool(others)
+            )
             remarks.append(arrivals.notes.get(job) or absent)
     judge = parts[0][0].judge
     return GatheredRun(
@@ -481,7 +483,7 @@ def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
 
 
 def _differences(manifest: journal.Manifest, planned: journal.Manifest) -> str:
-    """List the fields in which a manifest differs from the plan; empty if there are none."""
+    """Return a text that lists the fields in which a manifest differs from the plan; "" if there are none."""
     differences = []
     for name in journal.Manifest.model_fields:
         actual, expected = getattr(manifest, name), getattr(planned, name)

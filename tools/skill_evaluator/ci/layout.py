@@ -43,7 +43,7 @@ _IDENTITY = "      id-token: write # a model without a key takes the identity of
 
 
 def with_identity(workflow: str) -> str:
-    """Add the permission and the variables that models with `auth: oidc` need to the text of evaluate.yml."""
+    """Return the text of evaluate.yml with the permission and variables that models with `auth: oidc` need."""
     federations = [kind.federation for kind in PROVIDERS.values() if kind.federation is not None]
     names = sorted({name for federation in federations for name in (*federation.required, *federation.optional)})
     identifiers = "".join(f"          {name}: ${{{{ vars.{name} }}}}\n" for name in names)
@@ -74,15 +74,15 @@ def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, st
 class InitRequest:
     """The options of `init`."""
 
-    folder: Path = argument("The root of a repository.", Path())
-    name: str | None = option("Write a component of this name, with one case.", metavar="NAME")
-    adopt: bool = flag("Read an existing library and propose the files it lacks.")
-    yes: bool = flag("With --adopt: write the proposed files.")
+    folder: Path = argument("The root folder of the repository.", Path())
+    name: str | None = option("Write an example component of this name, with one case.", metavar="NAME")
+    adopt: bool = flag("Find existing prompts and propose the files they need.")
+    yes: bool = flag("With --adopt: write the files without confirmation.")
     workflows: bool = flag("Also write GitHub workflows.")
-    keyless: bool = flag("With --workflows: let `auth: oidc` use the job's identity.")
+    keyless: bool = flag("With --workflows: allow logins without keys (`auth: oidc`).")
     audit: bool = flag("Also write scenarios for an audit.")
     judge: bool = flag("Also write rubrics for judges.")
-    out: Path | None = option("With --adopt: write the proposed files to this folder.", metavar="DIR")
+    out: Path | None = option("With --adopt: write the files to this folder instead.", metavar="DIR")
 
     def __post_init__(self) -> None:
         if self.name is not None and not is_component_name(self.name):
@@ -101,7 +101,7 @@ class InitRequest:
 def create_library(request: InitRequest, schemas: Mapping[str, str]) -> tuple[list[str], str | None]:
     """Write the configuration, a component with one case and, if requested, workflows; overwrite nothing.
 
-    Return a line per file, and the component to try first if there is one.
+    Return a report line per file, and the name of the component to evaluate first if there is one.
     """
     folder = request.folder
     names = sorted(path.parent.name for path in folder.glob("components/*/prompt.md"))
@@ -157,7 +157,7 @@ def _write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
 
 
 def find_branch(folder: Path) -> str:
-    """Return the branch to evaluate; raise ConfigError for a subfolder, where GitHub reads no workflows."""
+    """Return the branch that CI evaluates ("main" outside a repository); raise ConfigError in a subfolder."""
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     if not existing.is_dir():
         raise ConfigError(f"{existing} is not a folder")

@@ -55,8 +55,8 @@ class LintRequest(cli.PlatformOption, cli.LibraryOptions):
     """The options of `lint`."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
-    base: str | None = cli.option("Check only what changed since this commit.", metavar="COMMIT")
-    no_cases: bool = cli.rare("Check versions and records only, no schemas and cases.", False)
+    base: str | None = cli.option("Check only components that changed since this commit.", metavar="COMMIT")
+    no_cases: bool = cli.rare("Check only versions and records, not schemas and cases.", False)
     fix: bool = cli.flag("Resolve conflict markers in leaderboard.json.")
 
 
@@ -65,7 +65,7 @@ class LintedLibrary:
     """The lint results of components; `problems` has all their problems with file and line.
 
     The other fields are messages by file: `broken` for wrong settings, `stale` for workflows that lack lines, and
-    `edited` for changed files that decide how changes are checked.
+    `edited` for changed files that decide how changes are checked, and for leaderboards deleted with their component.
     """
 
     components: Sequence[LintResult]
@@ -142,7 +142,7 @@ def _with_judge_key(linted: LintResult, config: Path, configuration: Configurati
 
 
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[tuple[str, str]]:
-    """Yield the paths of changed files that check changes and of boards deleted with their component, and messages."""
+    """Yield path and message of each changed file that checks changes, and of each board deleted with its component."""
     message = "this change edits a file that checks changes; review it before the merge"
     config = repository.relative_path_without_links(request.config)
     for checked, pattern in ((".github", "*"), (config, "requirements*")):
@@ -392,7 +392,7 @@ def _placeholders(config: Path) -> Iterator[str]:
     for path in sorted((*config.glob("*.txt"), *config.glob("*.yaml"), *(config.parent / WORKFLOWS).glob("*.yml"))):
         for number, line in enumerate(read_text(path).splitlines(), 1):
             if any(word in line for word in PLACEHOLDERS) and not line.lstrip().startswith("#"):
-                yield f"{path.as_posix()}:{number}: {line.strip()[:200]}"
+                yield f"{path.as_posix()}:{number}: replace the placeholder in: {line.strip()[:200]}"
 
 
 def _not_ignored(settings: Settings) -> Iterator[str]:

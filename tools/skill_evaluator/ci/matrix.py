@@ -56,7 +56,7 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return a version. A generated one gets its number from the records here and on the branches."""
+        """Return a version. With `recorded`, a generated one is numbered by the records here and on these branches."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = Repository(self.components), self.components / skill / "leaderboard.json"
@@ -97,7 +97,7 @@ class PlannedEvaluation:
         return self.replicates + (0 if self.beside is None else replicates_of_baseline(self.replicates))
 
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, CostEstimate]]:
-        """Return the model id and the cost estimate of the calls for these cases, and of the judge's calls if any."""
+        """Return pairs of model id and cost estimate for these cases: of the model, and of the judge if any."""
         requests = [(self.sizes, self.replicates)]
         if self.beside is not None:
             requests.append((self.sizes_beside, replicates_of_baseline(self.replicates)))
@@ -160,7 +160,7 @@ def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs)
     """Return one job per run; if there are more than `jobs.max_jobs` runs, the smallest share jobs.
 
     Runs of one model share a job before runs that only have their keys in common. A shared job has at most
-    `jobs.max_calls` calls and takes at most 300 minutes; `minutes` is the duration by run. Raise PlanError if there
+    `jobs.max_calls` calls and takes at most 300 minutes; `minutes` has the duration by run id. Raise PlanError if there
     are more jobs than GitHub accepts.
     """
     runs_by_job = [[run] for run in runs]
@@ -298,7 +298,7 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
 
 
 def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy, *, fresh: bool) -> PlannedEvaluation:
-    """Add the interleaved baseline, if there is one; print a warning if the baseline cannot be called.
+    """Return the evaluation with its interleaved baseline if there is one; warn if the baseline cannot be called.
 
     `fresh` selects a seed that no record of the two versions has.
     """

@@ -1,4 +1,4 @@
-"""plan.json, the planned runs with their jobs and the skipped runs, and outcome.json, the results of these runs.
+"""plan.json (the planned runs, their jobs, and the skipped runs) and outcome.json (the results of these runs).
 
 `collect` writes the outcome, `report` reads it. In each of its runs, scored + failed + not run = planned.
 """
@@ -86,7 +86,7 @@ class PlannedRun(RunPlan):
         return list(dict.fromkeys(filter(None, variables)))
 
     def run_id(self, invocation: str, mark: str = "") -> str:
-        """Return the id of the run. A `mark` distinguishes a second run, such as the baseline's."""
+        """Return the id of the run's folder; `mark` distinguishes its second folder, such as the baseline's."""
         shard = None if self.shard is None else Shard.parse(self.shard)
         return run_id_of(invocation, self.skill, self.model_id, shard, mark)
 
@@ -111,7 +111,7 @@ class OnModels(FrozenModel):
 class Plan(FrozenModel):
     """The file plan.json. With the trigger `drift`, recorded versions run again to detect a changed model.
 
-    `untouched` counts unchanged components that lack no record. `faults` are components that should run but cannot.
+    `untouched` counts unchanged components without a planned run. `faults` are errors of components that should run.
     `forecast` has the cost of the calls by model, `retiring` the retirement dates of models.
     """
 
@@ -145,7 +145,7 @@ class Plan(FrozenModel):
         return next((job.id for job in self.jobs if run.id in job.runs), run.id)
 
     def manifests(self) -> Iterator[tuple[PlannedRun, Manifest]]:
-        """Yield each run with its manifest. A run with a baseline is yielded again with the baseline's."""
+        """Yield each run with its manifest. If it has a baseline, yield it again with that of the baseline."""
         for run in self.runs:
             new = Manifest.view(
                 run,
@@ -211,7 +211,7 @@ def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
 
 
 class Figures(FrozenModel):
-    """Figures of a record: `accuracy` is the strict mean of the primary metric; `ci95` requires five cases."""
+    """Figures of a record: `accuracy` is the strict mean of the primary metric; `ci95` is None below five cases."""
 
     skill_version: ids.VersionText
     accuracy: ids.Share | None
@@ -255,7 +255,7 @@ class Outcome(FrozenModel):
     """The file outcome.json.
 
     `verdicts` compare new versions with the recorded lower versions, `drift` recorded versions with their own earlier
-    runs. `faults` are components that should have run but could not. `has_bug` is not in the file.
+    runs. `faults` are errors of components that should have run. `has_bug` is not in the file.
     """
 
     invocation: ids.RunId
@@ -281,7 +281,7 @@ class Outcome(FrozenModel):
         return code or (EXIT_INCOMPLETE if self.faults else EXIT_OK)
 
     def verdict_on(self, run: RunOutcome) -> str | None:
-        """Return the verdict on a run's version or on its model's drift. Return None if it was not compared."""
+        """Return the verdict on a run, in a drift plan "moved" or "no drift". Return None if it was not compared."""
         drift = next(filter(None, (result.on_run(run.run_id) for result in self.drift)), None)
         if drift is not None:
             return "moved" if drift.moved else "no drift"

@@ -55,13 +55,13 @@ class PlanRequest(matrix.CiOptions, cli.PlatformOption, cli.FormatOption):
     """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
-    base: str | None = cli.option("Plan new components and bumps since this commit.", metavar="COMMIT")
+    base: str | None = cli.option("Plan components with a new version since this commit.", metavar="COMMIT")
     models: cli.OnlyModels = ()
     replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
-    seed: int | None = cli.rare("Seed from which each replicate's seed is drawn.")
-    max_cost: float | None = cli.option("Maximum cost of all jobs together.", metavar="USD")
-    pull_request: str | None = cli.rare("Plan drafts of the pull request with this merge commit.", metavar="COMMIT")
-    drift: bool = cli.rare("Plan the recorded versions again, to detect drift.", False)
+    seed: int | None = cli.rare("Seed from which each replicate's seed is drawn; default 0.")
+    max_cost: float | None = cli.option("Maximum cost of all jobs together, in USD.", metavar="USD")
+    pull_request: str | None = cli.rare("Plan drafts for the pull request with this merge commit.", metavar="COMMIT")
+    drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that make no call.", False)
 
 
@@ -138,7 +138,7 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
 
 
 def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) -> int:
-    """Add the runs, skipped runs and faults to a plan; return the number of unchanged components that do not run."""
+    """Add the chosen and skipped components and the faults to a plan; return the number of untouched components."""
     repository = Repository(request.components)
     if plan.head is None:
         raise GitError(f"{repository.root} has no commit yet")
@@ -164,7 +164,7 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
         board = _newest_of(boards.get(component_name, {}) for component_name in (name, *version.formerly))
         chosen, skipped = list[OnModels](), list[OnModels]()
         for model_id in _models_of(version, models, request):
-            runs, reason = False, "invalid version, see the faults"
+            runs, reason = False, "invalid version, see the errors"
             if request.drift:
                 runs, reason = _decide_on_drift(version.version, board.get(model_id))
             elif not version_problems:
@@ -204,12 +204,12 @@ def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> 
     running = {decision.skill for decision in plan.chosen}
     for name, paths in deleted.items():
         if name not in running and (request.components / name / "prompt.md").exists():
-            reason = f"cases changed without a new version: {counted(len(paths), 'file')} deleted, as {paths[0]}"
+            reason = f"cases changed without a new version: {counted(len(paths), 'file')} deleted, such as {paths[0]}"
             yield OnModels(skill=name, models=[model.id for model in request.configuration.models], reason=reason)
 
 
 def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[matrix.PlannedEvaluation]:
-    """Yield the chosen components on each model; add those that cannot be read to a plan, or raise if named."""
+    """Yield each chosen component on each model. Add unreadable components to the plan; raise if a person named one."""
     repository = Repository(request.components)
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in plan.chosen).items():
         try:
@@ -336,7 +336,7 @@ def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
 def recorded_boards(
     repository: Repository, refs: Iterable[str], folder: str
 ) -> tuple[dict[str, dict[str, RecordedRun]], list[Problem]]:
-    """Return the newest recorded version by component and model over the leaderboards at `refs`, and the problems.
+    """Return the newest record by component and model id over the leaderboards at `refs`, and unreadable leaderboards.
 
     Skip refs that do not exist here.
     """

@@ -34,10 +34,10 @@ _PATIENCE_S = 900
 
 
 class GitHub:
-    """The platform `github`."""
+    """GitHub Actions, the platform `github`."""
 
     def set_outputs(self, values: Mapping[str, Any]) -> None:
-        """Append to the file in GITHUB_OUTPUT; raise PlanError beyond the limit of 1 MiB."""
+        """Pass values, as texts or JSON, to later jobs by the file in GITHUB_OUTPUT; raise PlanError above 1 MiB."""
         texts = {
             name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
             for name, value in values.items()
@@ -48,12 +48,12 @@ class GitHub:
         _append("GITHUB_OUTPUT", "".join(lines))
 
     def add_summary(self, page: Page) -> None:
-        """Append to the file in GITHUB_STEP_SUMMARY, which may grow to 1 MiB."""
+        """Append a page, cut to 1 MiB, to the job summary: the file in GITHUB_STEP_SUMMARY."""
         text = page.within(_MAX_SUMMARY_BYTES, lambda part: len(part.encode("utf-8", "backslashreplace")))
         _append("GITHUB_STEP_SUMMARY", text.rstrip("\n") + "\n\n")
 
     def annotate(self, level: str, message: str, file: str | None = None, line: int = 1) -> None:
-        """Print a workflow command; other output cannot be mistaken for one."""
+        """Annotate a line of a file, or the job if `file` is None; `level` is notice, warning or error."""
         print_command(level, visible(message, keep="\n"), {} if file is None else {"file": file, "line": str(line)})
 
     def check_access(self) -> None:
@@ -81,7 +81,7 @@ class GitHub:
             return str(issue.create_comment(body).html_url)
 
     def pull_request(self, branch: str, to: str, title: str) -> str | None:
-        """Find or open a pull request and return its URL. Return None if there is nothing to merge."""
+        """Find or open the pull request from `branch` to `to`; return its URL, or None if there is nothing to merge."""
         with _api() as repository:
             from github import GithubException
 
@@ -178,7 +178,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
 
 
 def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
-    """Return the address of a repository, and git's environment with FIXTURES_TOKEN, which only `owner/name` gets."""
+    """Return a repository's address, and git's variables with FIXTURES_TOKEN; {} if it is not named as `owner/name`."""
     hide_from_children(["FIXTURES_TOKEN"])
     token = os.environ.get("FIXTURES_TOKEN", "")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):

@@ -39,8 +39,8 @@ class PublishRequest(ComponentsOption, FormatOption):
         "Push to --to or --branch, or prepare a pull request.", "push"
     )
     to: str = rare("Branch that CI evaluates; `--mode push` updates it.", "main", metavar="BRANCH")
-    branch: str = rare("Branch for the records, or for the pull request.", "skill-evaluator-records", metavar="BRANCH")
-    remote: str = rare("The remote to push to.", "origin")
+    branch: str = rare("Branch to push to, unless `--mode push`.", "skill-evaluator-records", metavar="BRANCH")
+    remote: str = rare("Git remote to push to.", "origin")
 
     @property
     def target(self) -> str:
@@ -113,7 +113,7 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
     with suppress(ValueError, TypeError):  # the time is invalid, or has no equivalent in UTC
         if moment(record.timestamp) <= datetime.datetime.now(datetime.UTC) + MAX_CLOCK_SKEW:
             return record
-    raise LeaderboardError(f"timestamp '{record.timestamp}' in {path} is not a time in the past")
+    raise LeaderboardError(f"timestamp '{record.timestamp}' in {path} is invalid or in the future")
 
 
 def publish_records(
@@ -183,7 +183,7 @@ def _find_parents(
 def _derive_files(
     repository: Repository, tip: str | None, records: Iterable[Record], folder: str
 ) -> tuple[Mapping[str, bytes], list[LeaderboardError]]:
-    """Return the files to add or replace on top of a commit, and the problems of records that are not added."""
+    """Return the files to add to a commit or replace in it, by path, and the problems of records that are not added."""
     tree = {} if tip is None else repository.files(tip, folder)
     files: dict[str, bytes] = {}
     problems: list[LeaderboardError] = []

@@ -42,7 +42,7 @@ EXAMPLES = {
     ),
 }
 EXITS = {
-    "audit_run": {4: "incomplete (it prints the command to go on)"},
+    "audit_run": {4: "incomplete (it prints the command to resume)"},
     "audit_report": {4: "a model of the audit has no output"},
     "scenarios_check": {2: "invalid input, or a family that is not ready", 4: "a template that is not reviewed"},
     "scenarios_draft": {2: "invalid input, or an output that is not a family (nothing is written)", 4: "no output"},

@@ -45,7 +45,7 @@ EXITS = {
 
 @cli.options
 class PlanOptions(PlanRequest):
-    detect: float | None = cli.option("Print how many cases detect this drop; plan nothing.", metavar="DROP")
+    detect: float | None = cli.option("Print how many cases can detect this drop; plan nothing.", metavar="DROP")
     out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
 
 
@@ -104,13 +104,13 @@ def publish(options: PublishRequest) -> int:
 @cli.options
 class ReportOptions(cli.ConfigOption, cli.PlatformOption):
     collected: Path = cli.argument("The folder that `ci collect` wrote.", Path("collected"))
-    plan: Path | None = cli.rare("The file that `ci plan` wrote; read if no outcome exists.", metavar="FILE")
-    commits: tuple[str, ...] = cli.rare("Comment on the pull request of this commit; repeatable.", (), "--commit")
+    plan: Path | None = cli.rare("The file of `ci plan`, read if `ci collect` wrote nothing.", metavar="FILE")
+    commits: tuple[str, ...] = cli.rare("Comment on this commit's merged pull request; repeatable.", (), "--commit")
     pull_request: int | None = cli.rare("Comment on this pull request.", metavar="NUMBER")
     open_from: str | None = cli.rare("Open a pull request from this branch.", None, "--open", metavar="BRANCH")
-    to: str = cli.rare("With --open: the branch to merge into.", "main", metavar="BRANCH")
-    published: bool = cli.rare("Whether all records were pushed, for the page.", True, negative="--unpublished")
-    format: Format = cli.option("How to print the result.", "markdown", metavar="text|json|markdown", group=cli.COMMON)
+    to: str = cli.rare("With --open: the branch to merge the pull request into.", "main", metavar="BRANCH")
+    published: bool = cli.rare("Say on the page whether all records were pushed.", True, negative="--unpublished")
+    format: Format = cli.option("Format of the result.", "markdown", metavar="text|json|markdown", group=cli.COMMON)
 
 
 def report(options: ReportOptions) -> int:
@@ -118,7 +118,7 @@ def report(options: ReportOptions) -> int:
     platform = None if options.platform is None else PLATFORMS[options.platform]
     if options.commits or options.pull_request or options.open_from:
         if platform is None:
-            raise PlanError("--commit, --pull-request and --open need --platform github")
+            raise PlanError("--commit, --pull-request and --open require --platform github")
         platform.check_access()
     settings, outcome = load_settings(options.config), read_outcome(options.collected, options.plan)
     page = partial(outcome_page, outcome, site=settings.site.address)

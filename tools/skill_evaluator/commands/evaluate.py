@@ -57,7 +57,7 @@ EXITS = {
 class EvaluateOptions(ManyRequest):
     full: cli.Full = False
     plan: Path = cli.rare("With --planned: the file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
-    planned: str | None = cli.rare("Make or resume the run with this id of the plan.", metavar="RUN")
+    planned: str | None = cli.rare("Make or resume the run that has this id in the plan.", metavar="RUN")
 
 
 def evaluate(options: EvaluateOptions) -> int:
@@ -79,8 +79,8 @@ class TryOptions(cli.LimitsOption, cli.LibraryOptions):
     replicates: int = cli.option("Calls per case and model.", 3, "-n")
     models: cli.OnlyModels = ()
     full: cli.Full = False
-    watch: bool = cli.flag("Evaluate after every save; by default at most 200 calls.")
-    results: Path | None = cli.rare("Folder for runs; default: in the component.", metavar="DIR")
+    watch: bool = cli.flag("Evaluate again after each save; default limit: 200 calls.")
+    results: Path | None = cli.rare("Folder for the runs; default: the component's evals/results.", metavar="DIR")
 
 
 def try_(options: TryOptions) -> int:

@@ -144,7 +144,7 @@ def schemas(options: SchemasOptions) -> int:
 
 @cli.options
 class LintOptions(LintRequest):
-    strict: bool = cli.flag("Also fail on unready components and stale workflows.")
+    strict: bool = cli.flag("Also fail for unready components and outdated workflows.")
 
 
 def lint(options: LintOptions) -> int:

@@ -122,7 +122,7 @@ def judge_lint(options: JudgeLintOptions) -> int:
 class JudgePinOptions(cli.LibraryOptions):
     run: str = cli.argument("A run folder, or the id of a run in evals/results.")
     cases: tuple[str, ...] = cli.option(
-        "Only outputs of cases whose id matches; repeatable.", (), "--case", metavar="GLOB"
+        "Pin only outputs of cases whose id matches; repeatable.", (), "--case", metavar="GLOB"
     )
 
 

@@ -67,21 +67,21 @@ EXITS = {
 
 @cli.options
 class CompareOptions(cli.RecordOptions):
-    skill: str | None = cli.argument("A component, a record, or results of a different tool.", None, "COMPONENT")
-    second_file: str | None = cli.argument("The candidate's file, if the first argument is a file, too.", None, "FILE")
-    baseline: str | None = cli.option("Version, run or file to compare with; default: see above.", metavar="VERSION")
-    candidate: str | None = cli.option("Version, run or file to check; default: the newest version.", metavar="VERSION")
+    skill: str | None = cli.argument("A component, a record file, or another tool's results.", None, "COMPONENT")
+    second_file: str | None = cli.argument("The new file, if the first argument is a file (the old one).", None, "FILE")
+    baseline: str | None = cli.option("Old version, run or file; default: usually the accepted one.", metavar="VERSION")
+    candidate: str | None = cli.option("New version, run or file; default: the newest version.", metavar="VERSION")
     models: cli.OnlyModels = ()
     between: tuple[str, str] | None = cli.option("Compare two models on one version.", None, "--models", metavar="A B")
     full: cli.Full = False
-    different_days: bool = cli.flag("Allow for noise between days, if the files are of two days.")
-    fail_on: tuple[str, ...] = cli.option("Verdicts that fail; default: policy.fail_on.", (), metavar="VERDICT,...")
+    different_days: bool = cli.flag("The files are of two days: allow for noise between days.")
+    fail_on: tuple[str, ...] = cli.option("Verdicts to fail on; default: policy.fail_on.", (), metavar="VERDICT,...")
 
 
 def compare(options: CompareOptions) -> int:
     """Compare a version with its baseline; show what got worse, and how sure that is. Makes no call.
 
-    Without --baseline, the baseline is the version that was called interleaved, else the accepted version, else the
+    Without --baseline, the baseline is the version of the same run (interleaved), else the accepted version, else the
     next lower version. To compare two files, name the old one first.
     """
     if options.second_file is not None:
@@ -106,7 +106,7 @@ def compare(options: CompareOptions) -> int:
 class HistoryOptions(cli.RecordOptions):
     skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
     models: cli.OnlyModels = ()
-    fail_on: tuple[str, ...] = cli.option("Verdicts that fail; default: none.", (), metavar="VERDICT,...")
+    fail_on: tuple[str, ...] = cli.option("Verdicts to fail on; default: none.", (), metavar="VERDICT,...")
 
 
 def history(options: HistoryOptions) -> int:
@@ -175,7 +175,7 @@ def accept(options: AcceptOptions) -> int:
 class ExplainOptions(cli.LibraryOptions):
     run: str = cli.argument("A run folder, or the id of a run in evals/results.")
     case: str | None = cli.option("Show this case, field by field.", metavar="ID")
-    field: str | None = cli.option("Show only this field; `lint` lists the fields.", metavar="PATH")
+    field: str | None = cli.option("Show this field in all cases; `lint` lists the fields.", metavar="PATH")
     full: cli.Full = False
 
 

@@ -32,7 +32,7 @@ _Options = TypeVar("_Options")
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def options(cls: type[_Options]) -> type[_Options]:
-    """Make a class of annotated fields the options of a command. A field without `option` is set by the program."""
+    """Make a class the options of a command; a field without `option` or `argument` is not on the command line."""
     for name, hint in cls.__annotations__.items():
         metadata = getattr(cls.__dict__.get(name), "metadata", {})
         if not hasattr(hint, "__metadata__"):  # plain types only; `Annotated` has its own converter
@@ -41,19 +41,19 @@ def options(cls: type[_Options]) -> type[_Options]:
 
 
 def option(
-    help: str, default: Any = None, *flags: str, min: float | None = None, max: float | None = None, **how: Any
+    help: str, default: Any = None, *flags: str, min: float | None = None, max: float | None = None, **keywords: Any
 ) -> Any:
-    """Declare an option. Its flag is the field's name; `flags` adds a short one or sets a different one.
+    """Declare a field as an option, required if `default` is `...`. A number must be from `min` to `max`.
 
-    With `...` as default it is required. `how` has further arguments of `cyclopts.Parameter`.
+    `flags` adds a short flag, or replaces the one of the field's name; `keywords` go to `cyclopts.Parameter`.
     """
     if any(flag.startswith("--") for flag in flags):
-        how["name"] = flags
+        keywords["name"] = flags
     else:
-        how["alias"] = flags
+        keywords["alias"] = flags
     if min is not None:
-        how["validator"] = Number(gte=min, lte=max)
-    parameter = Parameter(help=help, **{"group": OPTIONS, **how})
+        keywords["validator"] = Number(gte=min, lte=max)
+    parameter = Parameter(help=help, **{"group": OPTIONS, **keywords})
     return dataclasses.field(
         default=dataclasses.MISSING if default is ... else default, metadata={"parameter": parameter}
     )
@@ -64,9 +64,9 @@ def flag(help: str, *flags: str) -> Any:
     return option(help, False, *flags)
 
 
-def rare(help: str, default: Any = None, *flags: str, **how: Any) -> Any:
+def rare(help: str, default: Any = None, *flags: str, **keywords: Any) -> Any:
     """Declare an option for workflows, which only `--help --all` shows."""
-    return option(help, default, *flags, group=RARE, **how)
+    return option(help, default, *flags, group=RARE, **keywords)
 
 
 def argument(help: str, default: Any = dataclasses.MISSING, metavar: str | None = None) -> Any:
@@ -86,7 +86,7 @@ class ComponentsOption:
 class FixturesOption:
     """The option for the folder of the cases."""
 
-    fixtures: Path | None = option("Folder of the cases; default: fixtures.", metavar="DIR", group=COMMON)
+    fixtures: Path | None = option("Folder of the test cases; default: fixtures.", metavar="DIR", group=COMMON)
 
 
 @options
@@ -98,16 +98,16 @@ class ConfigOption:
 
 @options
 class PlatformOption:
-    """The option of a command that CI also runs."""
+    """The option for the CI platform that runs the command."""
 
-    platform: PlatformName | None = rare("In a CI job: write step outputs, job summary, annotations.")
+    platform: PlatformName | None = rare("In a CI job: also write its outputs, summary or annotations.")
 
 
 @options
 class FormatOption:
     """The option for the format of a printed result."""
 
-    format: Format = option("How to print the result.", "text", metavar="text|json|markdown", group=COMMON)
+    format: Format = option("Format of the result.", "text", metavar="text|json|markdown", group=COMMON)
 
 
 @options
@@ -120,14 +120,14 @@ class LibraryOptions(FormatOption, ConfigOption, FixturesOption, ComponentsOptio
     """The options of a command that reads a whole library, and prints a result."""
 
 
-def _shared(help: str, *flags: str, **how: Any) -> Any:
-    return option(help, None, *flags, **how).metadata["parameter"]
+def _shared(help: str, *flags: str, **keywords: Any) -> Any:
+    return option(help, None, *flags, **keywords).metadata["parameter"]
 
 
 SkipInvalid = Annotated[bool, _shared("Skip invalid rows with a warning.")]
 OnlyModels = Annotated[tuple[str, ...], _shared("Only this model, by id; repeatable.", "--model", "-m", metavar="ID")]
 Cases = Annotated[tuple[str, ...], _shared("Only cases whose id matches; repeatable.", "--case", metavar="GLOB")]
-Full = Annotated[bool, _shared("Print all rows at full length (JSON always does).")]
+Full = Annotated[bool, _shared("Print all rows and details (JSON always has them).")]
 MaxCost = Annotated[float | None, _shared("Maximum cost of all calls together, in USD.", metavar="USD")]
 MaxCalls = Annotated[int | None, _shared("Maximum number of calls; retries do not count.", group=RARE)]
 Concurrency = Annotated[int | None, _shared("Concurrent calls per model; default 8, private servers 256.", group=RARE)]
@@ -148,7 +148,7 @@ class LimitsOption:
 
 
 def declared(kind: type) -> Iterator[tuple[dataclasses.Field[Any], Any, Any]]:
-    """Yield the field, the cyclopts parameter and the type of each command-line option."""
+    """Yield the field, the cyclopts parameter and the type of each command-line option of an options class."""
     hints = get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
         hint, parameter = get_args(hints[field.name])
@@ -157,7 +157,7 @@ def declared(kind: type) -> Iterator[tuple[dataclasses.Field[Any], Any, Any]]:
 
 
 def help_of(kind: type) -> dict[str, list[tuple[str, str]]]:
-    """Return the rows of the help by section: the option and its help text with the default."""
+    """Return the help of an options class by section: pairs of the option and its text with the default."""
     rows = {section: list[tuple[str, str]]() for section in SECTIONS}
     for field, parameter, hint in declared(kind):
         value = parameter.metavar or (_value(hint) if field.kw_only else field.name.upper())
@@ -183,7 +183,7 @@ def _value(hint: Any) -> str:
 
 
 def words_of(options: Any, *names: str) -> list[str]:
-    """Return command-line arguments for the options `names`, or else the folders, that differ from their defaults."""
+    """Return the options `names` (default: the folders) as command-line arguments, except those with default values."""
     arguments, parts = list[str](), list[str]()
     for field, parameter, _ in declared(type(options)):
         value = getattr(options, field.name)
@@ -204,13 +204,13 @@ def folders_of(options: Any) -> dict[str, Any]:
 
 
 def keywords_of(options: Any, request: type, *left_out: str) -> dict[str, Any]:
-    """Return options of a request as keyword arguments of a method of `Library`: all but the folders and `left_out`."""
+    """Return the options of class `request` by name, without `left_out`, the folders, `format` and `platform`."""
     names = (field.name for field in dataclasses.fields(request))
     return {name: getattr(options, name) for name in names if name not in (*FOLDERS, "format", "platform", *left_out)}
 
 
 def request_of(kind: type[_Options], arguments: Mapping[str, Any]) -> _Options:
-    """Make a command's options from the arguments of a method of `Library`, with the folders of its `self`.
+    """Make options of class `kind` from the arguments of a method of `Library`, with the folders of `self`.
 
     A single value may stand for several. Arguments that are no options are ignored. Raise ConfigError for a value of a
     different type.
@@ -238,7 +238,7 @@ def _converted(name: str, hint: Any, value: Any) -> Any:
 
 
 def agreed(question: str, *, yes: bool) -> bool:
-    """Return whether the user agrees, by `--yes` or by an answer on the terminal."""
+    """Return whether the user agrees: `yes`, or y as the answer on a terminal. Without a terminal return `yes`."""
     if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return yes
     print(f"{question} [y/N]: ", end="", flush=True)
@@ -246,5 +246,5 @@ def agreed(question: str, *, yes: bool) -> bool:
 
 
 def leave_out(problem: SkillEvaluatorError) -> None:
-    """Print a warning about an invalid row that `--skip-invalid` skips."""
+    """Print a warning about an invalid row, which `--skip-invalid` skips."""
     print(f"warning: {visible(str(problem))}; left out", file=sys.stderr)

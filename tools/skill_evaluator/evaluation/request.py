@@ -23,22 +23,22 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
     cases: cli.Cases = ()
     seed: int | None = cli.rare("Seed from which each replicate's seed is drawn; default 0.")
     resume: bool = cli.flag("Continue the newest unfinished run.")
-    run: str | None = cli.option("Continue this run: its id or folder.", metavar="ID")
-    no_reuse: bool = cli.flag("Begin a new run; do not continue an unfinished one.")
-    shard: str | None = cli.rare("Only the I-th of N parts of the cases.", metavar="I/N")
-    scenario: str | None = cli.rare("Wrap the prompt in .evaluator/scenarios/NAME.md.", metavar="NAME")
-    no_prompt: bool = cli.flag("Run without the prompt, with the schema only.")
-    recorded_baseline: bool = cli.flag("Do not run the baseline again: compare with its record.")
-    failing: bool = cli.flag("Run only the failed cases of the newest record again.")
-    with_baseline: bool = cli.rare("Also run the baseline; fail if that is impossible.", False)
+    run: str | None = cli.option("Continue the run with this id or in this folder.", metavar="ID")
+    no_reuse: bool = cli.flag("Start a new run, even if an unfinished one could continue.")
+    shard: str | None = cli.rare("Run only the I-th of N parts of the cases.", metavar="I/N")
+    scenario: str | None = cli.rare("Wrap the prompt in the file .evaluator/scenarios/NAME.md.", metavar="NAME")
+    no_prompt: bool = cli.flag("Send only the output schema instead of the prompt.")
+    recorded_baseline: bool = cli.flag("Compare with the baseline's record; do not run it again.")
+    failing: bool = cli.flag("Run again only the cases that failed in the newest record.")
+    with_baseline: bool = cli.rare("Also run the baseline version; fail if that is impossible.", False)
     invocation: str | None = None
     baseline_commit: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
     rerun_baseline: bool = cli.rare("Run the newest recorded version again to measure noise.", False)
-    draft: bool = cli.flag("Record a draft: in no leaderboard, never a baseline.")
+    draft: bool = cli.flag("Make a draft: it is in no leaderboard and never a baseline.")
     batch: cli.Batch = False
-    results: Path | None = cli.rare("Folder for runs; default: in the component.", metavar="DIR")
-    leaderboard: bool = cli.rare("Append the record to leaderboard.json.", True, negative="--no-leaderboard")
+    results: Path | None = cli.rare("Folder for the runs; default: the component's evals/results.", metavar="DIR")
+    leaderboard: bool = cli.rare("Add the record to leaderboard.json, or do not.", True, negative="--no-leaderboard")
 
     @property
     def resumed(self) -> str | None:
@@ -50,8 +50,8 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
 class ManyRequest(EvaluationRequest):
     """The options of `evaluate` for one or several components."""
 
-    skill: str = cli.argument("Component, folder or pattern; default: all that are ready.", "", "COMPONENT")
-    changed: bool = cli.flag("Only components that this branch changed.")
+    skill: str = cli.argument("A component, its folder, or a glob; default: all ready ones.", "", "COMPONENT")
+    changed: bool = cli.flag("Run only the components that this branch changed.")
     base: str | None = cli.option("With --changed: compare with this commit; default: main.", metavar="COMMIT")
     yes: bool = cli.flag("Run several components without confirmation.")
 
@@ -67,10 +67,10 @@ class MutationRequest(cli.LimitsOption, cli.LibraryOptions):
 
     skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
     model: str | None = cli.option("The model to call; required if models.yaml has several.", None, "-m", metavar="ID")
-    replicates: int = cli.option("Outputs per case and mutant.", 4, "-n")
+    replicates: int = cli.option("Calls per case and mutant.", 4, "-n")
     mutants: int = cli.option("Remove only the N longest parts.", 40)
     dry_run: bool = cli.flag("List the mutants and their maximum cost; make no call.")
-    results: Path | None = cli.rare("Folder for runs; default: in the component.", metavar="DIR")
+    results: Path | None = cli.rare("Folder for the runs; default: the component's evals/results.", metavar="DIR")
 
 
 @cli.options

@@ -105,7 +105,7 @@ class ExportRequest(ComponentsOption, ConfigOption):
 
     sources: tuple[str, ...] = argument("Components, run folders, run ids or records; default: all.", (), "SOURCE")
     to: Literal["csv", "jsonl", "junit"] = option("The output format.", "csv")
-    table: Literal["records", "cases", "leaves"] = option("One row per run, output, or field of a case.", "records")
+    table: Literal["records", "cases", "leaves"] = option("Rows: runs, outputs (cases) or values (leaves).", "records")
     out: Path | None = option("The output file; default: stdout.", metavar="FILE")
     models: OnlyModels = ()
 

@@ -279,7 +279,7 @@ class ImportRequest(ComponentsOption, ConfigOption):
     file: Path = argument("Results of promptfoo or inspect (.json), .csv, .tsv, .jsonl.")
     skill: str | None = option("Component of the records; default: the name in the file.", metavar="NAME")
     version: str | None = option("Version of the prompt; default: the version in the file.", metavar="VERSION")
-    model: str | None = option("The model, if the file names none.", None, "-m", metavar="ID")
+    model: str | None = option("Model of the results, if the file does not name it.", None, "-m", metavar="ID")
     skip_invalid: SkipInvalid = False
 
 

@@ -40,12 +40,12 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     """The options of `cases import`: a table, and the columns of its cases."""
 
     file: Path = argument("A table: .csv, .tsv, .jsonl or .json.")
-    document: tuple[str, ...] = option("Column of an input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
+    document: tuple[str, ...] = option("Column of a prompt input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
     truth: tuple[str, ...] = option(
-        "Column of the truth; default: ground_truth or expected.", (), metavar="[FIELD=]COLUMN"
+        "Column of the ground truth; default: ground_truth, expected.", (), metavar="[FIELD=]COLUMN"
     )
     id: str | None = option("Column of the case ids; by default they are numbered.", metavar="COLUMN")
-    skill: str | None = option("The component, if there are several.", metavar="NAME")
+    skill: str | None = option("Component of the cases; required if there are several.", metavar="NAME")
     new: bool = flag("Import only rows that are not cases yet.")
     yes: bool = flag("Write the cases without confirmation.")
 

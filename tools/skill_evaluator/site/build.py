@@ -46,7 +46,7 @@ _Entries = tuple[ComponentState, list[dict[str, Any]], list[dict[str, Any]]]  # 
 class SiteBuild(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
     """Options of `site build`."""
 
-    out: Path = cli.option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
+    out: Path = cli.option("Folder to write to: empty, or with an earlier build.", Path("site"), metavar="DIR")
     recorded: tuple[str, ...] = cli.rare("Also read the records on this branch; repeatable.", (), metavar="REF")
     audits: cli.Audits = cli.AUDITS
     judgements: cli.Judgements = cli.JUDGEMENTS

@@ -18,15 +18,15 @@ class JudgeRequest(cli.ConfigOption, cli.FormatOption):
     judges: tuple[str, ...] = cli.option(
         "Model that judges, an id of models.yaml; repeatable.", (), "--judge", "-j", metavar="ID"
     )
-    replicates: int = cli.option("Calls per question; the majority decides.", 1, "-n")
+    replicates: int = cli.option("Repetitions of each judge call; the majority decides.", 1, "-n")
     seed: int = cli.rare("Seed of the calls and of the delimiters around judged texts.", 0)
     max_cost: cli.MaxCost = None
     max_calls: cli.MaxCalls = None
     concurrency: cli.Concurrency = None
     resume: bool = cli.flag("Continue the newest judge run.")
-    judge_run: str | None = cli.option("Continue this judge run: its id or folder.", metavar="ID")
+    judge_run: str | None = cli.option("Continue the judge run with this id or in this folder.", metavar="ID")
     dry_run: bool = cli.flag("Check inputs and print the maximum cost; make no call.")
-    out: Path = cli.rare("The folder of judge runs.", cli.JUDGEMENTS, metavar="DIR")
+    out: Path = cli.rare("Folder for the judge runs.", cli.JUDGEMENTS, metavar="DIR")
 
     @property
     def resumed(self) -> str | None:
@@ -47,28 +47,28 @@ class BatchJudgeRequest(JudgeRequest):
 @cli.options
 class RubricJudgeRequest(BatchJudgeRequest):
     rubric: Path = cli.argument("The rubric, YAML or JSON.")
-    criteria: tuple[str, ...] = cli.option("Only this criterion; repeatable.", (), "--criterion", metavar="ID")
+    criteria: tuple[str, ...] = cli.option("Judge only this criterion; repeatable.", (), "--criterion", metavar="ID")
 
 
 @cli.options
 class ScoreRequest(RubricJudgeRequest, cli.ComponentsOption, cli.FixturesOption):
-    items: Path | None = cli.option("JSON Lines: id, input, output, reference or source.", metavar="FILE")
+    items: Path | None = cli.option("JSON Lines to judge: id, input, output, reference or source.", metavar="FILE")
     run: str | None = cli.option("A run of a component (folder or id), instead of --items.", metavar="RUN")
-    field: str = cli.rare("With --run: field to judge; default: that of the rubric.", "", metavar="PATH")
+    field: str = cli.rare("With --run: field to judge; default: the rubric's field.", "", metavar="PATH")
 
 
 @cli.options
 class PairwiseRequest(RubricJudgeRequest):
-    items: Path = cli.option("JSON Lines: id, input, output_1, output_2.", ..., metavar="FILE")
+    items: Path = cli.option("Pairs to judge: JSON Lines of id, input, output_1, output_2.", ..., metavar="FILE")
 
 
 @cli.options
 class RegressionRequest(BatchJudgeRequest, cli.ComponentsOption, cli.FixturesOption):
     items: Path | None = cli.option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
     candidate: str | None = cli.option("A run of a component (folder or id), instead of --items.", metavar="RUN")
-    baseline: str | None = cli.option("With --candidate: the run before; default: pinned outputs.", metavar="RUN")
+    baseline: str | None = cli.option("With --candidate: the old run; default: pinned outputs.", metavar="RUN")
     dimensions: tuple[str, ...] = cli.option(
-        "Dimensions, separated by commas; default: those of --preset.", (), metavar="NAMES"
+        "Dimensions to judge, comma-separated; default: by --preset.", (), metavar="NAMES"
     )
     preset: str = cli.rare(f"Set of dimensions: {', '.join(PRESETS)}.", "default", metavar="NAME")
     stakes: Stakes = cli.option("high: a person must approve before a version ships.", "normal")
@@ -80,15 +80,15 @@ JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
 
 @cli.options
 class CalibrateRequest(JudgeRequest):
-    labels: Path | None = cli.option("JSON Lines of labels: id with human, criteria or scores.", metavar="FILE")
+    labels: Path | None = cli.option("Human labels, JSON Lines: id; human, criteria or scores.", metavar="FILE")
     rubric: Path | None = cli.option("With --judge: the rubric for the labelled items.", metavar="FILE")
     corrupt: int = cli.option("With --judge: test whether it detects N corrupted outputs.", 0, metavar="N", min=0)
     probes: tuple[str, ...] = cli.option(
         "With --judge: measure a bias (verbosity, authority).", (), "--probe", metavar="NAME"
     )
     bar: float = cli.rare("Minimum κ with human labels for a trusted judge.", BAR, min=0.0, max=0.99)
-    verdicts: Path | None = cli.option("JSON Lines of stored verdicts.", metavar="FILE")
-    batch: Path | None = cli.option("Results of `judge regression` on labelled pairs.", metavar="FILE")
+    verdicts: Path | None = cli.option("Stored verdicts of judges (JSON Lines), instead of --judge.", metavar="FILE")
+    batch: Path | None = cli.option("Results of `judge regression` for the pairs in --labels.", metavar="FILE")
 
 
 @cli.options
@@ -105,7 +105,7 @@ class DraftRequest(cli.ConfigOption):
 
 @cli.options
 class RubricDraftRequest(DraftRequest, cli.FormatOption):
-    draft: str = cli.option("Description of what should be judged.", ..., metavar="TEXT")
+    draft: str = cli.option("Description of the quality that the rubric judges.", ..., metavar="TEXT")
     judge: str = cli.option("The model that drafts; an id of models.yaml.", ..., "-j", metavar="ID")
     out: Path = cli.option("The new .yaml file; its name becomes the rubric's id.", ..., metavar="FILE")
 

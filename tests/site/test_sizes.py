@@ -6,6 +6,8 @@ from unittest.mock import patch
 
 import pytest
 from skill_evaluator.display.addresses import case_address
+from skill_evaluator.site import SiteFolder
+from skill_evaluator.site.rendering import Pages
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
@@ -90,3 +92,10 @@ def test_layout_fits_with_names_of_any_length(browser: Any, built: Path, width: 
             if page.startswith("components"):
                 assert "more fields are in the records" in shown.inner_text("main")
         assert watch.errors == []
+
+
+def test_setting_of_a_request_shows_other_scripts_and_is_cut(tmp_path: Path) -> None:
+    render = Pages(SiteFolder(tmp_path / "site"))._templates.from_string("{{ value|setting|whole }}").render
+    assert render(value={"stop": ["Größe\u202e"]}) == "{&#34;stop&#34;: [&#34;Größe\\u202e&#34;]}"
+    assert render(value="Größe") == "Größe"
+    assert len(render(value=[1] * 1_000)) == 963

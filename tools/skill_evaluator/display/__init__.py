@@ -26,7 +26,7 @@ def notice_when_slow(notice: str) -> Iterator[None]:
 
 
 def with_progress(items: Iterable[_T], total: int, label: str) -> Iterator[_T]:
-    """Yield items; print the label, the progress and the remaining time to stderr after 2, 4, 8, … seconds."""
+    """Yield the items; print the label, their number and the time left to stderr after about 2, 4, 8, … seconds."""
     begun, due = time.monotonic(), _SLOW_S
     for count, item in enumerate(items, 1):
         yield item
@@ -58,7 +58,7 @@ def arrow(before: float | None, after: float | None) -> str:
 
 
 def signed(value: float | None) -> str:
-    """Format a difference of scores with its sign, a difference that rounds to zero as `0.000`, and None as a dash."""
+    """Format a difference of scores as `+0.050`, one that rounds to zero as `0.000`, and None as a dash."""
     return "–" if value is None else f"{value:+.3f}" if round(value, 3) else "0.000"
 
 
@@ -116,7 +116,7 @@ def relative_change(before: float | None, after: float | None) -> str:
 def interval(ci95: tuple[float, float] | None, cases: int, write: Callable[[float | None], str] = number) -> str:
     """Format a 95 % confidence interval as `0.500 to 0.750`, and None as a dash; `write` formats each end.
 
-    Return `too few` for fewer than five cases.
+    Return `too few` for one to four cases.
     """
     if 0 < cases < MIN_CASES_FOR_INTERVAL:
         return "too few"
@@ -124,16 +124,16 @@ def interval(ci95: tuple[float, float] | None, cases: int, write: Callable[[floa
 
 
 def ends(ci95: tuple[float, float] | None, cases: int) -> tuple[float, float] | tuple[None, None]:
-    """Return the two ends of an interval for a chart, or (None, None) for fewer than five cases."""
+    """Return an interval for a chart, or (None, None) if there is none or there are fewer than five cases."""
     return (None, None) if ci95 is None or cases < MIN_CASES_FOR_INTERVAL else ci95
 
 
 def cost_words(usd: float | None, hit_rate: float | None = None, *, digits: int = 4) -> str:
-    """Format a cost in USD as `$1.50 (69% cached)`: the share of the input that a prompt cache had, if it is known."""
+    """Format a cost as `$1.5000 (69% cached)`, or `unknown`; `hit_rate` is the share of input from a prompt cache."""
     cost = "unknown" if usd is None else f"${usd:,.{digits}f}"
     return cost if hit_rate is None else f"{cost} ({hit_rate:.0%} cached)"
 
 
 def stability_words(stability: str, replicates: int) -> str:
-    """Name the stability of a field in a case; with one replicate, agreement is unknown."""
+    """Format a stability, such as `right` for `stable_right`; `unscored` with one replicate is `answered once`."""
     return "answered once" if stability == "unscored" and replicates == 1 else stability.removeprefix("stable_")

@@ -46,7 +46,7 @@ def grade_legend() -> alt.Legend:
 
 
 def short_name(name: str) -> str:
-    """Cut a name to the length of a label beside a point; the table has the whole name."""
+    """Format a name as a label of at most 34 characters; the table of a chart has the whole name."""
     text = name_text(name)
     return text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}…"
 
@@ -113,7 +113,10 @@ def page_svg(chart: Any, name: str, width: int | None = None) -> Markup:
 
 
 def interval_chart(rows: Sequence[Mapping[str, Any]], measure: str, marks: Mapping[float, str]) -> alt.LayerChart:
-    """Draw `value` with the interval from `low` to `high` for each `series` of each `label`, and lines at `marks`."""
+    """Draw a point and an interval for each row, and a dashed line with its text at each of the `marks`.
+
+    A row has `label`, `series`, `value`, the `words` of its tooltip, and the ends `low` and `high`, which may be None.
+    """
     short = [{**row, **{name: visible(row[name])[:_MAX_TEXT] for name in ("label", "series", "words")}} for row in rows]
     labels, series = (list(dict.fromkeys(row[name] for row in short)) for name in ("label", "series"))
     low = min(0.0, *(row["low"] or row["value"] for row in rows), *marks)
@@ -138,7 +141,7 @@ def interval_chart(rows: Sequence[Mapping[str, Any]], measure: str, marks: Mappi
 
 
 def series_legend(**more: Any) -> alt.Legend:
-    """Return a legend above the chart, in as many columns as fit."""
+    """Return a legend above the chart, in as many columns as fit; `more` are further arguments of `alt.Legend`."""
     look: dict[str, Any] = {"title": None, "orient": "top", "direction": "horizontal", "labelLimit": 220}
     columns = {"expr": "max(1, floor(width / 200))"}
     return alt.Legend(columns=columns, labelExpr=_SHORT_LABEL, symbolOpacity=1, **look, **more)

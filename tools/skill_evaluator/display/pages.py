@@ -68,9 +68,9 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """An altair chart, made by `draw`; `file` is the name of its SVG file, and `figures` its table.
+    """An altair chart, made by `draw`, whose SVG has the name `file`; `figures` has its numbers as a table.
 
-    `alt_text` replaces the chart where it cannot be shown; `label` names it among several.
+    `alt_text` replaces the chart where it cannot be shown; `label` names it among several charts.
     """
 
     file: str
@@ -82,7 +82,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Drawings with one `name`; a site collapses all but the first, and Markdown needs their files."""
+    """Drawings of one chart; a site collapses all but the first, and Markdown shows them if it has their folder."""
 
     name: str
     drawings: Sequence[Drawing]
@@ -90,7 +90,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Details below a summary, which is no external text; a terminal shows them with `--full`, and else `brief`."""
+    """Collapsed details; a terminal shows `brief`, or with `--full` the details. The summary is never external text."""
 
     summary: str
     blocks: "Sequence[Block]"
@@ -171,7 +171,7 @@ class Page:
 
 
 def page_of(name: str, blocks: Iterable[Block], site: str | None = None) -> Page:
-    """Make a page of one section, whose links lead to the site at an address."""
+    """Make a page of one section; `site` is the address of the site that its links lead to."""
     return Page([Section(name=name, blocks=list(blocks))], site)
 
 
@@ -313,7 +313,7 @@ def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Ite
 
 
 def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
-    """Return the sections of an HTML page: the title of each heading and the blocks below it."""
+    """Return the title and the blocks of each section of an HTML page, without bare sentences and empty sections."""
     sections: list[tuple[str, list[Block]]] = []
     for block in _flat(blocks, "site"):
         if isinstance(block, Heading):

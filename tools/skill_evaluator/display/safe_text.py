@@ -80,7 +80,7 @@ def code_span(text: str) -> str:
 
 
 def prose(text: str, inside: bool = False) -> str:
-    """Format a sentence, or a part `inside` a line; all of it becomes code if it could be mark-up, such as `<b>`."""
+    """Format a sentence, or a part `inside` a line, as Markdown; all of it becomes code if it could be mark-up."""
     plain = _CODE.sub("x", text)
     harmless = _PLAIN.fullmatch(f"x{plain}" if inside else plain) and not _MEANT.search(plain)
     return _CODE.sub(lambda code: code_span(code[1]), text) if harmless else code_span(text)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from skill_evaluator.ci.linting import DoctorReport
 from skill_evaluator.ci.plan import Outcome, Plan, PlannedRun, Status
-from skill_evaluator.display import cost_words, count, interval, number
+from skill_evaluator.display import cost_words, count, interval, number, plain
 from skill_evaluator.display.addresses import component_address
 from skill_evaluator.display.pages import Block, Fold, ForMedia, Heading, Lines, Page, Section, cut_table
 from skill_evaluator.display.safe_text import abridged
@@ -81,7 +81,7 @@ def _chosen_sheet(plan: Plan) -> Sheet:
         for run in runs:
             if run.baseline is not None:
                 times = run.calls / len(run.cases) / run.replicates
-                remarks.append(f"interleaved with {run.baseline.skill_version}: {times:.3g} × the calls")
+                remarks.append(f"interleaved with {run.baseline.skill_version}: {plain(times, 3)} × the calls")
         reason = Cell("; ".join(dict.fromkeys(remarks)), code=True)
         rows.append(cells_of((chosen.skill, ", ".join(chosen.models)), *size, reason))
     return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))

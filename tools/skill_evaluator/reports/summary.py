@@ -55,7 +55,7 @@ class Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSummary:
-    """Sentences on a component; all but `verdict` and `next` are "" if there is nothing to report.
+    """Sentences on a comparison or a first run; all but `verdict` and `next` are "" if there is nothing to report.
 
     `amounts` names the output tokens, cost and latency that moved.
     """

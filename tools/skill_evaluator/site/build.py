@@ -54,7 +54,7 @@ class SiteBuild(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Write the pages of a site and remove those of earlier builds. Raise ComponentError if there is no component."""
+    """Write the pages of a site and remove outdated ones. Raise ComponentError if there is no component."""
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:

@@ -58,8 +58,8 @@ _SCORED_BY = ("schema", "contract", "datasets")
 def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
     """Return the cases of each model's `newest` run for the page of a component, the worst first.
 
-    `rows` have the score and stabilities by model, `room` is the number of those that are shown as a table, and `sound`
-    are right in every output. `by_field` has the cases of each field.
+    `rows` has the cases with their score and stabilities by model, except the `sound` ones, which are right in every
+    output; `room` is the number of rows in the table. `by_field` has the cases in which each field is wrong or flaky.
     """
     rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
@@ -216,7 +216,7 @@ def _score_counts(record: Record, case_record: CaseRecord) -> str:
 
 
 def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
-    """Return the values that a page shows of a distinct output; values that differ are apart from the others."""
+    """Return the parts of a page on a distinct output; `differing` has the values that differ, `alike` the others."""
     answer = output.answer
     failure = answer.replicate.failure if answer.replicate else None
     longest = max(_MAX_VALUE, _MAX_VALUES // max(1, len(output.leaves)))

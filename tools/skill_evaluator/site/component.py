@@ -109,7 +109,7 @@ def is_flawless(profile: Mapping[str, int]) -> bool:
 
 
 def _ranked_scores(status: ComponentStatus) -> dict[str, dict[str, float | None]]:
-    """Return the figures of each ranked model over all runs of its version, by model id."""
+    """Return accuracy, its interval and reproducibility over all runs of each model's version, by model id."""
     scores = {model.model_id: model.accuracy.get(status.ranking.metric) for model in status.ranking.models}
     return {
         model.model_id: {
@@ -439,7 +439,7 @@ def _where_line(name: str, model: ModelVerdict) -> Line:
 
 
 def links(pages: Sequence[tuple[str, str]], limit: int) -> list[LinePart]:
-    """Return the first `limit` of some (name, address) pairs as links, and the number of further pages."""
+    """Return the first `limit` of the (name, address) pairs as links, followed by the number of the others."""
     parts: list[LinePart] = []
     for name, address in pages[:limit]:
         parts += [", ", Cell(name, link=address)]

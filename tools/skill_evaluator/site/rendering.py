@@ -17,12 +17,12 @@ from skill_evaluator.display import WHOLE, amount, number, signed
 from skill_evaluator.display.addresses import case_address, component_address, verdict_address
 from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections_of
-from skill_evaluator.display.safe_text import abridged, visible
+from skill_evaluator.display.safe_text import abridged, value_text, visible
 from skill_evaluator.reports.summary import MARKS
 from skill_evaluator.site import MAX_TEXT, POLICY, SiteFolder, cut_name
 from skill_evaluator.text import counted
 
-_MAX_SHORT_VALUE = 60  # characters
+_MAX_SHORT_VALUE, _MAX_SETTING = 60, 960  # characters
 _HERE = Path(__file__).parent
 
 
@@ -63,6 +63,7 @@ class Pages:
             "pairs": lambda titles, numeric: [(title, numeric) for title in titles],
             "prose": _prose,
             "sections": sections_of,
+            "setting": lambda value: value if isinstance(value, str) else abridged(value_text(value), _MAX_SETTING),
             "signed": signed,
             "url": _link,
             "whole": _uncut,

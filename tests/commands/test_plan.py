@@ -1,18 +1,15 @@
-"""`plan` through the command line: what a job of CI is told, the forecast of costs, and `--detect`."""
+"""`plan` through the command line: what a job of CI is told and the forecast of costs."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
-from skill_evaluator.api.schemas import schema_text
 from skill_evaluator.ci.plan import sha256_of
 
 from tests.ci.pushed import PushedLibrary
 from tests.support.git import IDENTITY, GitRepository
 from tests.support.library import CASES, REPLAY, SKILL, Ended, Library, call, read
-from tests.support.records import Score, a_run, keep
 
 
 @pytest.fixture
@@ -78,56 +75,3 @@ def test_plan_forecasts_cost_with_caching_and_batches(long: Library) -> None:
     assert (forecast["recorded"]["direct_usd"], forecast["recorded"]["batch_usd"]) == (0, None)
     assert all_models["batch_usd"] == gpt["batch_usd"]  # the replayed answers cost nothing asked directly
     assert (gpt["calls"], all_models["calls"]) == (30, 60)
-
-
-def scattered(spread: float, replicates: int = 5) -> dict[str, list[Score]]:
-    return {
-        f"case-{at:02d}": [0.5 + spread * (at % 5 - 2) + 0.02 * ((at + 2 * one) % 4) for one in range(replicates)]
-        for at in range(12)
-    }
-
-
-@pytest.fixture
-def recorded(library: Library) -> Library:
-    library.settings(policy={"design": "beside"})
-    keep(library, a_run("1.0.0", 1, scattered(0.2)), a_run("1.1.0", 2, scattered(0.05), cost_usd=0.6))
-    keep(library, a_run("1.1.0", 3, scattered(0.1, 1), model_id="n"), a_run("1.1.0", 4, scattered(0.3), complete=False))
-    return library
-
-
-def detect(library: Library, drop: str = "0.05", *arguments: str) -> Ended:
-    return library.call("ci", "plan", "--detect", drop, *(arguments or (SKILL,)))
-
-
-def test_detect_says_whether_the_cases_suffice(recorded: Library) -> None:
-    found = detect(recorded)
-    assert found.code == 0, found.err
-    assert f"{SKILL}: cases that detect a drop of 0.05 with 80 % power at α 0.05" in found.out
-    assert "m: its 12 cases × 5 detect a drop of about 0.04" in found.out
-    assert "3 replicates of these cases would detect 0.05" in found.out
-    assert "n: its record has one replicate a case: evaluate with --replicates 2 or more" in found.out
-    assert max(map(len, found.out.splitlines())) <= 110
-    assert not (recorded.root / "plan.json").exists()
-
-
-def test_detect_json_validates_against_its_schema(recorded: Library) -> None:
-    found = detect(recorded, "0.05", SKILL, "--format", "json").json
-    written = json.loads(schema_text("sizing"))
-    jsonschema.Draft202012Validator(written).validate(found)
-    m, n = found["models"]
-    assert (m["run_id"], m["skill_version"], m["cost_per_call_usd"]) == ("20260102T080000Z-abc002-m", "1.1.0", 0.01)
-    assert [choice["replicates"] for choice in m["choices"]] == [1, 2, 3, 5, 10, 20]
-    assert n["choices"] == []
-
-
-def test_detect_refuses_invalid_options_in_one_line(recorded: Library) -> None:
-    for drop, arguments, says in (
-        ("0", (SKILL,), "--detect must be a drop between 0 and 1"),
-        ("5", (SKILL,), "--detect must be a drop between 0 and 1, such as 0.05, not 5"),
-        ("nan", (SKILL,), "--detect must be a drop between 0 and 1"),
-        ("0.05", ("--model", "m"), "--detect takes one component"),
-        ("0.05", (SKILL, "other"), "--detect takes one component"),
-        ("0.05", ("notice-extractio",), "did you mean 'notice-extraction'?"),
-        ("0.05", (SKILL, "--model", "o"), "no run of model 'o'"),
-    ):
-        assert detect(recorded, drop, *arguments).refuses(says), (drop, arguments)

@@ -42,7 +42,6 @@ from skill_evaluator.verdicts.component import RecordedComponent, chosen_of_file
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 from skill_evaluator.verdicts.shipping import History, ModelRanking
-from skill_evaluator.verdicts.sizing import SizingPlan, size_plan
 
 if TYPE_CHECKING:
     from skill_evaluator.api.auditing import Audits
@@ -447,11 +446,6 @@ class Library:
     def doctor(self) -> DoctorReport:
         """Call each model once, and report keys and the problems that prevent runs here and in CI."""
         return examine(read_configuration(self.config), self.config)
-
-    def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> SizingPlan:
-        """Return the numbers of cases and replicates that detect a drop, from the newest record of each model."""
-        recorded = self.recorded(skill)
-        return size_plan(recorded.component, recorded.archive, models, drop, self.settings.policy)
 
     def export(
         self,

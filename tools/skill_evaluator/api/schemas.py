@@ -25,7 +25,6 @@ FORMATS: Mapping[str, str] = {
     "comparison": "skill_evaluator.verdicts.decide.results.ComparisonResult",
     "history": "skill_evaluator.verdicts.shipping.History",
     "ranking": "skill_evaluator.verdicts.shipping.ModelRanking",
-    "sizing": "skill_evaluator.verdicts.sizing.SizingPlan",
     "mutation": "skill_evaluator.evaluation.mutation.MutationResult",
     "audit": "skill_evaluator.audit.manifest.AuditManifest",
     "audit-report": "skill_evaluator.audit.results.AuditResult",

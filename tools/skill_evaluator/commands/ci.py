@@ -16,18 +16,16 @@ from skill_evaluator.display import options as cli
 from skill_evaluator.display.pages import Line, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
-from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError, PlanError
+from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.reports.ci import outcome_page, plan_page
-from skill_evaluator.reports.history import sizing_blocks
 from skill_evaluator.text import counted
 
 EXAMPLES = {
     "plan": (
         "skill-evaluator ci plan --base origin/main",
         "skill-evaluator ci plan <component> --model <model> --max-cost 5",
-        "skill-evaluator ci plan --detect 0.05 <component>",
     ),
     "collect": ("skill-evaluator ci collect artifacts --plan plan.json --out collected",),
     "publish": (
@@ -45,19 +43,12 @@ EXITS = {
 
 @cli.options
 class PlanOptions(PlanRequest):
-    detect: float | None = cli.option("Print how many cases can detect this drop; plan nothing.", metavar="DROP")
     out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
 
 
 def plan(options: PlanOptions) -> int:
     """Plan the runs of a push and their maximum cost; write plan.json. Makes no call."""
     library = Library(**cli.folders_of(options))
-    if options.detect is not None:
-        if len(options.names) != 1:
-            raise ConfigError("--detect takes one component: skill-evaluator ci plan --detect 0.05 <component>")
-        sizing = library.sizing(options.names[0], options.detect, options.models)
-        print_page(options.format, json=lambda: sizing, page=lambda: page_of(sizing.skill, sizing_blocks(sizing)))
-        return EXIT_OK
     made = library.ci.plan(options)
     replace_text(options.out, json_text(made.model_dump(mode="json")))
     print_page(options.format, json=lambda: made, page=lambda: plan_page(made))

@@ -1,20 +1,9 @@
 """The reports of a component's versions and models: history, accepted baselines, ranking and sample sizes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from skill_evaluator.display import (
-    WHOLE,
-    amount,
-    cost_words,
-    count,
-    interval,
-    number,
-    plain,
-    probability,
-    seconds,
-    signed,
-)
+from skill_evaluator.display import WHOLE, amount, interval, number, plain, probability, seconds, signed
 from skill_evaluator.display.addresses import component_address
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Page, Section, page_of
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
@@ -26,7 +15,6 @@ from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.shipping import History, ModelRanking, Point, PromptEffect, RankedModel, Step
-from skill_evaluator.verdicts.sizing import PlannedDesign, Sizing, SizingPlan
 
 _MAX_FLAKY = 5
 _MOVED = {"regressed", "improved"}
@@ -162,13 +150,6 @@ def acceptances_page(skill: str, acceptances: Sequence[Acceptance]) -> Page:
     return page_of(skill, [Sheet(columns=columns, rows=rows, whole=frozenset(columns[:2])) if rows else nothing])
 
 
-_DESIGNS: Mapping[PlannedDesign, str] = {
-    "beside": "the baseline is interleaved with half of the calls; calls and cost are of both versions",
-    "recorded": "the baseline was recorded on another day; calls and cost are of the candidate alone",
-}
-_PREMISE = "on these cases, if the outputs of a case are independent; several critical metrics or models need more"
-
-
 def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ()) -> Page:
     """Report rankings, each with its next step; `folders` are the options that name the library."""
     sections = []
@@ -271,43 +252,3 @@ def _prompt_effect(effect: PromptEffect | None) -> str:
         return "–"
     low, high = map(signed, effect.ci95)
     return f"{signed(effect.difference)} ({low} to {high}, adjusted p-value {probability(effect.q)})"
-
-
-def sizing_blocks(plan: SizingPlan) -> Iterator[Block]:
-    """Yield for each model the drop that its cases detect, the sizes that detect the planned drop, and the design."""
-    power = f"{plain(plan.power * 100)} % power at α {plain(plan.alpha)}"
-    title = f": cases that detect a drop of {plain(plan.detect)} with {power}"
-    yield Heading(Cell(plan.skill, code=True), title, level=2)
-    for model in plan.models:
-        now = f"its {counted(model.cases, 'case')} × {model.replicates} detect a drop of about {plain(model.shows, 2)}"
-        shown = "; ".join(model.remarks) if model.shows is None else now
-        yield Heading(Cell(model.model_id, code=True), f": {shown}")
-        yield Lines(list(_sizing_facts(model, plan)))
-        yield _sizing_sheet(model, plan.detect)
-    yield Line(_DESIGNS[plan.design], style="dim")
-    yield Line(_PREMISE, style="dim")
-
-
-def _sizing_facts(model: Sizing, plan: SizingPlan) -> Iterator[str]:
-    cost = cost_words(model.cost_per_call_usd, digits=6)
-    size = f"{counted(model.cases, 'case')} × {model.replicates}"
-    yield f"{model.skill_version}, run {model.run_id}: {model.metric} {number(model.strict_mean)} on {size}"
-    if model.shows is None:
-        return
-    day = f", between days {number(model.between_runs)}" if model.between_runs else ""
-    yield f"standard deviation between replicates {number(model.between_replicates)}{day}; cost of a call {cost}"
-    if model.replicates_needed is None:
-        remedy = "" if plan.design == "beside" else ": interleave the baseline or add cases"
-        yield f"no number of replicates of these cases detects {plain(plan.detect)}{remedy}"
-    else:
-        yield f"{counted(model.replicates_needed, 'replicate')} of these cases would detect {plain(plan.detect)}"
-
-
-def _sizing_sheet(model: Sizing, detect: float) -> Sheet:
-    columns = ("replicates", f"{model.cases} cases detect", f"cases for {plain(detect)}", "calls", "cost")
-    rows = []
-    for choice in model.choices:
-        drop = Cell(f"{number(choice.shows)} ✓", "green") if choice.shows <= detect else f"{number(choice.shows)}  "
-        cost = None if choice.cost_usd is None else cost_words(choice.cost_usd)
-        rows.append(cells_of([], choice.replicates, drop, count(choice.cases), count(choice.calls), cost))
-    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns))

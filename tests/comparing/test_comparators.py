@@ -106,6 +106,9 @@ LEAVES: Sequence[tuple[FieldRule, Any, Any, bool]] = [
     (FieldRule(compare="number", tolerance=0.005), 10**400, 10**400, True),
     (FieldRule(compare="number", relative_tolerance=0.5), float("inf"), 5, False),
     (FieldRule(compare="number", tolerance=0.5), 10**17, 10**17 + 1, False),
+    (FieldRule(compare="string"), "abcde", "abcdx", False),  # without a threshold every letter counts
+    (FieldRule(compare="string", threshold=0.8), "abcde", "abcdx", True),
+    (FieldRule(compare="string", threshold=0.8), "abcde", "abcxy", False),
     # a threshold includes its edge: two of four words are shared
     (FieldRule(compare="text", threshold=0.5), "a b", "b c", True),
     (FieldRule(compare="text", threshold=0.51), "a b", "b c", False),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.comparing.array_items import MemoizedValue, identities, values_by_path
+from skill_evaluator.comparing.array_items import MemoizedValue, identities, text_of, values_by_path
 from skill_evaluator.comparing.comparison import LeafOutcome, compare
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.metrics.base import Comparison
@@ -213,6 +213,16 @@ def test_identities_are_canonical_keys_or_whole_items() -> None:
     assert identities(items, plan.field("lines"), plan.arrays["lines"]) == [("x",), ("x",), (None,), (None,)]
     one, other = identities([{"a": 1, "b": None}, {"a": 1.0}], plan.field("lines"), FieldRule(align="set"))
     assert one == other
+
+
+def test_text_of_a_value_ignores_the_order_of_keys_and_of_unordered_items() -> None:
+    texts = {}
+    for align in ("set", "ordered"):
+        plan = FieldPlan(arrays={"a": FieldRule(align=align)})
+        values = ({"a": [1, 2], "b": None, "c": 3}, {"c": 3, "a": [2, 1.0]})
+        texts[align] = [text_of(value, plan.field("")) for value in values]
+    assert texts["set"][0] == texts["set"][1]
+    assert texts["ordered"][0] != texts["ordered"][1]
 
 
 def test_item_counts_pool_arrays_inside_items() -> None:

@@ -379,7 +379,7 @@ class ProgramUnderTest(StrictModel):
         else:
             component_path = repository.relative_path(folder)
             files = {path: blob or "" for path, blob in repository.work_files().items()}
-        matching = self.watched("" if component_path == "." else component_path, files)
+        matching = self.watched(component_path, files)
         blobs = {name: blob or _blob_of(folder / name) for name, blob in matching.items()}
         return {name: blob for name, blob in blobs.items() if blob}
 

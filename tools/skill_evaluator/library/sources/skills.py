@@ -4,6 +4,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -79,10 +80,9 @@ def _asks_for_skill(path: str) -> bool:
 
 
 def _name_at_root(tree: FileTree) -> str:
-    try:
+    with suppress(ComponentError):
         return str(_skill(tree, _SKILL)[0].get("name") or "skill")[:_MAX_NAME]
-    except ComponentError:
-        return "skill"
+    return "skill"
 
 
 def _read(tree: FileTree, key: str) -> SourceComponent:
@@ -137,10 +137,9 @@ def _eval_files(tree: FileTree, skill: str) -> Iterator[str]:
 
 
 def _skill_name(tree: FileTree, path: str) -> Any:
-    try:
+    content = None
+    with suppress(ComponentError):  # the file does not belong to a skill
         content = tree.json(path)
-    except ComponentError:  # the file does not belong to a skill
-        return None
     return content.get("skill_name") if isinstance(content, dict) else None
 
 

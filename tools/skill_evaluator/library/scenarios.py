@@ -39,12 +39,9 @@ class Scenario(ScenarioFrontMatter):
     def around(self, component: Component) -> Component:
         """Return the component with its system prompt in the template; raise ConfigError for a program."""
         _refuse_program(component)
-        return replace(
-            component,
-            prompt=component.prompt.within(*self.template.split(SLOT)),
-            scenario=self.name,
-            digests={**component.digests, "scenario": self.digest},
-        )
+        prompt = component.prompt.within(*self.template.split(SLOT))
+        digests = {**component.digests, "scenario": self.digest}
+        return replace(component, prompt=prompt, scenario=self.name, digests=digests)
 
 
 def _refuse_program(component: Component) -> None:

@@ -86,7 +86,7 @@ class JudgePolicy(StrictModel):
 
     model: ModelId | None = Field(default=None, description="default judge of `expect` checks")
     trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
-    one_low: Literal["review_required", "ship"] = Field("review_required", description="decision on one low regression")
+    one_low: Literal["review_required", "ship"] = Field(default="review_required", description="on one low regression")
     blocking: tuple[str, ...] = Field(default=(), description="additional dimensions in which any regression blocks")
     panel: JudgePanel = JudgePanel()
     cascade: tuple[ModelId, ModelId] | None = Field(default=None, description="cheap judge; judge of undecided outputs")

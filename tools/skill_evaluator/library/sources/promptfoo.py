@@ -506,7 +506,6 @@ def _odd_template(text: str) -> str | None:
 
 
 def _filled(text: str, texts: Mapping[str, str]) -> str:
-    """Replace the variables in a text; raise ValueError if the result is too long."""
     names = [name for name in _VARIABLE.findall(text) if name in texts]
     if sum(len(texts[name]) for name in names) > _MAX_VALUE_CHARS:
         raise ValueError(f"with its variables it has more than {_MAX_VALUE_CHARS:,} characters")

@@ -340,7 +340,7 @@ def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: 
 
 
 def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, names: Mapping[str, str]) -> None:
-    """Add the queries of a file as cases; `owner` is its skill or None, and `names` has the skills by their names."""
+    """Add the queries of a file as cases; `owner` is the file's skill, and `names` has the choice by skill name."""
     of_all = owner is None and any(isinstance(_first(row, _CALLED), str) for row in rows)
     stem = PurePosixPath(path).stem
     start = _case_id({"id": owner}, stem)
@@ -360,7 +360,7 @@ def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, n
 
 
 def _calls_for(row: Row, owner: str | None, names: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
-    """Return the arguments of a `json` check; `of_all` means that a query that triggers no skill requires null."""
+    """Return the arguments of a query's `json` check; with `of_all`, a query that triggers no skill requires null."""
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
         if skill not in names:

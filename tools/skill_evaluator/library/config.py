@@ -129,7 +129,7 @@ class Params(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
-    max_output_tokens: PositiveInt = Field(default=4096, description="or max_tokens, or max_completion_tokens")
+    max_output_tokens: PositiveInt = Field(default=4096, description="also written max_tokens or max_completion_tokens")
     temperature: NonNegativeFloat | None = None
     top_p: Share | None = None
 

@@ -103,7 +103,7 @@ def new_family(config_dir: Path, family: str) -> Path:
 
 
 def write_family(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write one file per scenario from its text by name; raise StorageError if the folder exists."""
+    """Write one file per scenario; `texts` has their texts by name. Raise StorageError if the folder exists."""
     with storing(folder):
         folder.mkdir(parents=True)  # raises if another process was faster
         for name, text in texts.items():

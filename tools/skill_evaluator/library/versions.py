@@ -54,7 +54,7 @@ class Problem(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentVersion:
-    """A component at one commit, with the digests of its prompt and schema, or the problem of reading it."""
+    """A component at one commit, with the digests of its prompt and schema, or its problem if it cannot be read."""
 
     name: str
     folder: str

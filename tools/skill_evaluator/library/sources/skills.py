@@ -224,9 +224,9 @@ class _Cases:
                 yield check
 
 
-def _first(row: Any, names: tuple[str, ...]) -> Any:
-    """Return the first value of these keys that is not None or empty, or None if there is none."""
-    values = (row[name] for name in names if row.get(name) not in (None, "")) if isinstance(row, dict) else ()
+def _first(row: Any, keys: tuple[str, ...]) -> Any:
+    """Return the first value of the keys that is neither None nor an empty text, or None if there is none."""
+    values = (row[key] for key in keys if row.get(key) not in (None, "")) if isinstance(row, dict) else ()
     return next(iter(values), None)
 
 

@@ -154,6 +154,7 @@ def test_latency_of_promptfoo_is_read_in_milliseconds(tmp_path: Path) -> None:
     [
         ("x.csv", "name,score\na,1\n", "x.csv has no column 'case'; its columns are name, score"),
         ("x.csv", "case,score\n,1\n", "at case_id in x.csv:2"),
+        ("x.csv", f"case,score\n{'a' * 1001},1\n", "at case_id in x.csv:2"),
         ("x.csv", "case,replicate,score\na,0,1\na,0,1\n", "x.csv: replicate 0 of a occurs twice"),
         ("x.csv", "case,score,cost_usd\na,1,-2\n", "at cost_usd in x.csv:2"),
         ("x.jsonl", '{"case": "a", "scores": [1]}\n', "at scores in x.jsonl:1"),

@@ -218,7 +218,11 @@ WRONG = [
     ("cases.jsonl", '{"id": "a"}\n', "case 'a' has no document: 'document' in {path}:1 is missing"),
     ("cases.jsonl", LINE + "\n[1]\n", ":3: not an object; write a line"),
     ("cases.jsonl", '{"document": "A", "inputs": [1]}\n', ":1: inputs must be an object"),
-    ("cases.jsonl", '{"document": "A", "inputs": {"document": "B"}}\n', ":1: the document is also outside of inputs"),
+    (
+        "cases.jsonl",
+        '{"document": "A", "inputs": {"document": "B"}}\n',
+        ":1: the document is in inputs",
+    ),
     ("cases.jsonl", '{"document": "A", "turns": "hello"}\n', 'a list is expected, got "hello" at turns in {path}:1'),
     (
         "cases.jsonl",

@@ -166,7 +166,7 @@ def test_ambiguous_prompt_is_refused(tmp_path: Path, lines: list[str], body: str
         ({"inputs.json": {"doc_type": "bill"}}, "case 'a' has no document: "),
         (
             {"document.md": "A", "inputs.json": {"document": "A", "doc_type": "b"}},
-            "the document is also outside of inputs; keep one",
+            "the document is in inputs, and also in a file or column of its own; keep one",
         ),
         ({"document.md": "A", "inputs.json": ["bill"]}, "inputs must be an object"),
         ({"document.md": "A", "inputs.json": {"doc_type": None}}, "without null values"),

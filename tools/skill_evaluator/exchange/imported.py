@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
 from skill_evaluator.errors import LeaderboardError, refuse
 from skill_evaluator.files import SizeLimit, read_json, replace_text, validated
-from skill_evaluator.identifiers import UNNAMED, Label, is_component_name, now
+from skill_evaluator.identifiers import UNNAMED, CaseId, Label, is_component_name, now
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.prompts import check_semver
@@ -71,7 +71,7 @@ class ImportedOutput(BaseModel):
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
-    case_id: Annotated[str, Field(min_length=1)]
+    case_id: CaseId
     case: Any = None
     model: str | None = None
     replicate: Amount = None

@@ -128,24 +128,19 @@ class CaseMeta(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One input with its ground truth.
-
-    A `labelled` case has a ground truth, and a `truth` of None is then JSON null. `digest` covers the `used` inputs
-    (those of the prompt), the turns and the truth. `not_applicable` has ids and patterns of models that are not called.
-    `parts` has by name the digest of each input, and of the turns, together with the truth.
-    """
+    """One input with its ground truth."""
 
     id: str
     inputs: Mapping[str, Any]
     truth: Any
-    labelled: bool
+    labelled: bool  # whether there is a ground truth; `truth` may then be None, which is JSON null
     meta: Mapping[str, Any]
-    digest: str = ""
+    digest: str = ""  # digest of the used inputs, the turns and the truth
     options: tuple[str, ...] = ()
-    not_applicable: tuple[str, ...] = ()
+    not_applicable: tuple[str, ...] = ()  # ids and patterns of models that are not called
     turns: tuple[Message, ...] = ()
-    used: tuple[str, ...] = (DOCUMENT,)
-    parts: Mapping[str, str] = field(default_factory=dict)
+    used: tuple[str, ...] = (DOCUMENT,)  # names of the prompt's inputs
+    parts: Mapping[str, str] = field(default_factory=dict)  # digest of each input, or the turns, with the truth
     checks: tuple[Check, ...] = ()
     unreviewed: bool = False
 
@@ -315,12 +310,8 @@ def case_folders(folder: Path) -> list[Path]:
 
 def cases_without_document(sources: Iterable[Path]) -> list[str]:
     """Return the ids of the case folders with an `input-source.md` and no document."""
-    return [
-        folder.name
-        for source in sources
-        for folder in case_folders(source)
-        if (folder / SOURCE).exists() and not any((folder / name).exists() for name in (*DOCUMENTS, INPUTS))
-    ]
+    folders = (folder for source in sources for folder in case_folders(source) if (folder / SOURCE).exists())
+    return [folder.name for folder in folders if not any((folder / name).exists() for name in (*DOCUMENTS, INPUTS))]
 
 
 def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
@@ -440,8 +431,7 @@ def _declared(
     checks = component.checks
     if root:
         checks = read_checks(declared.checks, folder, where, FixtureError, root.inside, earlier=checks)
-    names = {"not_applicable": declared.not_applicable, "unreviewed": declared.unreviewed}
-    return {"meta": meta, "checks": checks, **names}
+    return {"meta": meta, "checks": checks} | declared.model_dump(include={"not_applicable", "unreviewed"})
 
 
 def _read_turns(content: Any, where: Path) -> tuple[Message, ...]:

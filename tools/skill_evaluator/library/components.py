@@ -210,18 +210,12 @@ class Datasets(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A versioned prompt with its output schema, ready to be evaluated, alone or under a scenario.
-
-    Records are saved in `folder`, and cases may be in `home`. `declared_in` is the path of datasets.json. `inferred`
-    has a text for each inferred setting and each unused part of the source. `prose` has the median length in characters
-    of prose fields by path. `rows` are the cases in a source of another format, the `origin`. `files` are those of the
-    prompt. `formerly` has earlier names.
-    """
+    """A versioned prompt with its output schema, ready to be evaluated, alone or under a scenario."""
 
     name: str
-    folder: Path
-    home: Path
-    declared_in: Path
+    folder: Path  # folder of the records
+    home: Path  # folder that may have the cases
+    declared_in: Path  # path of datasets.json
     version: str
     output: Output
     prompt: Prompt
@@ -236,13 +230,13 @@ class Component:
     columns: Columns = field(default_factory=Columns)
     scenario: str | None = None
     limits: SafetyLimits = DEFAULT_LIMITS
-    inferred: tuple[str, ...] = ()
-    prose: Mapping[str, float] = field(default_factory=dict)
+    inferred: tuple[str, ...] = ()  # one text per inferred setting and per unused part of the source
+    prose: Mapping[str, float] = field(default_factory=dict)  # median length in characters of prose fields by path
     program: ProgramUnderTest | None = None
-    rows: CaseRows = field(default_factory=CaseRows)
-    origin: SourceLocation | None = None
-    files: tuple[Path, ...] = ()
-    formerly: tuple[str, ...] = ()
+    rows: CaseRows = field(default_factory=CaseRows)  # cases in a source of another format
+    origin: SourceLocation | None = None  # location in a source of another format
+    files: tuple[Path, ...] = ()  # files of the prompt
+    formerly: tuple[str, ...] = ()  # earlier names
 
     def case_files(self, fixtures_dir: Path | None) -> CaseFiles:
         """Return the case files of the component; `fixtures_dir` None means the default folders."""

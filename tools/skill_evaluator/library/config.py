@@ -86,7 +86,7 @@ class JudgePolicy(StrictModel):
 
     model: ModelId | None = Field(default=None, description="default judge of `expect` checks")
     trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
-    one_low: Literal["review_required", "ship"] = Field("review_required", description="decision on one low regression")
+    one_low: Literal["review_required", "ship"] = Field(default="review_required", description="on one low regression")
     blocking: tuple[str, ...] = Field(default=(), description="additional dimensions in which any regression blocks")
     panel: JudgePanel = JudgePanel()
     cascade: tuple[ModelId, ModelId] | None = Field(default=None, description="cheap judge; judge of undecided outputs")
@@ -125,14 +125,11 @@ IGNORABLE: tuple[str, ...] = get_args(Ignorable)
 
 
 class Params(BaseModel):
-    """Parameters of each call; unknown keys are passed to the provider's API unchanged.
-
-    `max_tokens` and `max_completion_tokens` are other names of `max_output_tokens`.
-    """
+    """Parameters of each call; unknown keys are passed to the provider's API unchanged."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
-    max_output_tokens: PositiveInt = 4096
+    max_output_tokens: PositiveInt = Field(default=4096, description="also written max_tokens or max_completion_tokens")
     temperature: NonNegativeFloat | None = None
     top_p: Share | None = None
 
@@ -279,12 +276,9 @@ VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "inc
 
 
 class MetricPolicy(StrictModel):
-    """The tier and the tolerated drop of a metric or field; by default the general tolerance applies.
+    """The tier and the tolerated drop of a metric or field; by default the general tolerance applies."""
 
-    `critical` decides the verdict. `supporting` affects it only if it regresses. `advisory` is only shown.
-    """
-
-    tier: Tier | None = None
+    tier: Tier | None = Field(default=None, description="critical decides; supporting if it regresses; advisory never")
     tolerance: Share | None = None
 
 

@@ -133,7 +133,6 @@ def _validate(validate: Callable[[Any], _T], value: Any) -> _T:
 
 
 def _root_types(node: Any, root: Mapping[str, Any]) -> set[type]:
-    """Return the container types, `dict` and `list`, that a schema allows."""
     types: dict[str, type] = {"object": dict, "array": list}
     if not isinstance(node, Mapping):
         return set() if node is False else {dict, list}

@@ -356,7 +356,7 @@ class ProgramUnderTest(StrictModel):
         return digest(canonical_json([declared, dict(watched)]))
 
     def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
-        """Return the `files` (git blob id by path) that a component in `folder` watches, by path in that folder."""
+        """Return the `files` (git blob id by path) that a component in `folder` watches, by path relative to it."""
         globs = _globs_pattern(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
         paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
         return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}
@@ -379,7 +379,7 @@ class ProgramUnderTest(StrictModel):
         else:
             component_path = repository.relative_path(folder)
             files = {path: blob or "" for path, blob in repository.work_files().items()}
-        matching = self.watched("" if component_path == "." else component_path, files)
+        matching = self.watched(component_path, files)
         blobs = {name: blob or _blob_of(folder / name) for name, blob in matching.items()}
         return {name: blob for name, blob in blobs.items() if blob}
 

@@ -18,21 +18,12 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Kind = Literal["objective", "subjective"]
 MethodName = Literal["direct_scoring", "pairwise_comparison", "reference_based"]
 Scale = Literal["1-3", "1-5", "1-10"]
-Mitigation = Literal[
-    "require_justification_first",
-    "position_swap",
-    "ignore_length",
-    "length_normalization",
-    "ignore_position",
-    "evidence_required",
-    "different_model_family",
-    "ties_allowed",
-]
-
-_IN_PAIRWISE_ALONE = {"position_swap", "length_normalization", "ignore_position", "ties_allowed"}
+_Always = Literal["require_justification_first", "ignore_length", "evidence_required", "different_model_family"]
+_InPairs = Literal["position_swap", "length_normalization", "ignore_position", "ties_allowed"]
+Mitigation = Literal[_Always, _InPairs]
 MITIGATIONS: Mapping[Mitigation, tuple[str, ...]] = {
-    name: ("pairwise_comparison",) if name in _IN_PAIRWISE_ALONE else get_args(MethodName)
-    for name in get_args(Mitigation)
+    **dict.fromkeys(get_args(_Always), get_args(MethodName)),
+    **dict.fromkeys(get_args(_InPairs), ("pairwise_comparison",)),
 }
 """The judging methods in which a mitigation has an effect, by mitigation."""
 

@@ -39,12 +39,9 @@ class Scenario(ScenarioFrontMatter):
     def around(self, component: Component) -> Component:
         """Return the component with its system prompt in the template; raise ConfigError for a program."""
         _refuse_program(component)
-        return replace(
-            component,
-            prompt=component.prompt.within(*self.template.split(SLOT)),
-            scenario=self.name,
-            digests={**component.digests, "scenario": self.digest},
-        )
+        prompt = component.prompt.within(*self.template.split(SLOT))
+        digests = {**component.digests, "scenario": self.digest}
+        return replace(component, prompt=prompt, scenario=self.name, digests=digests)
 
 
 def _refuse_program(component: Component) -> None:
@@ -106,7 +103,7 @@ def new_family(config_dir: Path, family: str) -> Path:
 
 
 def write_family(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write one file per scenario from its text by name; raise StorageError if the folder exists."""
+    """Write one file per scenario; `texts` has their texts by name. Raise StorageError if the folder exists."""
     with storing(folder):
         folder.mkdir(parents=True)  # raises if another process was faster
         for name, text in texts.items():

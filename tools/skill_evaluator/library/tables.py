@@ -245,7 +245,7 @@ def with_others(location: str, inputs: Mapping[str, Any], others: Any) -> dict[s
         example = '{"kind": "invoice"}'
         raise FixtureError(f"{location}: inputs must be an object without null values, such as {example}")
     if DOCUMENT in inputs and DOCUMENT in others:
-        raise FixtureError(f"{location}: the document is also outside of inputs; keep one")
+        raise FixtureError(f"{location}: the document is in inputs, and also in a file or column of its own; keep one")
     return {**inputs, **others}
 
 

@@ -54,7 +54,7 @@ class Problem(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentVersion:
-    """A component at one commit, with the digests of its prompt and schema, or the problem of reading it."""
+    """A component at one commit, with the digests of its prompt and schema, or its problem if it cannot be read."""
 
     name: str
     folder: str
@@ -166,14 +166,8 @@ def _version_of(
     try:
         written = load()
         prompt, schema = written.prompt.digest, _schema_digest(raw_schema, written)
-        version = replace(
-            version,
-            prompt=prompt,
-            schema=schema,
-            program=written.program,
-            template=written.prompt,
-            formerly=written.formerly,
-        )
+        version = replace(version, program=written.program, template=written.prompt, formerly=written.formerly)
+        version = replace(version, prompt=prompt, schema=schema)
         number = written.version or numbered({"prompt": prompt, "schema": schema}, recorded_in(board))
         return replace(version, version=check_semver(number, Path(file)))
     except ComponentError as problem:

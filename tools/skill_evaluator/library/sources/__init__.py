@@ -132,7 +132,7 @@ def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
 
 
 def components_of(components: Path, config: Path, default: Path) -> Path:
-    """Return `components`, or the one in `config` if `components` is the `default` and settings.yaml has sources."""
+    """Return `components`, or `config`/components if `components` is the `default` and settings.yaml has sources."""
     _forget()
     return config / "components" if components == default and load_settings(config).sources else components
 

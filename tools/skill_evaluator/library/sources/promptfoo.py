@@ -265,12 +265,10 @@ class _Configuration:
         tests: list[tuple[int, Any]]
         if path.endswith(".csv"):
             try:
-                cells = list(
-                    read_cells(text, location, _MAX_VALUE_CHARS, lambda row: self.leave("row of a CSV", str(row)))
-                )
+                rows = read_cells(text, location, _MAX_VALUE_CHARS, lambda row: self.leave("row of a CSV", str(row)))
+                tests = [(line, _as_test(row)) for line, row in rows]
             except FixtureError as problem:
                 raise ComponentError(str(problem)) from None
-            tests = [(line, _as_test(row)) for line, row in cells]
         elif path.endswith(".jsonl"):
             lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
             tests = [(number, _parsed(path, line, location)) for number, line in lines]
@@ -508,7 +506,6 @@ def _odd_template(text: str) -> str | None:
 
 
 def _filled(text: str, texts: Mapping[str, str]) -> str:
-    """Replace the variables in a text; raise ValueError if the result is too long."""
     names = [name for name in _VARIABLE.findall(text) if name in texts]
     if sum(len(texts[name]) for name in names) > _MAX_VALUE_CHARS:
         raise ValueError(f"with its variables it has more than {_MAX_VALUE_CHARS:,} characters")

@@ -4,6 +4,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -79,10 +80,9 @@ def _asks_for_skill(path: str) -> bool:
 
 
 def _name_at_root(tree: FileTree) -> str:
-    try:
+    with suppress(ComponentError):
         return str(_skill(tree, _SKILL)[0].get("name") or "skill")[:_MAX_NAME]
-    except ComponentError:
-        return "skill"
+    return "skill"
 
 
 def _read(tree: FileTree, key: str) -> SourceComponent:
@@ -137,10 +137,9 @@ def _eval_files(tree: FileTree, skill: str) -> Iterator[str]:
 
 
 def _skill_name(tree: FileTree, path: str) -> Any:
-    try:
+    content = None
+    with suppress(ComponentError):  # the file does not belong to a skill
         content = tree.json(path)
-    except ComponentError:  # the file does not belong to a skill
-        return None
     return content.get("skill_name") if isinstance(content, dict) else None
 
 
@@ -225,9 +224,9 @@ class _Cases:
                 yield check
 
 
-def _first(row: Any, names: tuple[str, ...]) -> Any:
-    """Return the first value of these keys that is not None or empty, or None if there is none."""
-    values = (row[name] for name in names if row.get(name) not in (None, "")) if isinstance(row, dict) else ()
+def _first(row: Any, keys: tuple[str, ...]) -> Any:
+    """Return the first value of the keys that is neither None nor an empty text, or None if there is none."""
+    values = (row[key] for key in keys if row.get(key) not in (None, "")) if isinstance(row, dict) else ()
     return next(iter(values), None)
 
 
@@ -341,7 +340,7 @@ def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: 
 
 
 def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, names: Mapping[str, str]) -> None:
-    """Add the queries of a file as cases; `owner` is its skill or None, and `names` has the skills by their names."""
+    """Add the queries of a file as cases; `owner` is the file's skill, and `names` has the choice by skill name."""
     of_all = owner is None and any(isinstance(_first(row, _CALLED), str) for row in rows)
     stem = PurePosixPath(path).stem
     start = _case_id({"id": owner}, stem)
@@ -361,7 +360,7 @@ def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, n
 
 
 def _calls_for(row: Row, owner: str | None, names: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
-    """Return the arguments of a `json` check; `of_all` means that a query that triggers no skill requires null."""
+    """Return the arguments of a query's `json` check; with `of_all`, a query that triggers no skill requires null."""
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
         if skill not in names:

@@ -153,25 +153,20 @@ class SkipCollector(defaultdict[tuple[str, str], list[str]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceComponent:
-    """A component as read from a file of any format.
+    """A component as read from a file of any format."""
 
-    `path` is the file that people edit, and `files` are all files of the prompt. `rows` are the (id, line, values) of
-    its cases, with values as in cases.jsonl. They are in `rows_path`, by default `path`; `rows_name` is the format's
-    name for them. `hints` has the intended `model` and its parameters by name.
-    """
-
-    path: str
-    files: tuple[str, ...]
+    path: str  # the file that people edit
+    files: tuple[str, ...]  # all files of the prompt
     prompt: Prompt
     version: str | None = None
     output: Output | None = None
     schema: Mapping[str, Any] | None = None
     checks: tuple[DeclaredCheck, ...] = ()
-    rows: tuple[tuple[str, int, Row], ...] = ()
-    rows_path: str | None = None
-    rows_name: str = ""
+    rows: tuple[tuple[str, int, Row], ...] = ()  # (id, line, values) of each case, with values as in cases.jsonl
+    rows_path: str | None = None  # the file of the cases; default: `path`
+    rows_name: str = ""  # the word for cases in this format, such as evals
     left_out: tuple[SkippedItem, ...] = ()
-    hints: Mapping[str, Any] = field(default_factory=dict)
+    hints: Mapping[str, Any] = field(default_factory=dict)  # the intended `model`, and its parameters by name
     program: ProgramUnderTest | None = None
     formerly: tuple[str, ...] = ()
 

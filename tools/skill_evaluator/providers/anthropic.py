@@ -1,6 +1,7 @@
 """Anthropic's messages API."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -204,7 +205,7 @@ BATCHES = batch.BatchApi(  # a batch has no name
     create=lambda batches, name, entries: batches.post(_BATCHES, {"requests": entries}),
     next_page=lambda page: {"after_id": page["last_id"]} if page.get("has_more") and page.get("last_id") else None,
     size_of=_batch_counts,
-    created=lambda body: batch.seconds_of(body.get("created_at")),
+    created=lambda body: datetime.fromisoformat(body["created_at"]).timestamp(),
     status=_batch_status,
     files=lambda status: [f"{_BATCHES}/{status.batch_id}/results"] if status.body.get("results_url") else [],
     answer=_batch_answer,

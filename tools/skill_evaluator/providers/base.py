@@ -274,11 +274,9 @@ class Provider(Protocol):
 
     async def complete(self, request: Request) -> Completion:
         """Make one call without retries; raise ProviderError."""
-        ...
 
     async def close(self) -> None:
         """Release sockets, threads and memory."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

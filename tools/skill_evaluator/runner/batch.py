@@ -212,7 +212,7 @@ class BatchEngine:
                 message = f"{counted(unsent, 'call')} not sent; --resume sends them"
                 self.halted = Failure(kind="not_run", reason="not_submitted", message=message)
             with suppress(Exception):  # all outcomes are saved; the process frees the provider's resources
-                await self._batches.close()
+                await self._batches.provider.close()
 
     async def _find_uncertain(self) -> None:
         for batch in [batch for batch in self._journal.open if batch.batch_id is None]:

@@ -41,6 +41,7 @@ MARGIN_S = 5.0  # the time limit of a call exceeds that of the program by this
 _SETUP_S = 1800.0
 _MAX_THREADS = 256  # one per running program
 _REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"}
+_no_answer = partial(ProviderError, "no_answer", perhaps_billed=True)
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
@@ -165,10 +166,6 @@ def _program_input(value: Any) -> Any:
 
 def _endpoint_input(value: Any) -> Any:
     return f"data:{value.media_type};base64,{file_placeholder(value)}" if isinstance(value, File) else value
-
-
-def _no_answer(message: str) -> ProviderError:
-    return ProviderError("no_answer", message, perhaps_billed=True)
 
 
 def _refuse(model: Model, *_: object) -> NoReturn:

@@ -55,7 +55,6 @@ sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # 
 
 
 def _cache_floor(model: Model) -> int | None:
-    """Return the tokens of the shortest prompt that is cached, or None for a server of another company."""
     floor = next((tokens for name, tokens in _FLOORS.items() if model.api_name.startswith(name)), _USUAL_FLOOR)
     return floor if model.is_direct or model.place else None
 

@@ -168,13 +168,12 @@ class Batches:
             raise skipped
         results: dict[str, Completion | ProviderError] = {}
         for custom_id, answer in answers:
-            if isinstance(custom_id, str) and custom_id not in results:
-                try:
-                    results[custom_id] = (
-                        answer if isinstance(answer, ProviderError) else self.provider.completion(answer)
-                    )
-                except ProviderError as problem:
-                    results[custom_id] = problem
+            if not isinstance(custom_id, str) or custom_id in results:
+                continue
+            try:
+                results[custom_id] = answer if isinstance(answer, ProviderError) else self.provider.completion(answer)
+            except ProviderError as problem:
+                results[custom_id] = problem
         if unreadable is not None and len(results) < (status.done or 0):  # another read can have the rest
             raise unreadable
         return results

@@ -74,7 +74,7 @@ def batched(vendor: str, server: BatchServer, request: Request, custom_id: str) 
         model = entry(vendor, server.url, base_url=server.base_url(vendor))
         batches = open_batches(BATCHES[vendor], PROVIDERS[vendor], model, KEY, Settings())
         await batches.create("run.1", {custom_id: request})
-        await batches.close()
+        await batches.provider.close()
 
     asyncio.run(create())
     return server.bodies[custom_id]

@@ -115,10 +115,7 @@ def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event
 
 
 def _wait(
-    process: subprocess.Popen[bytes],
-    program: Program,
-    outputs: Sequence[IO[bytes]],
-    cancelled: threading.Event | None,
+    process: subprocess.Popen[bytes], program: Program, outputs: Sequence[IO[bytes]], cancelled: threading.Event | None
 ) -> EndReason:
     if program.memory_bytes is not None and sys.platform == "linux":
         with suppress(OSError, ValueError):  # the program has ended, or has a lower limit

@@ -28,11 +28,7 @@ PROVIDERS: Mapping[str, ProviderKind] = {
     "replay": replay.KIND,
     "program": program.KIND,
 }
-BATCHES: Mapping[str, BatchApi] = {
-    "anthropic": anthropic.BATCHES,
-    "openai": openai.BATCHES,
-    "google": google.BATCHES,
-}
+BATCHES: Mapping[str, BatchApi] = {"anthropic": anthropic.BATCHES, "openai": openai.BATCHES, "google": google.BATCHES}
 Kinds = Mapping[str, ProviderKind]
 Keys = Mapping[str, str]
 _GROUP = "skill_evaluator.providers"
@@ -96,9 +92,8 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
                 f"{nearest(model.provider, names)}"
             )
         if model.auth == "oidc" and (kind.federation is None or model.api_key_env):
-            reason = "api_key_env names a key; remove one of them"
-            if kind.federation is None:
-                reason = f"provider '{model.provider}' has no identity tokens; remove auth"
+            no_tokens = f"provider '{model.provider}' has no identity tokens; remove auth"
+            reason = "api_key_env names a key; remove one of them" if kind.federation else no_tokens
             raise ConfigError(f"auth: oidc at models[{index}].auth in {where}: {reason}")
         if model.accepts and kind.accepts is None:
             raise ConfigError(f"models[{index}].accepts in {where}: provider '{model.provider}' accepts only text")

@@ -8,6 +8,7 @@ it has no variable for a key, the SDK finds the login of the machine or job.
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +23,7 @@ REQUEST_URL, REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_R
 _TIMEOUT_S = 10.0
 _MAX_QUOTE = 160  # characters of a vendor's message, to leave room for the claims and the rule
 _CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
+_refused = partial(ProviderError, "identity_refused", kind="no_credentials", fatal=True)
 
 
 def identifiers_of(federation: Federation) -> dict[str, str]:
@@ -69,7 +71,7 @@ class Identity:
             if not answer.is_success:
                 message = f"GitHub did not issue an identity token to the job ({answer.status_code})"
                 is_refusal = answer.status_code in (400, 401, 403)
-                raise _refused(message, answer.status_code) if is_refusal else unreachable(message)
+                raise _refused(message, status=answer.status_code) if is_refusal else unreachable(message)
             token = str(answer.json()["value"])
             remember(token)
             claims: Mapping[str, Any] = jwt.decode(token, verify=False)  # type: ignore[no-untyped-call]
@@ -92,13 +94,8 @@ class Identity:
         of_token = f"the token has {claims}" if self._claims else "no token from GitHub was exchanged"
         unset = {name: f"({name} is not set)" for name in self.federation.optional}
         rule = self.federation.rule.format_map(unset | self.identifiers)
-        return _refused(
-            f"{rule} did not match: {of_token}; the vendor said: {Redactor([])(message)[:_MAX_QUOTE]}", status
-        )
-
-
-def _refused(message: str, status: int) -> ProviderError:
-    return ProviderError("identity_refused", message, kind="no_credentials", status=status, fatal=True)
+        quoted = Redactor([])(message)[:_MAX_QUOTE]
+        return _refused(f"{rule} did not match: {of_token}; the vendor said: {quoted}", status=status)
 
 
 Options = dict[str, Any]  # options of an SDK's client: the transport, no retries, no time limit

@@ -1,6 +1,7 @@
 """Anthropic's messages API."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -54,7 +55,6 @@ sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # 
 
 
 def _cache_floor(model: Model) -> int | None:
-    """Return the tokens of the shortest prompt that is cached, or None for a server of another company."""
     floor = next((tokens for name, tokens in _FLOORS.items() if model.api_name.startswith(name)), _USUAL_FLOOR)
     return floor if model.is_direct or model.place else None
 
@@ -204,7 +204,7 @@ BATCHES = batch.BatchApi(  # a batch has no name
     create=lambda batches, name, entries: batches.post(_BATCHES, {"requests": entries}),
     next_page=lambda page: {"after_id": page["last_id"]} if page.get("has_more") and page.get("last_id") else None,
     size_of=_batch_counts,
-    created=lambda body: batch.seconds_of(body.get("created_at")),
+    created=lambda body: datetime.fromisoformat(body["created_at"]).timestamp(),
     status=_batch_status,
     files=lambda status: [f"{_BATCHES}/{status.batch_id}/results"] if status.body.get("results_url") else [],
     answer=_batch_answer,

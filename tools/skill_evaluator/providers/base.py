@@ -6,6 +6,7 @@ A provider never retries; the runner does.
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
+from functools import partial
 from itertools import accumulate
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -214,19 +215,10 @@ def unreachable(problem: object, *, fatal: bool = False) -> ProviderError:
     return ProviderError("unreachable", f"no connection: {problem}", retryable=not fatal, fatal=fatal)
 
 
-def dropped(message: str) -> ProviderError:
-    """Return the error of a lost connection; the call may be billed."""
-    return ProviderError("connection_lost", message, retryable=True, perhaps_billed=True)
-
-
-def timed_out(message: str) -> ProviderError:
-    """Return the error of a call over its time limit; the call may be billed."""
-    return ProviderError("read_timeout", message, kind="timeout", retryable=True, perhaps_billed=True)
-
-
-def malformed(message: str) -> ProviderError:
-    """Return the error of a response whose body cannot be read; the call may be billed."""
-    return ProviderError("malformed_body", message, retryable=True, perhaps_billed=True)
+# The errors of a lost connection, a call over its time limit and a body that cannot be read. The call may be billed.
+dropped = partial(ProviderError, "connection_lost", retryable=True, perhaps_billed=True)
+timed_out = partial(ProviderError, "read_timeout", kind="timeout", retryable=True, perhaps_billed=True)
+malformed = partial(ProviderError, "malformed_body", retryable=True, perhaps_billed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,11 +266,9 @@ class Provider(Protocol):
 
     async def complete(self, request: Request) -> Completion:
         """Make one call without retries; raise ProviderError."""
-        ...
 
     async def close(self) -> None:
         """Release sockets, threads and memory."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ The code of direct calls builds the requests and reads the responses.
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -131,7 +130,7 @@ class Batches:
         while query is not None:
             page = await self.get(self.api.path, **{self.api.page_size: 100, **query})
             for body in map(fields_of, _read(list, page.get(self.api.listed) or ())):
-                created = self.api.created(body)
+                created = _read(self.api.created, body)
                 if created is not None and created < since - _MAX_CLOCK_SKEW_S:
                     return
                 yield body
@@ -169,13 +168,12 @@ class Batches:
             raise skipped
         results: dict[str, Completion | ProviderError] = {}
         for custom_id, answer in answers:
-            if isinstance(custom_id, str) and custom_id not in results:
-                try:
-                    results[custom_id] = (
-                        answer if isinstance(answer, ProviderError) else self.provider.completion(answer)
-                    )
-                except ProviderError as problem:
-                    results[custom_id] = problem
+            if not isinstance(custom_id, str) or custom_id in results:
+                continue
+            try:
+                results[custom_id] = answer if isinstance(answer, ProviderError) else self.provider.completion(answer)
+            except ProviderError as problem:
+                results[custom_id] = problem
         if unreadable is not None and len(results) < (status.done or 0):  # another read can have the rest
             raise unreadable
         return results
@@ -188,10 +186,6 @@ class Batches:
         """Delete the requests and results of an ended batch, as far as the vendor permits."""
         for path in self.api.deleted(status):
             await self._content("DELETE", path)
-
-    async def close(self) -> None:
-        """Release all connections."""
-        await self.provider.close()
 
     async def get(self, path: str, **query: Any) -> Json:
         """Return the JSON object at a path."""
@@ -252,14 +246,6 @@ def count_of(*counts: Any) -> int | None:
     """Add counts of requests. Return None unless all are whole numbers."""
     whole = [count for count in counts if isinstance(count, int) and count >= 0]
     return sum(whole) if len(whole) == len(counts) else None
-
-
-def seconds_of(moment: Any) -> float:
-    """Return the seconds since the epoch of an ISO date. Raise ProviderError for other values."""
-    try:
-        return datetime.fromisoformat(str(moment)).timestamp()
-    except ValueError:
-        raise malformed(f"created_at is {moment!r}") from None
 
 
 # The errors of requests without a result in an ended batch; the first two are not billed.

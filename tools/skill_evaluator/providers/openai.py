@@ -215,11 +215,6 @@ async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Map
     return await batches.post("/batches", {"input_file_id": batch.required_id(file), **fixed})
 
 
-def _next_page(page: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    bodies = page.get("data") or ()
-    return {"after": batch.required_id(fields_of(bodies[-1]))} if bodies and page.get("has_more") else None
-
-
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
     state, counts = str(body.get("status")), fields_of(body.get("request_counts"))
     unanswered, line = _ENDED.get(state, batch.lost)(), None
@@ -254,7 +249,7 @@ BATCHES = batch.BatchApi(  # a batch cannot be deleted, only its files
     path="/batches",
     entry=lambda custom_id, body: {"custom_id": custom_id, **_BATCH_ENTRY, "body": body},
     create=_create_batch,
-    next_page=_next_page,
+    next_page=lambda page: {"after": page["data"][-1]["id"]} if page.get("data") and page.get("has_more") else None,
     name_of=lambda body: fields_of(body.get("metadata")).get("name"),
     created=lambda body: batch.count_of(body.get("created_at")),
     status=_batch_status,

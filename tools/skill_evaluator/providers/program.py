@@ -41,6 +41,7 @@ MARGIN_S = 5.0  # the time limit of a call exceeds that of the program by this
 _SETUP_S = 1800.0
 _MAX_THREADS = 256  # one per running program
 _REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"}
+_no_answer = partial(ProviderError, "no_answer", perhaps_billed=True)
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
@@ -54,17 +55,15 @@ def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) 
     """Return the provider kind that runs a component's program; `values` has its variables by name."""
 
     def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
-        max_bytes = settings.limits.response_bytes
+        limited = partial(Program, folder=folder, output_bytes=settings.limits.response_bytes)
         for argv in program.setup:
-            ended = run_process(Program(argv=argv, folder=folder, seconds=_SETUP_S, output_bytes=max_bytes))
+            ended = run_process(limited(argv=argv, seconds=_SETUP_S))
             if ended.problem:
                 raise ConfigError(f"setup of {folder / 'prompt.md'}: {' '.join(argv):.200}: {ended.problem:.500}")
         if program.http is not None:
             return _endpoint(program.http, values, settings)
-        seconds, argv = settings.timeout_s - MARGIN_S, program.run or ()
-        return RunProvider(
-            Program(argv=argv, folder=folder, seconds=seconds, output_bytes=max_bytes, environment=values)
-        )
+        seconds = settings.timeout_s - MARGIN_S
+        return RunProvider(limited(argv=program.run or (), seconds=seconds, environment=values))
 
     missing = " and ".join(name for name in program.variables if name not in values)
     return ProviderKind(
@@ -165,10 +164,6 @@ def _program_input(value: Any) -> Any:
 
 def _endpoint_input(value: Any) -> Any:
     return f"data:{value.media_type};base64,{file_placeholder(value)}" if isinstance(value, File) else value
-
-
-def _no_answer(message: str) -> ProviderError:
-    return ProviderError("no_answer", message, perhaps_billed=True)
 
 
 def _refuse(model: Model, *_: object) -> NoReturn:

@@ -212,8 +212,6 @@ def _redirect_target(response: aiohttp.ClientResponse) -> str:
 
 _SET_BY_SDKS = {"authorization", "content-type", "accept", "anthropic-version", "anthropic-beta", "user-agent"}
 _SET_BY_AIOHTTP = {"host", "content-length", "transfer-encoding", "connection"}
-
-
 # The responses and errors of the requests that one call of an SDK sends; SDKs send in the calling task.
 _RECEIVED: ContextVar[list[HttpResponse | Exception]] = ContextVar("received")
 

@@ -212,7 +212,7 @@ class BatchEngine:
                 message = f"{counted(unsent, 'call')} not sent; --resume sends them"
                 self.halted = Failure(kind="not_run", reason="not_submitted", message=message)
             with suppress(Exception):  # all outcomes are saved; the process frees the provider's resources
-                await self._batches.close()
+                await self._batches.provider.close()
 
     async def _find_uncertain(self) -> None:
         for batch in [batch for batch in self._journal.open if batch.batch_id is None]:
@@ -365,7 +365,7 @@ class BatchEngine:
         queued = sum(self._worst_case(call).tokens for call in pending) if self._model.limits.queued_tokens else 0
         while queue and len(calls) < min(batches.api.limits.requests, _MAX_REQUESTS):
             request = self._request_for(queue[0])
-            worst_case = self._worst_case(queue[0], request)
+            worst_case = WorstCase.of(request, self._run.price, batch=True)
             custom_id = self._journal.custom_id(self._run.run.manifest.run_id, self._positions[queue[0]])
             request_size = await self._size(custom_id, request)
             if isinstance(request_size, Failure):
@@ -409,9 +409,8 @@ class BatchEngine:
     def _request_for(self, call: Call) -> Request:
         return replace(self._run.request_for(call), cache=prompt_of(call) in self._cached)
 
-    def _worst_case(self, call: Call, request: Request | None = None) -> WorstCase:
-        request = request or self._request_for(call)
-        return WorstCase.of(request, self._run.price, batch=True)
+    def _worst_case(self, call: Call) -> WorstCase:
+        return WorstCase.of(self._request_for(call), self._run.price, batch=True)
 
     def _pending_calls(self) -> set[Call]:
         return {call for batch in self._journal.open for call in batch.calls.values()}

@@ -322,9 +322,8 @@ class Engine:
 
     async def _make_call(self, call: Call) -> Replicate | None:
         """Make one call with its retries. Return None if the model was halted before the call."""
-        request, prompt = self.request_for(call), prompt_of(call)
-        if prompt in self._cached:
-            request = replace(request, cache=True)
+        prompt = prompt_of(call)
+        request = replace(self.request_for(call), cache=prompt in self._cached)
         if prompt not in self._worst_cases:
             self._worst_cases[prompt] = WorstCase.of(request, self.price)
         worst_case = self._worst_cases[prompt]

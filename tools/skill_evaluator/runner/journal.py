@@ -360,12 +360,7 @@ class RunSize:
 
 
 def new_runs(
-    component: Component,
-    cases: Sequence[Case],
-    models: Sequence[Model],
-    results_dir: Path,
-    kinds: Kinds,
-    size: RunSize,
+    component: Component, cases: Sequence[Case], models: Sequence[Model], results_dir: Path, kinds: Kinds, size: RunSize
 ) -> list[Run]:
     """Plan a run for every model, with the cases that are applicable to the model, without writing it."""
     now, shard = datetime.datetime.now(datetime.UTC), size.shard

@@ -144,13 +144,7 @@ def estimate(
 
 
 def _case_cost(
-    price: Price | None,
-    size: InputSize,
-    limit: int,
-    replicates: int,
-    cache_floor: int | None = None,
-    *,
-    batch: bool = False,
+    price: Price | None, size: InputSize, limit: int, replicates: int, cache_floor: int | None, *, batch: bool
 ) -> float | None:
     """Return the maximum cost of a case's replicates. If `cache_floor` is set, later ones can read the cache."""
     usage = Usage(input_tokens=size.maximum, output_tokens=limit, batch=batch)

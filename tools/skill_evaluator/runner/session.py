@@ -108,7 +108,6 @@ async def _make_calls(session: Session, runs: Sequence[Run], handlers: CallHandl
         raise
     calls_task = asyncio.create_task(in_parallel(model.run() for model in models))
     watch_task = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))
-
     is_abandoned = False
 
     def on_signal() -> None:

@@ -457,7 +457,7 @@ def _cascade_blocks(cascade: CascadeResult) -> Iterator[Block]:
 
 
 def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
-    """Format the trust in each judge, and return it with the verdict of its colour: None if mixed or unusable."""
+    """Return the trust in judges as text, and the verdict of its colour: None if they differ or are unusable."""
     judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
     unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
     parts = [

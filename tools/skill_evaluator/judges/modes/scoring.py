@@ -141,7 +141,7 @@ SCORES = "scores.jsonl"
 def read_scores(
     answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], replicate: int = 0
 ) -> list[ScoreJudgement]:
-    """Return the score on each criterion from a judge's output; `texts` were shown to the judge."""
+    """Return the judgement on each criterion from a judge's output; `texts` were shown to the judge."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
     judgements = []
     for criterion in criteria:

@@ -224,7 +224,7 @@ class JudgeTask:
 
 
 def find_judge_run(reference: str, out: Path, mode: JudgeMode) -> Path:
-    """Return the folder of a judge run, by folder, id, or `latest` for the newest of this mode. Raise JudgeError."""
+    """Return the folder of a judge run by folder, id, or `latest` (the newest of this mode). Raise JudgeError."""
     if (Path(reference) / JUDGING).is_file():
         return Path(reference)
     ids = sorted(path.parent.name for path in out.glob(f"*/{JUDGING}"))
@@ -326,7 +326,7 @@ class JudgeCalls:
         return text_of(self.answers.get(Call(question_id, replicate)))
 
     def unusable(self, unscored: Mapping[UnscoredReason, int], expected: int) -> NoUsableOutput | None:
-        """Return the reasons (`unscored`) why none of `expected` outputs counts. Return None if one counts."""
+        """Return the reasons (`unscored`) why no output counts. Return None if one counts or `expected` is 0."""
         texts = texts_of(self.answers.values())
         return no_usable_output(unscored, expected, texts)
 
@@ -412,7 +412,7 @@ class JudgeSession:
 
     @property
     def transport(self) -> journal.Transport:
-        """Whether calls are made directly or by a batch API."""
+        """`batch` if a batch API makes the calls, else `direct`."""
         return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
 
     def planned(self, task: JudgeTask) -> JudgeRun:

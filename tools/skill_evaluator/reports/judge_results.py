@@ -344,9 +344,8 @@ def _regression_blocks(results: regression.RegressionResults) -> Iterator[Block]
         rows = []
         for change in results.changes:
             figures = (change.earlier, change.later, change.difference, probability(change.p), probability(change.q))
-            rows.append(
-                row_of([change.judge, change.dimension], *figures, Cell("rose", style="red") if change.rose else "")
-            )
+            mark = Cell("rose", style="red") if change.rose else ""
+            rows.append(row_of([change.judge, change.dimension], *figures, mark))
         caption = f"Rates of regressions against {results.against}"
         yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:7]), caption=caption)
     yield from _panel_blocks("majority", results.panel)

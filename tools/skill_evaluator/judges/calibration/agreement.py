@@ -312,19 +312,17 @@ def batch_result(judge: regression.JudgeRegressions, labels: Labels, bar: float)
         if label.impact or label.human != _WORSE  # the impact of a worse candidate is optional
     ]
     pairs = len({name for name, _ in rows})
+    severities = statistics.confusion([rating for _, rating in rated], [level for level, _ in rated], SEVERITIES)
     result = results.BatchResult(
         pairs=pairs,
         too_few=pairs < regression.MIN_PAIRS,
         dimensions=[_dimension_rate(verdicts, agreement.get(name)) for name, verdicts in by_dimension.items()],
         rated={level: {rating: rated.count((level, rating)) for rating in SEVERITIES} for level in SEVERITIES},
-        rated_kappa=statistics.cohen_kappa(
-            statistics.confusion([rating for _, rating in rated], [level for level, _ in rated], SEVERITIES), "linear"
-        ),
+        rated_kappa=statistics.cohen_kappa(severities, "linear"),
     )
     overall = measure("regression", ALL_DIMENSIONS, [_labelled_unit(*one) for one in labelled], bar)
-    return results.JudgeResult(
-        judge=model_id, agreement=[overall, *agreement.values()], batch=result, record=judge.judge
-    )
+    agreements = [overall, *agreement.values()]
+    return results.JudgeResult(judge=model_id, agreement=agreements, batch=result, record=judge.judge)
 
 
 def _severity(verdict: str, impact: str | None) -> str:

@@ -47,10 +47,7 @@ class NamedRubric:
 
 
 def choose_criteria(file: str, rubric: Rubric, names: Sequence[str], methods: Sequence[MethodName]) -> NamedRubric:
-    """Return the rubric with the named criteria, or all if `names` is empty.
-
-    Raise JudgeError for an unknown name, and for a criterion whose method is not in `methods`.
-    """
+    """Select the named criteria, or all if `names` is empty. Raise JudgeError for an unknown name or other method."""
     by_id = {criterion.id: criterion for criterion in rubric.criteria}
     for name in names:
         if name not in by_id:

@@ -132,6 +132,7 @@ def record_of(
     usage = [completion.usage for completion in completions]
     inputs = total_or_none(one.input_tokens for one in usage)
     outputs = total_or_none(one.output_tokens for one in usage)
+    cost = total_or_none(prices.call_cost(run.model, price, replicate) for replicate in answers.values())
     return JudgeRecord(
         model_id=run.model.id,
         provider=run.model.provider,
@@ -141,9 +142,7 @@ def record_of(
         answered=len(completions),
         input_tokens=None if inputs is None else int(inputs),
         output_tokens=None if outputs is None else int(outputs),
-        cost_usd=rounded(
-            total_or_none(prices.call_cost(run.model, price, replicate) for replicate in answers.values())
-        ),
+        cost_usd=rounded(cost),
         hit_rate=prices.hit_rate(usage),
         stopped=stopped,
     )
@@ -327,8 +326,7 @@ class JudgeCalls:
 
     def unusable(self, unscored: Mapping[UnscoredReason, int], expected: int) -> NoUsableOutput | None:
         """Return the reasons (`unscored`) why no output counts. Return None if one counts or `expected` is 0."""
-        texts = texts_of(self.answers.values())
-        return no_usable_output(unscored, expected, texts)
+        return no_usable_output(unscored, expected, texts_of(self.answers.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

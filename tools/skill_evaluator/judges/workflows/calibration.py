@@ -184,15 +184,12 @@ def _calibrate_by_rubric(
         results.append(result.model_copy(update={**fields, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
-    stored = [line for line in lines if line.id in ids]
-    by_file = by_key(
-        (scoring.SCORES if isinstance(one, judging.StoredScore) else pairwise.VERDICTS, one) for one in stored
-    )
+    file_names = {judging.StoredScore: scoring.SCORES, judging.StoredVerdict: pairwise.VERDICTS}
+    by_file = by_key((file_names[type(line)], line) for line in lines if line.id in ids)
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
         judging.write_lines(judge_results.folder / name, file_lines)
-    calibration = JudgeCalibration(
-        bar=request.bar, judging=judge_results.judging.head(task.task.rubric_file), judges=results
-    )
+    head = judge_results.judging.head(task.task.rubric_file)
+    calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
     judging.write_papers(judge_results.folder, task.task, calibration, draw_report(calibration))
     return Judged.of(request, judge_results, judge_results, calibration)
 

@@ -196,9 +196,8 @@ def _evidence_cell(text: str) -> Cell:
 def _score_blocks(results: ScoreResults) -> Iterator[Block]:
     judges = _usable(results.judges)
     for judge in judges:
-        yield Line(
-            f"{judge.judge.model_id}: {share(judge.summary)} from 0 to 1 over {counted(judge.summary.n, 'output')}"
-        )
+        outputs = counted(judge.summary.n, "output")
+        yield Line(f"{judge.judge.model_id}: {share(judge.summary)} from 0 to 1 over {outputs}")
     rows = [
         row_of(
             [judge.judge.model_id, one.criterion],

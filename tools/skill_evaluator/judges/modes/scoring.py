@@ -145,9 +145,8 @@ def read_scores(
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
     judgements = []
     for criterion in criteria:
-        fields = read_judgement(
-            written[criterion.id], "score", range(1, criterion.highest + 1), ["evidence"], criterion, texts
-        )
+        scale = range(1, criterion.highest + 1)
+        fields = read_judgement(written[criterion.id], "score", scale, ["evidence"], criterion, texts)
         judgements.append(ScoreJudgement(**{**fields, "criterion": criterion.id, "replicate": replicate}))
     return judgements
 

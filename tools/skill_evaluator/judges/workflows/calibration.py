@@ -20,7 +20,7 @@ from skill_evaluator.judges.calibration.labels import (
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
 from skill_evaluator.judges.modes import pairwise, regression, scoring
 from skill_evaluator.judges.modes import sentences as judged_sentences
-from skill_evaluator.judges.modes.sentences import SentencesItem, Vote, votes_on
+from skill_evaluator.judges.modes.sentences import SentencesItem, SentencesJudge, Vote, votes_on
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
@@ -223,9 +223,7 @@ def _calibrate_sentences(
         return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
     judge_run, folder, (model,) = judge_session.begin(task)
     session = judge_session.session()
-    judge = judged_sentences.SentencesJudge(
-        model=model, judged_run=judge_run.id, seed=judge_run.seed, folder=folder / judging.RUNS
-    )
+    judge = SentencesJudge(model=model, judged_run=judge_run.id, seed=judge_run.seed, folder=folder / judging.RUNS)
     calls = judged_sentences.ask_sentences(list(items.values()), judge, session)
     votes = {
         (output_id, sentence): vote

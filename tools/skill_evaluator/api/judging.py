@@ -211,12 +211,7 @@ class Judges:
         return calibrate(_request(requests.CalibrateRequest, locals()), options.get("watch"), bias_report)
 
     def rubric(
-        self,
-        *,
-        draft: str,
-        judge: str,
-        out: str | Path,
-        **options: Unpack[DraftOptions],
+        self, *, draft: str, judge: str, out: str | Path, **options: Unpack[DraftOptions]
     ) -> RubricLint | JudgeRunSize:
         """Have a model draft a rubric, as `judge rubric` does.
 
@@ -233,12 +228,7 @@ class Judges:
         return draft_rubric(request, options.get("watch")) or self.lint([request.out])
 
     def scenarios(
-        self,
-        *,
-        task: str,
-        model: str,
-        family: str | None = None,
-        **options: Unpack[DraftOptions],
+        self, *, task: str, model: str, family: str | None = None, **options: Unpack[DraftOptions]
     ) -> Path | JudgeRunSize:
         """Have a model draft a family of scenarios, as `scenarios draft` does.
 
@@ -257,12 +247,7 @@ class Judges:
         return families.draft_scenarios(request, options.get("watch"))
 
     def draft_cases(
-        self,
-        skill: str,
-        *,
-        model: str,
-        count: int = 10,
-        **options: Unpack[DraftOptions],
+        self, skill: str, *, model: str, count: int = 10, **options: Unpack[DraftOptions]
     ) -> DraftedCases | JudgeRunSize:
         """Have a model draft cases of a component, marked as unreviewed, as `cases draft` does.
 
@@ -286,7 +271,7 @@ class Judges:
         return lint_rubrics(paths, follow_links=load_settings(self.config).limits.follow_links)
 
     def pin(self, run: str, cases: Sequence[str] = ()) -> PinReport:
-        """Save a run's first outputs as the baseline of `judge regression`; `cases` are patterns."""
+        """Save a run's first outputs as the baseline of `judge regression`; `cases` are patterns of ids."""
         folder = find_run(run, self.components)
         skill, limits = read_component_manifest(folder).skill, load_settings(self.config).limits
         component = load_component(self.components, skill, limits, self.fixtures)

@@ -56,9 +56,8 @@ def review_serve(options: ReviewServeOptions) -> int:
     """
     server = Library(config=options.config).judge.review_page(options.port)
     query = f"?{urlencode({'reviewer': options.reviewer})}" if options.reviewer else ""
-    print(
-        f"{counted(len(server.queue.items()), 'item')} to review at {server.address}{query} (Ctrl-C ends)", flush=True
-    )
+    items = counted(len(server.queue.items()), "item")
+    print(f"{items} to review at {server.address}{query} (Ctrl-C ends)", flush=True)
     with server, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
         server.serve_forever()
     return EXIT_OK

@@ -103,9 +103,8 @@ def corrected_rate(reported: Estimate, sensitivity: Estimate, specificity: Estim
     value = min(1.0, max(0.0, (reported.value + specificity.value - 1.0) / power)) if power > 1e-6 else None
     random = np.random.default_rng(_SEED)
     counts = [(round((figure.value or 0.0) * figure.n), figure.n) for figure in (reported, sensitivity, specificity)]
-    reported_draws, sensitivity_draws, specificity_draws = (
-        random.beta(count + 0.5, n - count + 0.5, _DRAWS) for count, n in counts
-    )
+    draws = (random.beta(count + 0.5, n - count + 0.5, _DRAWS) for count, n in counts)
+    reported_draws, sensitivity_draws, specificity_draws = draws
     powers = sensitivity_draws + specificity_draws - 1.0
     above_chance = powers > 0.0
     rates = np.clip((reported_draws + specificity_draws - 1.0) / np.where(above_chance, powers, 1.0), 0.0, 1.0)

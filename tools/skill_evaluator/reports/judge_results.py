@@ -196,9 +196,8 @@ def _evidence_cell(text: str) -> Cell:
 def _score_blocks(results: ScoreResults) -> Iterator[Block]:
     judges = _usable(results.judges)
     for judge in judges:
-        yield Line(
-            f"{judge.judge.model_id}: {share(judge.summary)} from 0 to 1 over {counted(judge.summary.n, 'output')}"
-        )
+        outputs = counted(judge.summary.n, "output")
+        yield Line(f"{judge.judge.model_id}: {share(judge.summary)} from 0 to 1 over {outputs}")
     rows = [
         row_of(
             [judge.judge.model_id, one.criterion],
@@ -344,9 +343,8 @@ def _regression_blocks(results: regression.RegressionResults) -> Iterator[Block]
         rows = []
         for change in results.changes:
             figures = (change.earlier, change.later, change.difference, probability(change.p), probability(change.q))
-            rows.append(
-                row_of([change.judge, change.dimension], *figures, Cell("rose", style="red") if change.rose else "")
-            )
+            mark = Cell("rose", style="red") if change.rose else ""
+            rows.append(row_of([change.judge, change.dimension], *figures, mark))
         caption = f"Rates of regressions against {results.against}"
         yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:7]), caption=caption)
     yield from _panel_blocks("majority", results.panel)
@@ -457,7 +455,7 @@ def _cascade_blocks(cascade: CascadeResult) -> Iterator[Block]:
 
 
 def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
-    """Format the trust in each judge, and return it with the verdict of its colour: None if mixed or unusable."""
+    """Return the trust in judges as text, and the verdict of its colour: None if they differ or are unusable."""
     judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
     unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
     parts = [

@@ -80,7 +80,7 @@ def _unusable_judge(lines: Sequence[judging.StoredLine]) -> judging.NoUsableOutp
 
 
 def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) -> int:
-    """Return the highest score of the scale: the declared one, or the end of the shortest scale that has all scores."""
+    """Return `declared`, or the end of the shortest scale that has all scores. Raise JudgeError for a higher score."""
     scores = (score for unit in units for score in (*unit.people, *(unit.requests[0] if unit.verdict else ())))
     highest = max(score or 1 for score in scores)
     if declared is not None and highest > declared:
@@ -91,7 +91,7 @@ def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) 
 def measure(
     mode: results.LabelMode, criterion: str, units: Sequence[Unit], bar: float, highest: int | None = None
 ) -> results.LabelAgreement:
-    """Measure a judge's agreement on one criterion, over all units and by stratum; a trusted judge has κ ≥ `bar`."""
+    """Measure agreement on a criterion, also by stratum. `bar`: minimum κ for trust; `highest`: end of the scale."""
     called = [unit for unit in units if unit.requests]
     called = [unit for unit in called if unit.in_both_orders] or called
     judged = [unit for unit in called if unit.verdict is not None or mode == "pairwise"]
@@ -187,7 +187,7 @@ def _preference(unit: Unit, output: int) -> float:
 
 
 def _win_share(winner: object, output: int) -> float:
-    """Return 1 if the output (1 or 2) is the winner, 0 if it loses, and 0.5 for a tie."""
+    """Return 1 if the output (1 or 2) is the winner, 0 if it loses, and 0.5 for a tie or if there is no winner."""
     return float(winner == output) if winner in judging.ORDERS else 0.5
 
 
@@ -224,7 +224,7 @@ def _bias_rows(
 
 
 def with_probe(name: str, labels: Labels) -> Labels:
-    """Return the labels with a probe's text added to each output, of a pair to the worse one. Skip JSON outputs."""
+    """Add a probe's text to each output, in pairs to the worse one. Skip JSON outputs and pairs without `human`."""
     if name not in PROBES:
         raise JudgeError(f"no probe '{name}' {nearest(name, PROBES)}")
     labelled: list[LabelledPair | ScoredItem] = [*labels.of(LabelledPair), *labels.of(ScoredItem)]
@@ -273,7 +273,7 @@ def _reports(pair: regression.PairResult) -> dict[str, bool]:
 
 
 def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[regression.PairResult]) -> results.DetectionResult:
-    """Measure a judge on corrupted pairs and controls. `judged` has its results in the order of `pairs`."""
+    """Measure a judge on corrupted pairs and controls. `judged`: the judge's results in the order of `pairs`."""
     reports = [(pair, report) for pair, result in zip(pairs, judged, strict=True) if (report := _reports(result))]
     dimensions = []
     for name in (*sorted({pair.dimension for pair, _ in reports if pair.dimension}), results.ANY):
@@ -312,19 +312,17 @@ def batch_result(judge: regression.JudgeRegressions, labels: Labels, bar: float)
         if label.impact or label.human != _WORSE  # the impact of a worse candidate is optional
     ]
     pairs = len({name for name, _ in rows})
+    severities = statistics.confusion([rating for _, rating in rated], [level for level, _ in rated], SEVERITIES)
     result = results.BatchResult(
         pairs=pairs,
         too_few=pairs < regression.MIN_PAIRS,
         dimensions=[_dimension_rate(verdicts, agreement.get(name)) for name, verdicts in by_dimension.items()],
         rated={level: {rating: rated.count((level, rating)) for rating in SEVERITIES} for level in SEVERITIES},
-        rated_kappa=statistics.cohen_kappa(
-            statistics.confusion([rating for _, rating in rated], [level for level, _ in rated], SEVERITIES), "linear"
-        ),
+        rated_kappa=statistics.cohen_kappa(severities, "linear"),
     )
     overall = measure("regression", ALL_DIMENSIONS, [_labelled_unit(*one) for one in labelled], bar)
-    return results.JudgeResult(
-        judge=model_id, agreement=[overall, *agreement.values()], batch=result, record=judge.judge
-    )
+    agreements = [overall, *agreement.values()]
+    return results.JudgeResult(judge=model_id, agreement=agreements, batch=result, record=judge.judge)
 
 
 def _severity(verdict: str, impact: str | None) -> str:

@@ -116,11 +116,11 @@ class SentenceErrors(FrozenModel):
 
     @property
     def labels(self) -> int:
-        """The labels with a settled verdict."""
+        """The number of labels with a settled verdict."""
         return self.yes + self.no
 
     def corrected(self, passed: int, n: int) -> Estimate | None:
-        """Correct the share `passed` of n outputs for the judge's errors. Return None if a kind of label is missing."""
+        """Return `passed` ÷ `n` outputs, corrected for the judge's errors. Return None if a kind of label is absent."""
         return corrected_rate(rate(passed, n), rate(self.yes_right, self.yes), rate(self.no_right, self.no))
 
 

@@ -144,8 +144,8 @@ class PairwiseCriterion(FrozenModel):
 
     `wins`: share of wins of output 1, a tie counting half; `similar_length`: the same for pairs whose lengths differ by
     at most 20 %; `longer`: share of wins of the longer output. `counts`: judgements by winner; `disagreed`: ties
-    because the orders differ; `unsure`: judgements below the confidence threshold. `noise`: share of replicates that
-    differ.
+    because the orders differ; `unsure`: judgements below the confidence threshold. `flips`, `picks_first`, `lean`: see
+    `PositionBias`. `noise`: share of replicates that differ.
     """
 
     criterion: Label

@@ -169,7 +169,7 @@ class DimensionFinding(FrozenModel):
 
 
 class Conclusion(FrozenModel):
-    """A judge's own conclusion from its findings. It decides nothing; contradictions to the findings are reported."""
+    """A judge's own conclusion from its findings. It decides nothing; contradictions with the findings are counted."""
 
     regression_detected: StrictBool
     regression_severity: ship_rules.RegressionSeverity
@@ -410,12 +410,12 @@ class RegressionResults(ModeResults):
 
     @property
     def alerting(self) -> bool:
-        """Whether a rate of regressions is above the allowed one, or rose significantly."""
+        """Whether a corrected rate of regressions is above the allowed one, or a rate rose significantly."""
         return any(alert.above for alert in self.alerts) or any(change.rose for change in self.changes)
 
     @property
     def exit_code(self) -> int:
-        """3 for a block, an alert or a risen rate; 4 if review is required or a judge is unusable; 0 to ship."""
+        """3 for a block, an alert or a rate that rose; 0 for the decision `ship` by usable judges; else 4."""
         if self.alerting or self.ship_decision == "block":
             return EXIT_REGRESSED
         ships = self.ship_decision == "ship" and not any(judge.unusable for judge in self.judges)

@@ -39,7 +39,7 @@ def _counted(reasons: Mapping[str, str]) -> str:
 
 
 def outputs_of_run(folder: Path) -> tuple[pinned.PinnedOutputs, dict[str, str]]:
-    """Return the first output of each case, and by case id the reason for each missing output. Raise JudgeError."""
+    """Return the first output of each case, and the reason for each missing one by case id. Raise JudgeError."""
     manifest = read_component_manifest(folder)
     if manifest.scenario is not None:
         raise JudgeError(f"{folder} used the scenario '{manifest.scenario}': use a run without a scenario")
@@ -129,7 +129,10 @@ def pairs_of_outputs(
     candidate: pinned.PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Return pairs of outputs and the reasons for skipped cases, by case id. Raise JudgeError if there is no pair."""
+    """Return pairs of outputs and the reasons for skipped cases, by case id. Raise JudgeError if nothing is comparable.
+
+    `unanswered`: the reason for each missing output of the candidate, by case id.
+    """
     if baseline.skill != component.name:
         raise JudgeError(f"the baseline {baseline.run_id} is a run of '{baseline.skill}', not '{component.name}'")
     if candidate.digests.get("prompt") != component.digests["prompt"]:
@@ -165,7 +168,7 @@ def pairs_of_outputs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pinned.PinReport:
-    """Pin a run's outputs of these cases; they replace its model's. Raise JudgeError for a draft or missing output."""
+    """Pin a run's outputs of these cases, replacing those of its model. Raise JudgeError if one cannot be pinned."""
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     run, unanswered = outputs_of_run(folder)

@@ -141,13 +141,12 @@ SCORES = "scores.jsonl"
 def read_scores(
     answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], replicate: int = 0
 ) -> list[ScoreJudgement]:
-    """Return the score on each criterion from a judge's output; `texts` were shown to the judge."""
+    """Return the judgement on each criterion from a judge's output; `texts` were shown to the judge."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
     judgements = []
     for criterion in criteria:
-        fields = read_judgement(
-            written[criterion.id], "score", range(1, criterion.highest + 1), ["evidence"], criterion, texts
-        )
+        scale = range(1, criterion.highest + 1)
+        fields = read_judgement(written[criterion.id], "score", scale, ["evidence"], criterion, texts)
         judgements.append(ScoreJudgement(**{**fields, "criterion": criterion.id, "replicate": replicate}))
     return judgements
 

@@ -156,7 +156,7 @@ class SentencesJudge:
         return {"settings": settings_digest(self.model), "sentences": load_prompt("sentences").identity.digest}
 
     def run(self, questions: Iterable[JudgeQuestion], number: int) -> Run:
-        """Build the run of one pass over these questions."""
+        """Build the run of pass `number` over these questions."""
         manifest = Manifest(
             run_id=run_id_of(self.judged_run, "judge", self.model.id, mark=str(number)),
             created=now(),
@@ -209,7 +209,7 @@ def _passes(folder: Path) -> Sequence[Path]:
 
 
 def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session: Session) -> SentenceAnswers:
-    """Call a judge on unsettled sentences and on those with unreadable results, until each is settled or failed."""
+    """Call a judge on the sentences without a readable verdict, until each is settled or its call failed."""
     earlier = read_sentence_answers(judge.folder, judge.digests)
     manifest, answered, stopped = earlier.manifest, dict(earlier.answered), None
     price = price_of(judge.model, session.configuration.kinds[judge.model.provider])

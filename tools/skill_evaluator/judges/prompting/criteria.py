@@ -34,7 +34,7 @@ class NamedRubric:
         return {"file": self.file, "digest": self.rubric.digest, "judged": judged, **content}
 
     def field_of(self, component: str) -> str:
-        """Return the field that is judged, "" for the whole output. Raise JudgeError if the criteria differ in it."""
+        """Return the judged field, "" for the whole output. Raise JudgeError for two fields or another component."""
         targets = {one.id: one.applies_to for one in self.criteria if one.applies_to is not None}
         for name, target in targets.items():
             if target.component != component:
@@ -47,10 +47,7 @@ class NamedRubric:
 
 
 def choose_criteria(file: str, rubric: Rubric, names: Sequence[str], methods: Sequence[MethodName]) -> NamedRubric:
-    """Return the rubric with the named criteria, or all if `names` is empty.
-
-    Raise JudgeError for an unknown name, and for a criterion whose method is not in `methods`.
-    """
+    """Select the named criteria, or all if `names` is empty. Raise JudgeError for an unknown name or other method."""
     by_id = {criterion.id: criterion for criterion in rubric.criteria}
     for name in names:
         if name not in by_id:

@@ -132,6 +132,7 @@ def record_of(
     usage = [completion.usage for completion in completions]
     inputs = total_or_none(one.input_tokens for one in usage)
     outputs = total_or_none(one.output_tokens for one in usage)
+    cost = total_or_none(prices.call_cost(run.model, price, replicate) for replicate in answers.values())
     return JudgeRecord(
         model_id=run.model.id,
         provider=run.model.provider,
@@ -141,9 +142,7 @@ def record_of(
         answered=len(completions),
         input_tokens=None if inputs is None else int(inputs),
         output_tokens=None if outputs is None else int(outputs),
-        cost_usd=rounded(
-            total_or_none(prices.call_cost(run.model, price, replicate) for replicate in answers.values())
-        ),
+        cost_usd=rounded(cost),
         hit_rate=prices.hit_rate(usage),
         stopped=stopped,
     )
@@ -224,7 +223,7 @@ class JudgeTask:
 
 
 def find_judge_run(reference: str, out: Path, mode: JudgeMode) -> Path:
-    """Return the folder of a judge run, by folder, id, or `latest` for the newest of this mode. Raise JudgeError."""
+    """Return the folder of a judge run by folder, id, or `latest` (the newest of this mode). Raise JudgeError."""
     if (Path(reference) / JUDGING).is_file():
         return Path(reference)
     ids = sorted(path.parent.name for path in out.glob(f"*/{JUDGING}"))
@@ -326,9 +325,8 @@ class JudgeCalls:
         return text_of(self.answers.get(Call(question_id, replicate)))
 
     def unusable(self, unscored: Mapping[UnscoredReason, int], expected: int) -> NoUsableOutput | None:
-        """Return the reasons (`unscored`) why none of `expected` outputs counts. Return None if one counts."""
-        texts = texts_of(self.answers.values())
-        return no_usable_output(unscored, expected, texts)
+        """Return the reasons (`unscored`) why no output counts. Return None if one counts or `expected` is 0."""
+        return no_usable_output(unscored, expected, texts_of(self.answers.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -412,7 +410,7 @@ class JudgeSession:
 
     @property
     def transport(self) -> journal.Transport:
-        """Whether calls are made directly or by a batch API."""
+        """`batch` if a batch API makes the calls, else `direct`."""
         return "batch" if isinstance(self.request, BatchJudgeRequest) and self.request.batch else "direct"
 
     def planned(self, task: JudgeTask) -> JudgeRun:

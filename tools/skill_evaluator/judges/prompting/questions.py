@@ -197,7 +197,7 @@ def fill(template: str, slots: Mapping[str, str]) -> str:
 
 
 def question_sizes(questions: Iterable[JudgeQuestion]) -> dict[str, InputSize]:
-    """Return the size of each question's request, by its id."""
+    """Return the size of each question's request, by question id."""
     sizes = {}
     for question in questions:
         request = question.request(replicate=0, seed=0, max_output_tokens=1)

@@ -189,7 +189,7 @@ def has_quotation(evidence: str, text: str) -> bool:
 
 
 def invented_quotations(evidence: str, texts: Sequence[str]) -> list[str]:
-    """Return the passages between quotation marks that do not occur in any of the texts."""
+    """Return the passages between quotation marks that no text contains; empty if a text contains all the evidence."""
     if any(contains_quotation(text, evidence) for text in texts):
         return []
     return [

@@ -86,7 +86,7 @@ def review_item(
     return ReviewItem.model_validate({"id": ReviewItem.model_construct(id="", **fields).content_id(), **fields})
 
 
-def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | None = None) -> ReviewItem:
+def scored_item(item: OutputItem, criteria: Sequence[Criterion], judge_run: str | None = None) -> ReviewItem:
     """Return the item for scoring an output by each criterion, with its reference and source."""
     questions = []
     for criterion in criteria:
@@ -95,11 +95,12 @@ def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | 
         text = f"{criterion.name}: {criterion.description}"
         questions.append(ReviewQuestion(name=criterion.id, text=text, levels=scale))
     reference = "\n\n".join(text for text in (item.reference, item.source) if text and text != item.input)
-    return review_item("score", item.id, (item.output,), questions, reference=reference, **_item_fields(item, judging))
+    fields = {"reference": reference, **_item_fields(item, judge_run)}
+    return review_item("score", item.id, (item.output,), questions, **fields)
 
 
 def paired_item(
-    item: PairItem, names: tuple[str, str], criteria: Sequence[Criterion] = (), judging: str | None = None
+    item: PairItem, names: tuple[str, str], criteria: Sequence[Criterion] = (), judge_run: str | None = None
 ) -> ReviewItem:
     """Return the item for comparing two outputs. The item's id omits the names of the outputs, which may be models."""
     texts = [(criterion.id, f"{criterion.name}: {criterion.description}") for criterion in criteria]
@@ -108,18 +109,18 @@ def paired_item(
     item_id = item.id if tuple(item.texts) == PAIR else f"{item.id}/{first}-{second}"
     outputs = (item.texts[names[0]], item.texts[names[1]])
     questions = (ReviewQuestion(name=name, text=text) for name, text in texts)
-    return review_item("pairwise", item_id, outputs, questions, **_item_fields(item, judging))
+    return review_item("pairwise", item_id, outputs, questions, **_item_fields(item, judge_run))
 
 
-def regression_item(pair: JudgedPair, judging: str | None = None) -> ReviewItem:
+def regression_item(pair: JudgedPair, judge_run: str | None = None) -> ReviewItem:
     """Return the item for comparing a candidate with its baseline in each dimension."""
     outputs = (pair.item.baseline_output, pair.item.candidate_output)
     questions = [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions]
-    return review_item("regression", pair.item.id, outputs, questions, **_item_fields(pair.item, judging))
+    return review_item("regression", pair.item.id, outputs, questions, **_item_fields(pair.item, judge_run))
 
 
-def _item_fields(item: JudgedItem, judging: str | None) -> dict[str, Any]:
-    return {"document": item.input, "stratum": item.stratum, "judging": judging}
+def _item_fields(item: JudgedItem, judge_run: str | None) -> dict[str, Any]:
+    return {"document": item.input, "stratum": item.stratum, "judging": judge_run}
 
 
 def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:

@@ -20,7 +20,7 @@ from skill_evaluator.judges.calibration.labels import (
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
 from skill_evaluator.judges.modes import pairwise, regression, scoring
 from skill_evaluator.judges.modes import sentences as judged_sentences
-from skill_evaluator.judges.modes.sentences import SentencesItem, Vote, votes_on
+from skill_evaluator.judges.modes.sentences import SentencesItem, SentencesJudge, Vote, votes_on
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
@@ -40,7 +40,7 @@ _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sente
 
 
 def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | judging.JudgeRunSize:
-    """Measure judges against human labels, or return the size for a dry run. Raise JudgeError for invalid input."""
+    """Measure judges against human labels; in a dry run return the size. Raise JudgeError for invalid input."""
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
     labels = read_labels(request.labels)
@@ -184,15 +184,12 @@ def _calibrate_by_rubric(
         results.append(result.model_copy(update={**fields, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
-    stored = [line for line in lines if line.id in ids]
-    by_file = by_key(
-        (scoring.SCORES if isinstance(one, judging.StoredScore) else pairwise.VERDICTS, one) for one in stored
-    )
+    file_names = {judging.StoredScore: scoring.SCORES, judging.StoredVerdict: pairwise.VERDICTS}
+    by_file = by_key((file_names[type(line)], line) for line in lines if line.id in ids)
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
         judging.write_lines(judge_results.folder / name, file_lines)
-    calibration = JudgeCalibration(
-        bar=request.bar, judging=judge_results.judging.head(task.task.rubric_file), judges=results
-    )
+    head = judge_results.judging.head(task.task.rubric_file)
+    calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
     judging.write_papers(judge_results.folder, task.task, calibration, draw_report(calibration))
     return Judged.of(request, judge_results, judge_results, calibration)
 
@@ -226,9 +223,7 @@ def _calibrate_sentences(
         return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
     judge_run, folder, (model,) = judge_session.begin(task)
     session = judge_session.session()
-    judge = judged_sentences.SentencesJudge(
-        model=model, judged_run=judge_run.id, seed=judge_run.seed, folder=folder / judging.RUNS
-    )
+    judge = SentencesJudge(model=model, judged_run=judge_run.id, seed=judge_run.seed, folder=folder / judging.RUNS)
     calls = judged_sentences.ask_sentences(list(items.values()), judge, session)
     votes = {
         (output_id, sentence): vote

@@ -127,7 +127,7 @@ _MAX_EXAMPLES, _MAX_EXAMPLE = 5, 2_000  # existing cases that are shown, and cha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedCases:
-    """`cases`: the files of each drafted case by id; `left_out`: skipped drafts by reason; `inputs`: of all cases."""
+    """The files of drafted `cases` by id, the skipped drafts by reason, and the `inputs` of all cases, old and new."""
 
     component: Component
     folder: Path

@@ -151,7 +151,7 @@ class Mode:
         return stage.ask(task, stage_folder=first.folder / STRONG, budget=first.session.budget)
 
     def _cascade_result(self, judges: Sequence[Any], ids: Sequence[str], open_keys: Collection[Key]) -> CascadeResult:
-        """Take the verdict of the last judge on each unit. In doubt people decide: `ship` becomes `review_required`."""
+        """Take the last judge's verdict on each unit. In doubt, people replace a score and review what would ship."""
         decisions = []
         for key, outcome in {key: one for judge in judges for key, one in self.outcomes(judge).items()}.items():
             verdict, by = self.verdict(outcome), ids[key in open_keys]

@@ -358,7 +358,7 @@ def check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> No
 def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
     """Return each model's newest complete run of its highest version, without a scenario, by model id."""
     measured = [run for run in parse_entries(content, Path(path)) if run.complete and run.scenario is None]
-    return {run.model_id: run for run in sorted(measured, key=lambda run: precedence(run.version))}
+    return {run.model_id: run for run in sorted(measured, key=lambda run: run.version_order)}
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:

@@ -144,6 +144,7 @@ def test_row_that_append_refuses_is_refused_before_calls(tmp_path: Path, edit: s
     for call in (
         lambda: append_rows(checked.leaderboard_path, checked.name, [row(checked, "r2")]),
         lambda: check_leaderboard(checked),
+        lambda: newest_recorded(checked.leaderboard_path.read_bytes(), "here"),
     ):
         with pytest.raises(LeaderboardError, match=message):
             call()

@@ -43,7 +43,6 @@ class _Figures:
         self.noise_floor, self.noise_ceiling = _median_noise(self.noise), _median_noise(ceiling)
 
     def model(self, index: int) -> BenchmarkFigures:
-        """Return the figures of one model."""
         return BenchmarkFigures(
             ability=float(self.abilities[index]),
             fluctuation=float(self.fluctuations[index]),

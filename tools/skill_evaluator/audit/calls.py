@@ -47,7 +47,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """The cost and median latency of a model's calls, and their number by kind (`outcomes`), such as `unparseable`."""
+    """The cost and median latency of a model's calls; `outcomes` has their number by kind, such as `unparseable`."""
 
     planned: int
     outcomes: Mapping[str, int]

@@ -172,7 +172,7 @@ class CheckRecord(FrozenModel):
 
 
 def check_path(check_id: str) -> str:
-    """Return the path under which a check is a field."""
+    """Return the path of a check as a field, `checks.<id>`."""
     return f"checks.{check_id}"
 
 

@@ -271,7 +271,6 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
 
 
 def _read_weights(texts: Iterable[str]) -> dict[str, float]:
-    """Parse texts `NAME=W` into weights by benchmark name; raise AuditError for an invalid text."""
     weights = {}
     for text in texts:
         name, _, weight = text.rpartition("=")

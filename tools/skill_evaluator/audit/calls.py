@@ -186,7 +186,6 @@ class _Grid:
         self._scorer = Scorer(labelled.component, cases, audit.replicates, scores)
 
     def begin(self, replicate: Replicate, case: str) -> None:
-        """Start to score the output of a call, if the call has one."""
         if replicate.completion is not None and replicate.failure is None:
             self._scorer.begin(case, replicate.completion.text)
 

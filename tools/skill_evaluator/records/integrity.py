@@ -149,9 +149,7 @@ def disagreements(files: CommittedRecords) -> Iterator[Problem]:
     in_rows = {row.run_id for row in rows}
     for run_id, (_, record) in records.items():
         if run_id not in in_rows and record.has_row:
-            yield files.record_problem(
-                f"{files.board_path} has no row of this record; the two are added together", run_id
-            )
+            yield files.record_problem(f"{files.board_path} has no row of this record; restore the row", run_id)
 
 
 def _disorder(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Problem]:
@@ -259,7 +257,9 @@ def _read_record(raw: bytes, files: CommittedRecords, run_id: str) -> tuple[Any,
     value = json_of(raw, path)
     record = parse_record(value, path)
     if record.run_id != run_id or record.skill not in (files.skill, *files.formerly):
-        raise LeaderboardError(f"{path} holds run '{record.run_id}' of '{record.skill}'; expected the run of its name")
+        raise LeaderboardError(
+            f"{path} holds run '{record.run_id}' of '{record.skill}'; expected '{run_id}' of '{files.skill}'"
+        )
     return value, record
 
 

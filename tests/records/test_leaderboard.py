@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.archive import append_rows, check_leaderboard, load_leaderboard, read_entries
+from skill_evaluator.records.archive import (
+    append_rows,
+    check_leaderboard,
+    load_leaderboard,
+    newest_recorded,
+    read_entries,
+)
 from skill_evaluator.records.record import Row
 
 from tests.support.components import case, component, record
@@ -38,6 +44,11 @@ def test_rows_are_sorted_newest_first(skill: Component, path: Path) -> None:
     append_rows(path, skill.name, [row(skill, "r1", day=1), row(skill, "r3", day=3)])
     append_rows(path, skill.name, [row(skill, "r3b", day=3)])
     assert ids(path) == ["r3b", "r3", "r2", "r1"]
+
+
+def test_newest_recorded_is_the_last_run_of_the_highest_version(skill: Component, path: Path) -> None:
+    append_rows(path, skill.name, [row(skill, "r1", day=1), row(skill, "r2", day=2)])
+    assert [run.run_id for run in newest_recorded(path.read_bytes(), "here").values()] == ["r2"]
 
 
 def test_row_of_a_recorded_run_is_not_added_again(skill: Component, path: Path) -> None:
@@ -133,6 +144,7 @@ def test_row_that_append_refuses_is_refused_before_calls(tmp_path: Path, edit: s
     for call in (
         lambda: append_rows(checked.leaderboard_path, checked.name, [row(checked, "r2")]),
         lambda: check_leaderboard(checked),
+        lambda: newest_recorded(checked.leaderboard_path.read_bytes(), "here"),
     ):
         with pytest.raises(LeaderboardError, match=message):
             call()

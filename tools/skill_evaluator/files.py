@@ -225,7 +225,6 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: 
 
 
 def _allowed_keys(model: type[BaseModel], location: Iterable[int | str]) -> list[str]:
-    """Return the keys that a model allows at a location; empty if it lists none."""
     schema = model.model_json_schema()
     node: Any = schema
     for part in (*location, None):

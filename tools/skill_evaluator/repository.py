@@ -321,7 +321,7 @@ def tolerating_git() -> Iterator[None]:
 
 
 def commit_of(*paths: Path) -> str | None:
-    """Return the last commit of these paths (None: never), with `-dirty` if they have uncommitted changes."""
+    """Return the commit that last changed these paths, or None; `-dirty` is added for uncommitted changes."""
     folder, pathspecs = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
     with tolerating_git():
         commit = _text(folder, "log", "-1", "--format=%H", "--", *pathspecs).strip()

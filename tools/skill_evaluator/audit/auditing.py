@@ -43,7 +43,6 @@ class _Figures:
         self.noise_floor, self.noise_ceiling = _median_noise(self.noise), _median_noise(ceiling)
 
     def model(self, index: int) -> BenchmarkFigures:
-        """Return the figures of one model."""
         return BenchmarkFigures(
             ability=float(self.abilities[index]),
             fluctuation=float(self.fluctuations[index]),
@@ -272,7 +271,6 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
 
 
 def _read_weights(texts: Iterable[str]) -> dict[str, float]:
-    """Parse texts `NAME=W` into weights by benchmark name; raise AuditError for an invalid text."""
     weights = {}
     for text in texts:
         name, _, weight = text.rpartition("=")

@@ -47,7 +47,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """The cost and median latency of a model's calls, and their number by kind (`outcomes`), such as `unparseable`."""
+    """The cost and median latency of a model's calls; `outcomes` has their number by kind, such as `unparseable`."""
 
     planned: int
     outcomes: Mapping[str, int]
@@ -186,7 +186,6 @@ class _Grid:
         self._scorer = Scorer(labelled.component, cases, audit.replicates, scores)
 
     def begin(self, replicate: Replicate, case: str) -> None:
-        """Start to score the output of a call, if the call has one."""
         if replicate.completion is not None and replicate.failure is None:
             self._scorer.begin(case, replicate.completion.text)
 

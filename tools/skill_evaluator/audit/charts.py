@@ -39,12 +39,10 @@ class _Axes:
         self.up = 0.0, highest * (1 + 2 * _MARGIN)
 
     def x(self, name: str) -> alt.X:
-        """Encode a field as the horizontal position."""
         scale = alt.Scale(domain=list(self.across), nice=False, zero=False)
         return alt.X(name, type="quantitative", scale=scale, title=_TITLES[0], axis=alt.Axis(tickCount=10))
 
     def y(self, name: str) -> alt.Y:
-        """Encode a field as the vertical position."""
         scale = alt.Scale(domain=list(self.up), nice=False, zero=False)
         return alt.Y(name, type="quantitative", scale=scale, title=_TITLES[1])
 

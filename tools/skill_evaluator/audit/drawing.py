@@ -105,7 +105,7 @@ def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
 
 
 def draw_audit(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
-    """Return the audit to resume, or a new one, and its folder."""
+    """Return the audit to resume, or a new audit, and the folder of the audit."""
     validate_request(request)
     if request.resumed is None:
         drawn = new_audit(request, keyed=True)

@@ -72,7 +72,7 @@ class Medians(FrozenModel):
 
 
 class ScenarioEffect(FrozenModel):
-    """The median shift of a scenario over the models; `ratio`: in standard errors; `significant`: above the limit."""
+    """The median shift of a scenario over the models; `ratio` is its size in standard errors."""
 
     scenario: str
     shift: float

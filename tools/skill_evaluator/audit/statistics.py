@@ -51,8 +51,7 @@ def upper_bounds(fluctuations: Floats, bins: int = len(QUARTERS)) -> Floats:
 
 
 def _grade_index(fluctuation: float, cuts: Floats) -> int:
-    """Return the index of a grade, 0 for the best; a fluctuation at a bound has the better grade."""
-    return int((fluctuation > cuts + _TOLERANCE).sum())
+    return int((fluctuation > cuts + _TOLERANCE).sum())  # a fluctuation at a bound has the better grade
 
 
 def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[str | None]:

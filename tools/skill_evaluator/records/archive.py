@@ -150,7 +150,7 @@ def read_acceptances(path: Path) -> list[Acceptance]:
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to a file and return None, or return one in the file of the same version, models and reason."""
+    """Add an acceptance to a file and return None; if one has the same version, models and reason, return that."""
     with locked(lock):
         before = read_acceptances(path)
         for existing in before:
@@ -278,7 +278,7 @@ def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
 
 
 def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
-    """Parse the content of a leaderboard; raise LeaderboardError if it is invalid or newer."""
+    """Parse the content of a leaderboard; raise LeaderboardError if it is invalid or of a newer version."""
     try:
         return model.model_validate_json(content)
     except ValidationError:  # the slower parser locates the mistake
@@ -288,7 +288,7 @@ def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
 
 
 def json_of(content: bytes, path: Path) -> Any:
-    """Parse the content of a leaderboard or record; raise LeaderboardError for duplicate keys and NaN, too."""
+    """Parse the JSON of a leaderboard or record; raise LeaderboardError if it has errors, duplicate keys or NaN."""
     return parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError)
 
 
@@ -342,7 +342,7 @@ def check_leaderboard(component: Component) -> None:
     path = component.leaderboard_path
     content = read_board(path)
     if content is not None:
-        json_of(content, path)  # `parse_board` accepts duplicate keys and NaN, `append_rows` does not
+        json_of(content, path)
         check_name(parse_board(content, path, LeaderboardKeys).skill, path, component.name, component.formerly)
 
 
@@ -357,8 +357,9 @@ def check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> No
 
 def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
     """Return each model's newest complete run of its highest version, without a scenario, by model id."""
+    json_of(content, Path(path))  # no calls are planned for a leaderboard that `with_rows` refuses
     measured = [run for run in parse_entries(content, Path(path)) if run.complete and run.scenario is None]
-    return {run.model_id: run for run in sorted(measured, key=lambda run: precedence(run.version))}
+    return {run.model_id: run for run in sorted(measured, key=lambda run: run.version_order)}
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import read_bytes, refuse_newer, validated
+from skill_evaluator.files import read_bytes
 from skill_evaluator.library.versions import (
     ComponentVersion,
     Problem,
@@ -29,9 +29,10 @@ from skill_evaluator.records.archive import (
     json_of,
     mark_edited,
     order,
+    parse_board,
     read_acceptances,
 )
-from skill_evaluator.records.record import BOARD_VERSION, Record, Row, parse_record
+from skill_evaluator.records.record import Record, Row, parse_record
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, digest, nearest
@@ -148,9 +149,7 @@ def disagreements(files: CommittedRecords) -> Iterator[Problem]:
     in_rows = {row.run_id for row in rows}
     for run_id, (_, record) in records.items():
         if run_id not in in_rows and record.has_row:
-            yield files.record_problem(
-                f"{files.board_path} has no row of this record; the two are added together", run_id
-            )
+            yield files.record_problem(f"{files.board_path} has no row of this record; restore the row", run_id)
 
 
 def _disorder(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Problem]:
@@ -247,9 +246,8 @@ def _read_rows(files: CommittedRecords) -> list[Row]:
     if files.leaderboard is None:
         return []
     path = Path(files.board_path)
-    value = json_of(files.leaderboard, path)
-    refuse_newer(value, path, "schema_version", BOARD_VERSION, LeaderboardError)
-    board = validated(Leaderboard, value, path, LeaderboardError)
+    json_of(files.leaderboard, path)  # refuses duplicate keys and NaN, which `parse_board` accepts
+    board = parse_board(files.leaderboard, path, Leaderboard)
     check_name(board.skill, path, files.skill, files.formerly)
     return board.runs
 
@@ -259,7 +257,9 @@ def _read_record(raw: bytes, files: CommittedRecords, run_id: str) -> tuple[Any,
     value = json_of(raw, path)
     record = parse_record(value, path)
     if record.run_id != run_id or record.skill not in (files.skill, *files.formerly):
-        raise LeaderboardError(f"{path} holds run '{record.run_id}' of '{record.skill}'; expected the run of its name")
+        raise LeaderboardError(
+            f"{path} holds run '{record.run_id}' of '{record.skill}'; expected '{run_id}' of '{files.skill}'"
+        )
     return value, record
 
 

@@ -75,8 +75,7 @@ def parts_of(name: str) -> tuple[str, str]:
 
 
 def _identity(name: str) -> tuple[str, str]:
-    """Return the base name and the digits of the release; `@20240620` equals `-2024-06-20-v1:0`."""
-    base, release = parts_of(name)
+    base, release = parts_of(name)  # `@20240620` equals `-2024-06-20-v1:0`
     return base, re.sub(r"(?<=\d{4})(?:-v\d+)?:\d$|\D", "", release)
 
 
@@ -172,7 +171,7 @@ class CheckRecord(FrozenModel):
 
 
 def check_path(check_id: str) -> str:
-    """Return the path under which a check is a field."""
+    """Return the path of a check as a field, `checks.<id>`."""
     return f"checks.{check_id}"
 
 
@@ -305,8 +304,6 @@ class CaseRow(FrozenModel):
 
 
 class _Run(FrozenModel):
-    """The component, model, time and number of replicates of a run."""
-
     run_id: RunId
     timestamp: Label
     skill: ComponentName

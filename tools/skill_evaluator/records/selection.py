@@ -159,7 +159,7 @@ def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> R
 
 
 def lower_version_runs(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the `runs_like` a candidate of lower versions, the highest version and newest run first."""
+    """Return the `runs_like` a candidate that have a lower version: highest version first, then newest first."""
     if not semver.Version.is_valid(candidate.version):
         return []
     version = precedence(candidate.version)

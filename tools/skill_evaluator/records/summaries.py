@@ -67,7 +67,7 @@ class FieldSummary(FrozenModel):
 
 
 class ArraySummary(FrozenModel):
-    """The stability of an array's length; `varied` counts cases with different lengths, `widest` is the largest gap."""
+    """The stability of an array's length; `varied` counts cases of several lengths, `widest` is the largest span."""
 
     stability: float
     n_cases: NonNegativeInt
@@ -126,7 +126,7 @@ class FailedCalls(FrozenModel):
 
 
 class RowTokens(FrozenModel):
-    """Tokens counted by the vendor, or None; `hit_rate` is the share of input tokens read from a cache."""
+    """Tokens counted by the vendor (None: unknown); `hit_rate` is the share of input tokens read from a cache."""
 
     input: NonNegativeInt | None
     output: NonNegativeInt | None

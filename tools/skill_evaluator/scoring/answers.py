@@ -431,7 +431,7 @@ class AnswerScorer:
             metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
             contract=contract,
             fields=per_field(comparison.rows) if case.labelled else {},
-            canonical=comparison.output_key,
+            canonical=comparison.memoized_output.canonical_text,
             checks=checks,
             several=parsed.several,
         )

@@ -1,6 +1,7 @@
 """The tree edit distance against the implementation `apted`."""
 
 import random
+import tracemalloc
 from collections.abc import Hashable
 
 import apted
@@ -48,3 +49,14 @@ def test_tree_distance_equals_apted() -> None:
         one = random_tree(dice, dice.randint(size // 2, size), labels, deep)
         other = random_tree(dice, size, labels, deep)
         assert ours(one, other) == ours(other, one) == by_apted(one, other), (one, other)
+
+
+def test_large_similar_trees_need_little_memory() -> None:
+    rows: list[Nested] = [("row", [(("id", index), []), ("total", [])]) for index in range(800)]
+    tracemalloc.start()
+    try:
+        distance = ours(("rows", rows), ("rows", [("line", rows[0][1]), *rows[1:400], *rows[401:]]))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (distance, peak < 30_000_000) == (4, True)

@@ -32,7 +32,7 @@ def exact_match(comparison: Comparison) -> float:
     >>> exact_match(Comparison({"a": 1, "b": None}, {"a": 1.0}))
     1.0
     """
-    return float(comparison.memoized_truth.canonical_text == comparison.output_key)
+    return float(comparison.memoized_truth.canonical_text == comparison.memoized_output.canonical_text)
 
 
 def field_level_f1(comparison: Comparison) -> float | None:

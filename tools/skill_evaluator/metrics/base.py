@@ -36,21 +36,12 @@ class Comparison:
         self.memoized_output = MemoizedValue(output, self.plan)
         self.truth, self.output = self.memoized_truth.value, self.memoized_output.value
         self.checks = checks
-        self._schema_valid = partial(schema_valid, output)
+        self.conforms = partial(schema_valid, output)  # returns whether the output validates against the schema
 
     @cached_property
     def rows(self) -> list[ComparedLeaf]:
         """The compared leaves of truth and output."""
         return compare_values(self.memoized_truth, self.memoized_output)
-
-    @property
-    def output_key(self) -> str:
-        """The canonical text of the output, the same for all equal JSON values."""
-        return self.memoized_output.canonical_text
-
-    def conforms(self) -> bool:
-        """Return whether the output validates against the component's schema."""
-        return self._schema_valid()
 
 
 # The arrays whose order of items does not matter: all that are not declared `ordered`; of these, only arrays that are

@@ -166,17 +166,16 @@ def field_profile(
     """
     parsed = outputs.groups.total()
     standings: dict[str, Stability] = {}
-    flawed = None if fields is None else {path: counts.flawed for path, counts in fields.items()}
     for path in dict.fromkeys((*values, *(fields or ()))):
         is_constant = len(values.get(path, ())) < 2  # a path only in the truth has no values
         if outputs.n < 2 or not parsed or not outputs.plan.leaf(path).counts:
             standings[path] = "unscored"
         elif parsed < outputs.n:
             standings[path] = "flaky"
-        elif flawed is None:
+        elif fields is None:
             standings[path] = "stable" if is_constant else "flaky"
-        elif not flawed.get(path):
+        elif path not in fields or not fields[path].flawed:
             standings[path] = "stable_right"
         else:
-            standings[path] = "stable_wrong" if is_constant and flawed[path] == outputs.n else "flaky"
+            standings[path] = "stable_wrong" if is_constant and fields[path].flawed == outputs.n else "flaky"
     return standings

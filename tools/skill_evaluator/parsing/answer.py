@@ -14,8 +14,6 @@ from skill_evaluator.parsing import ANY_VALUE, Expected, NotJson, Output, Parsed
 from skill_evaluator.parsing.choice import read_choice  # compiles many expressions
 from skill_evaluator.text import finite_float, refuse_constant
 
-__all__ = ["Parsed", "parse_output", "split_reasoning"]
-
 _FENCE = re.compile(r"```([\w+-]*)\s*(?=[{\[])")
 _FENCE_END = re.compile(r"\s*(?:```|\Z)")
 _OPENING = re.compile(r"[{\[]")
@@ -98,7 +96,6 @@ def split_reasoning(text: str) -> tuple[str, str]:
 
 
 def _decode(text: str) -> Any:
-    """Return the JSON value of a text. Raise ValueError if it is invalid or nested too deeply."""
     if text.count("[") + text.count("{") > _MAX_DEPTH:
         depth = 0
         for match in _BRACKET_OR_STRING.finditer(text):

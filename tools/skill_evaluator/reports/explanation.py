@@ -66,12 +66,12 @@ def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:
         yield Heading("options")
         yield from _cut_tables("All options", _option_sheet(view))
     for output in view.outputs:
-        answer, of = output.answer, f"of replicate {ranges(output.replicates)}"
+        answer, source = output.answer, f"of replicate {ranges(output.replicates)}"
         for name, text in answer.beside.items():
-            yield from _text_blocks(f"{name.replace('_', ' ')} {of}", text)
+            yield from _text_blocks(f"{name.replace('_', ' ')} {source}", text)
         unread = answer.parsed is None or answer.parsed.form is None or answer.parsed.several
         if answer.replicate and answer.text is not None and (unread or view.case.options or output.checks):
-            yield from _text_blocks(f"the output {of} as it came", answer.replicate.output)
+            yield from _text_blocks(f"the output {source} as it came", answer.replicate.output)
     errors = [(ranges(one.replicates), error) for one in view.outputs for error in one.schema_errors]
     if errors:
         yield Heading("schema errors")
@@ -104,12 +104,12 @@ def _outcome_lines(output: DistinctOutput, manifest: Manifest) -> list[str]:
     notes = filter(None, (answer.outcome, answer.reason, form))
     scores = " · ".join(f"{name} {number(value)}" for name, value in output.metrics.items() if value is not None)
     failure = answer.replicate.failure if answer.replicate else None
-    what = remedy(answer.reason, manifest.model_id) if answer.reason else None
-    is_this = what and answer.text is not None and what.startswith("`explain`")
+    advice = remedy(answer.reason, manifest.model_id) if answer.reason else None
+    is_this_command = advice and answer.text is not None and advice.startswith("`explain`")
     return [
         f"replicate {ranges(output.replicates)}: {', '.join(notes)}{scores and ' · '}{scores}",
         *([f"message: {failure.message}"] if failure and failure.message and failure.kind != "refused" else []),
-        *([f"what to do: {what}"] if what and not is_this else []),
+        *([f"what to do: {advice}"] if advice and not is_this_command else []),
     ]
 
 

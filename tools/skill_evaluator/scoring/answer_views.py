@@ -100,7 +100,7 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """All equal outputs of a case, compared with the ground truth once: the first as `answer`, and distinct `texts`."""
+    """All equal outputs of a case, compared with the ground truth once: the first as `answer`, the distinct `texts`."""
 
     answer: Answer
     replicates: tuple[int, ...]

@@ -134,23 +134,20 @@ def only_extra_keys(errors: Sequence[Any]) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class TopNames:
-    """The required and named top-level keys of a schema; `named` is None if it names none, or has a schema for others."""
-
-    required: frozenset[str] = frozenset()
-    named: frozenset[str] | None = None
-
-
-def missing_and_extra_keys(output: Any, names: TopNames) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the required top-level keys that an output lacks (null is present), and those that `names` do not name."""
+def missing_and_extra_keys(
+    output: Any, required: frozenset[str], named: frozenset[str] | None
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the `required` keys that an output lacks (null is present), and its keys that are not `named`, if set."""
     if not isinstance(output, dict):
         return frozenset(), frozenset()
-    return names.required - output.keys(), frozenset(output if names.named is not None else ()) - (names.named or set())
+    return required - output.keys(), frozenset() if named is None else frozenset(output) - named
 
 
-def top_names(schema: Mapping[str, Any] | None) -> TopNames:
-    """Return the top-level keys of a schema, also through `$ref` and combining keywords such as `allOf` and `if`."""
+def top_names(schema: Mapping[str, Any] | None) -> tuple[frozenset[str], frozenset[str] | None]:
+    """Return the required and the named top-level keys of a schema, also through `$ref`, `allOf` and similar keywords.
+
+    The named keys are None if there are none, or if other keys have a schema.
+    """
     nodes = [node for node in same_value(schema, schema or {}, _COMBINING_KEYWORDS) if isinstance(node, Mapping)]
     certain = [node for node in same_value(schema, schema or {}, ("allOf",)) if isinstance(node, Mapping)]
     property_names = frozenset(name for node in nodes for name in node.get("properties", ()))
@@ -158,7 +155,7 @@ def top_names(schema: Mapping[str, Any] | None) -> TopNames:
     is_open = any(
         "patternProperties" in node or isinstance(node.get("additionalProperties"), Mapping) for node in nodes
     )
-    return TopNames(required, property_names if property_names and not is_open else None)
+    return required, property_names if property_names and not is_open else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -434,7 +431,7 @@ class AnswerScorer:
             metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
             contract=contract,
             fields=per_field(comparison.rows) if case.labelled else {},
-            canonical=comparison.output_key,
+            canonical=comparison.memoized_output.canonical_text,
             checks=checks,
             several=parsed.several,
         )
@@ -458,7 +455,7 @@ class AnswerScorer:
         return frozenset(metrics.keys() | unchecked)
 
     def _contract(self, output: Any) -> OutputContract:
-        missing, extra = missing_and_extra_keys(output, self._names)
+        missing, extra = missing_and_extra_keys(output, *self._names)
         contract, max_errors = self.component.contract, self.component.limits.schema_errors
         holds = contract.conforms(output)
         violations = [] if holds else contract.violations(output, max_errors)

@@ -178,7 +178,7 @@ def amounts_by_case(
 def case_record(
     case: CaseScore, digest: str, inputs: Sequence[str] = (), amounts: Mapping[str, CaseAmount] = {}
 ) -> CaseRecord:
-    """Return the record of one case. `digest` is the case's, `inputs` are the names of inputs that the prompt uses."""
+    """Return the record of one case. `digest` is that of the case; `inputs` names the inputs that the prompt uses."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
     rounded_values = {value: rounded(value) for values in case.metrics.values() for value in values}
     return CaseRecord(

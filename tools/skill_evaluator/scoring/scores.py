@@ -61,7 +61,7 @@ class LeafRow:
     verdict: LeafOutcome
 
     def __str__(self) -> str:
-        """Return one line for a test message."""
+        """Describe the value in one line, for a test message."""
         truth, output = value_text(self.truth), value_text(self.output)
         message = {
             "right": f"{truth} is expected, and {output} is right",

@@ -115,7 +115,7 @@ def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
 
 
 def contract(scorecard: Scorecard) -> ContractSummary:
-    """Return the shares of valid outputs, and the schema errors by frequency, over all parsed outputs."""
+    """Return the shares of valid outputs, the schema errors, and missing and extra keys, over all parsed outputs."""
     outputs = [output for case in scorecard.cases for output in case.contracts]
     n = sum(times for _, times in outputs)
     valid = sum(times for output, times in outputs if output.holds)

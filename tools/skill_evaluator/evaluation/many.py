@@ -265,7 +265,7 @@ class Switch:
 
     @property
     def exit_code(self) -> int:
-        """The lowest nonzero exit code of the components, else 0. It is 4 for a component that was not compared."""
+        """The lowest nonzero exit code of the components, else 0; that of a component without comparison is 4."""
         if self.request.dry_run:
             return errors.EXIT_INCOMPLETE if any(row.remark and not row.calls for row in self.rows) else errors.EXIT_OK
         verdicts = [row.verdict for row in self.rows]

@@ -44,7 +44,7 @@ Text = tuple[str, str]  # the id of a case, and the text of an output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRun:
-    """The scores of a run's judged checks by output, their summary, and the reason if outputs are not judged."""
+    """The scores of a run's judged checks by case id and text, their summary, and the reason if some are missing."""
 
     scores: Mapping[Text, CheckScores] = field(default_factory=dict)
     summary: JudgedChecks | None = None
@@ -105,7 +105,7 @@ def judged_by(
 
 
 def scores_of(items: Mapping[Text, SentencesItem], answers: SentenceAnswers, seed: int) -> dict[Text, CheckScores]:
-    """Return the scores of the judged checks by output. A score is None if the judge's outputs do not decide it."""
+    """Return the scores of judged checks by case id and text. A score is None if the judge did not decide it."""
     return {
         text: {
             name: CheckScore(None if vote.holds is None else float(vote.holds), vote.ground)

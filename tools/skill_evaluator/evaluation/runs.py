@@ -132,8 +132,8 @@ def judge_of(
 ) -> tuple[Model | None, tuple[Model, ...]]:
     """Return the judge of a component's `expect` checks, None if it has none, and the models to call.
 
-    If all models are selected, the judge is not one of those. Raise ConfigError if no judge is configured, or if a
-    model would judge itself and the component's policy does not allow that.
+    If all models are selected, the judge is one only if the component's policy names it. Raise ConfigError if no
+    judge is configured, or if a model would judge itself and the component's policy does not allow that.
     """
     if not any(case.sentences for case in cases):
         return None, selected
@@ -290,7 +290,7 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
 
 
 def record_path(run: Run, component: Component) -> Path:
-    """Return the path that the record of a complete run has in the component."""
+    """Return the path in the component at which a run is recorded."""
     return component.records_dir / f"{run.manifest.run_id}.json"
 
 

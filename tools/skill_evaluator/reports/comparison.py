@@ -72,8 +72,8 @@ def comparison_section(
 ) -> Section:
     """Report a comparison: its conclusion, metrics, largest changes and reasons; all figures are collapsed.
 
-    `examples` maps the run id of a candidate to a sentence on its changed outputs, which replaces the table of fields
-    and cases, and a table of some.
+    `examples` has, by run id of a candidate, a sentence on its changed outputs, which replaces the table of fields and
+    cases, and a table of some changed outputs.
     """
     models, several = summary.worst_first(result), len(result.models) > 1
     shown = {model.model_id: examples[run] for model in models if (run := model.candidate.run_id) in examples}

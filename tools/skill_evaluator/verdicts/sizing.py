@@ -31,7 +31,7 @@ _MIN_DOUBTED = 3  # cases with several outputs that are needed to doubt a profil
 def detectable_drop(cases: int, variance_of_case: float, day: float = 0.0, alpha: float = ALPHA) -> float | None:
     """Return the smallest drop of the mean that a comparison detects with 80 % power. Return None for a single case.
 
-    `variance_of_case` is the variance of a case's difference between unchanged versions, `day` that of two days.
+    `variance_of_case` is the variance of a case's difference between unchanged versions; two days add `day`.
     """
     if cases < 2:
         return None
@@ -74,7 +74,7 @@ def can_show(cases: int) -> str:
 
 
 def profile_doubt(record: Record) -> str:
-    """Return the reason why a model may need another `profile`: its replicates are equal, or differ. "" if none."""
+    """Return the reason to doubt a model's `profile`: sampled outputs are equal or others differ; "" if none."""
     shares = [case.reproducibility.get("pairwise_exact_match") for case in record.per_case]
     differ = [share < 1.0 for share in shares if share is not None]
     cases = counted(len(differ), "case")
@@ -96,7 +96,7 @@ _MAX_SIZE = 1_000_000  # cases or replicates
 
 
 class Choice(FrozenModel):
-    """A number of replicates, and the number of cases that detect the drop with them (None: no number does)."""
+    """A number of replicates, and the number of cases that detect the requested drop with them (None: no number)."""
 
     replicates: int
     cases: int | None

@@ -69,9 +69,8 @@ def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, c
     if lack := missing_key(model, configuration.kinds[model.provider], configuration.keys):
         return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")
     items = judged_items(cases, journal.outcomes(run.folder))
-    judge = SentencesJudge(
-        model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=run.folder / journal.JUDGE
-    )
+    folder = run.folder / journal.JUDGE
+    judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=folder)
     results = ask_sentences(list(items.values()), judge, session)
     return judged_by(items, results, manifest.seed, configuration, config, model)
 

@@ -205,9 +205,8 @@ class RecordedComponent:
     def unmeasured(self, shown: Iterable[str]) -> str:
         """Return a note if the version on disk has no complete run, with the highest version of `shown`; else ""."""
         version, shown = self.component.version, sorted(shown, key=precedence)
-        if not shown or any(
-            version in of_model for of_model in selection.runs_of_versions(self.archive.entries).values()
-        ):
+        recorded = selection.runs_of_versions(self.archive.entries).values()
+        if not shown or any(version in of_model for of_model in recorded):
             return ""
         return f"{version_words(version)} on disk is not measured; this is {version_words(shown[-1])}"
 
@@ -309,7 +308,7 @@ class RecordedComponent:
         return Chosen(pairs=pairs, hidden=hidden, left_out=choices.left_out)
 
     def choose_models(self, names: tuple[str, str], version: str | None) -> Chosen:
-        """Choose the runs of two models of a version (default: the highest of both). Raise LeaderboardError for none."""
+        """Choose the runs of two models of a version (default: the highest of both). Raise LeaderboardError if none."""
         self.runs(names)  # raises LeaderboardError for an unknown model
         pair = self._pair_of_models(names, version)
         if pair is None:

@@ -283,12 +283,11 @@ def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair
     )
     comparable, unlike = [], {}
     for pair in (*runs, *hidden):
-        common = (
-            None if newest is None or pair.candidate is newest else comparability.common_part(newest, pair.candidate)
-        )
-        if newest is None or common is None:
+        if newest is None or pair.candidate is newest:
             comparable.append(pair)
-        elif common.barriers:
+            continue
+        common = comparability.common_part(newest, pair.candidate)
+        if common.barriers:
             unlike[pair.candidate.model_id] = f"not measured as {newest.model_id} was: {common.barriers[0]}"
         elif len(common.cases) < _SHARED * len(newest.per_case):
             shared = f"{len(common.cases)} of {counted(len(newest.per_case), 'case')}"
@@ -310,9 +309,8 @@ def _score(record: Record, metric: str) -> Score | None:
     """Return a model's score by a metric. Return None if no output has one: jaccard requires an array."""
     if all(score is None for case in record.per_case for score in case.replicates.get(metric, ())):
         return None
-    means = [
-        sum(scores) / len(scores) for case in record.per_case if (scores := comparability.strict_scores(case, metric))
-    ]
+    scores = [comparability.strict_scores(case, metric) for case in record.per_case]
+    means = [sum(case) / len(case) for case in scores if case]
     interval = unit_interval(means)
     return Score(
         strict_mean=rounded(mean_or_none(means)),

@@ -83,10 +83,9 @@ def profile_doubt(record: Record) -> str:
     if record.settings.profile == "sampled":
         same = f"the outputs of all {cases} are identical, which contradicts `profile: sampled` of {record.model_id}"
         return "" if any(differ) else same
-    different = (
-        f"outputs differ in {sum(differ)} of {cases}: if each is an independent sample, declare `profile: sampled`"
-    )
-    return f"{different} of {record.model_id} in models.yaml" if 2 * sum(differ) >= len(differ) else ""
+    differing = f"outputs differ in {sum(differ)} of {cases}: if each is an independent sample, declare"
+    profile = f"`profile: sampled` of {record.model_id} in models.yaml"
+    return f"{differing} {profile}" if 2 * sum(differ) >= len(differ) else ""
 
 
 PlannedDesign = Literal["beside", "recorded"]

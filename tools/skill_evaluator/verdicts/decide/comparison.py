@@ -117,10 +117,8 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
     """Return whether a case is nearly all right in one version only, by its fields, or by `means` if it has few."""
     if len(before.fields) >= _MIN_FIELDS:
-        sides = [
-            [score for path in before.fields for score in comparability.field_scores(case, path)]
-            for case in (before, after)
-        ]
+        scores_of = comparability.field_scores
+        sides = [[score for path in before.fields for score in scores_of(case, path)] for case in (before, after)]
         means = (fmean(sides[0] or [0.0]), fmean(sides[1] or [0.0]))
     elif not is_graded:
         return False

@@ -177,12 +177,10 @@ def all_components(folder: Path) -> list[str]:
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
     """Plan the components that match the pattern and, with --changed, changed. Raise ComponentError if none matches."""
-    all_names = all_components(request.components)
-    names = [name for name in all_names if fnmatchcase(name, request.skill or "*")]
+    all_names, pattern = all_components(request.components), request.skill or "*"
+    names = [name for name in all_names if fnmatchcase(name, pattern)]
     if not names:
-        raise errors.ComponentError(
-            f"no component matches '{request.skill or '*'}' {nearest(request.skill, all_names)}"
-        )
+        raise errors.ComponentError(f"no component matches '{pattern}' {nearest(request.skill, all_names)}")
     if request.changed:
         names = _changed(request, names, request.base)
     elif request.base is not None:
@@ -265,7 +263,7 @@ class Switch:
 
     @property
     def exit_code(self) -> int:
-        """The lowest nonzero exit code of the components, else 0. It is 4 for a component that was not compared."""
+        """The lowest nonzero exit code of the components, else 0; that of a component without comparison is 4."""
         if self.request.dry_run:
             return errors.EXIT_INCOMPLETE if any(row.remark and not row.calls for row in self.rows) else errors.EXIT_OK
         verdicts = [row.verdict for row in self.rows]
@@ -323,10 +321,7 @@ def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest) -> Switc
             raise RunError(f"{request.old} can no longer be called, and no run of {component.version} is recorded")
         remark = f"{request.old} can no longer be called; compared with its run {runs[-1].run_id} of another day"
     return SwitchedComponent(
-        component=component.name,
-        calls=size.calls,
-        cost_at_most_usd=size.cost_at_most_usd,
-        remark=remark,
+        component=component.name, calls=size.calls, cost_at_most_usd=size.cost_at_most_usd, remark=remark
     )
 
 

@@ -143,7 +143,7 @@ MutantStatus = Literal["killed", "survived", "undecided"]
 
 
 class Reaction(FrozenModel):
-    """A metric, field or case that changed: its mean with the whole prompt (`before`) and with the mutant, and q."""
+    """A metric, field or case that changed: its mean with the whole prompt (`before`) and the mutant, adjusted p."""
 
     name: str
     kind: Literal["metric", "field", "case"]
@@ -252,7 +252,7 @@ def _read_inputs(request: MutationRequest) -> Inputs:
 
 
 def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> PlannedRuns:
-    """Return the runs, in a folder named by everything that affects the outputs: a second call resumes them."""
+    """Return the runs, in a folder named by a digest of all that affects the outputs, so that they are resumed."""
     component, seed = inputs.component, inputs.settings.seed
     size = RunSize(replicates=replicates, seed=seed)
     (plain,) = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)

@@ -44,7 +44,7 @@ Text = tuple[str, str]  # the id of a case, and the text of an output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRun:
-    """The scores of a run's judged checks by output, their summary, and the reason if outputs are not judged."""
+    """The scores of a run's judged checks by case id and text, their summary, and the reason if some are missing."""
 
     scores: Mapping[Text, CheckScores] = field(default_factory=dict)
     summary: JudgedChecks | None = None
@@ -69,9 +69,8 @@ def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, c
     if lack := missing_key(model, configuration.kinds[model.provider], configuration.keys):
         return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")
     items = judged_items(cases, journal.outcomes(run.folder))
-    judge = SentencesJudge(
-        model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=run.folder / journal.JUDGE
-    )
+    folder = run.folder / journal.JUDGE
+    judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=folder)
     results = ask_sentences(list(items.values()), judge, session)
     return judged_by(items, results, manifest.seed, configuration, config, model)
 
@@ -105,7 +104,7 @@ def judged_by(
 
 
 def scores_of(items: Mapping[Text, SentencesItem], answers: SentenceAnswers, seed: int) -> dict[Text, CheckScores]:
-    """Return the scores of the judged checks by output. A score is None if the judge's outputs do not decide it."""
+    """Return the scores of judged checks by case id and text. A score is None if the judge did not decide it."""
     return {
         text: {
             name: CheckScore(None if vote.holds is None else float(vote.holds), vote.ground)

@@ -202,10 +202,7 @@ def _save(
 
 
 def _compare(
-    finished: Sequence[Finished],
-    problems: Sequence[SkillEvaluatorError],
-    planned: PlannedRuns,
-    inputs: Inputs,
+    finished: Sequence[Finished], problems: Sequence[SkillEvaluatorError], planned: PlannedRuns, inputs: Inputs
 ) -> EvaluationResult:
     recorded = _recorded(inputs)
     archive, roles = recorded.archive, planned.roles

@@ -132,8 +132,8 @@ def judge_of(
 ) -> tuple[Model | None, tuple[Model, ...]]:
     """Return the judge of a component's `expect` checks, None if it has none, and the models to call.
 
-    If all models are selected, the judge is not one of those. Raise ConfigError if no judge is configured, or if a
-    model would judge itself and the component's policy does not allow that.
+    If all models are selected, the judge is among them only if the component's policy names it. Raise ConfigError if
+    no judge is configured, or if a model would judge itself and the component's policy does not allow that.
     """
     if not any(case.sentences for case in cases):
         return None, selected
@@ -274,9 +274,8 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
     for run in usable:
         manifest, model = run.manifest, run.model
         cases = [case for case in inputs.cases if case.id in manifest.cases]
-        answered = Counter(
-            call.case_id for call, replicate in journal.outcomes(run.folder).items() if replicate.answered
-        )
+        outcomes = journal.outcomes(run.folder).items()
+        answered = Counter(call.case_id for call, replicate in outcomes if replicate.answered)
         price, batch = price_of(model, inputs.kinds[model.provider]), manifest.transport == "batch"
         for case_id, size in input_sizes(planned.components[manifest.run_id], cases).items():
             model_size = size.of_model(model, inputs.kinds[model.provider])
@@ -290,7 +289,7 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
 
 
 def record_path(run: Run, component: Component) -> Path:
-    """Return the path that the record of a complete run has in the component."""
+    """Return the path in the component at which a run is recorded."""
     return component.records_dir / f"{run.manifest.run_id}.json"
 
 

@@ -66,14 +66,12 @@ def comparison_page(result: ComparisonResult, reader: summary.Reader, site: str 
 
 
 def comparison_section(
-    result: ComparisonResult,
-    conclusion: summary.ComparisonSummary,
-    examples: Mapping[str, Example] = {},
+    result: ComparisonResult, conclusion: summary.ComparisonSummary, examples: Mapping[str, Example] = {}
 ) -> Section:
     """Report a comparison: its conclusion, metrics, largest changes and reasons; all figures are collapsed.
 
-    `examples` maps the run id of a candidate to a sentence on its changed outputs, which replaces the table of fields
-    and cases, and a table of some.
+    `examples` has, by run id of a candidate, a sentence on its changed outputs, which replaces the table of fields and
+    cases, and a table of some changed outputs.
     """
     models, several = summary.worst_first(result), len(result.models) > 1
     shown = {model.model_id: examples[run] for model in models if (run := model.candidate.run_id) in examples}
@@ -151,10 +149,8 @@ def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
     if several:
         since = model.only_since_accepted
         text = f"regressed since {since.version}" if since else str(model.verdict)
-        verdict = Cell(
-            f"{summary.MARKS[model.verdict]} {summary.with_served(model, verdict=text)}",
-            summary.STYLES.get(model.verdict, ""),
-        )
+        marked = f"{summary.MARKS[model.verdict]} {summary.with_served(model, verdict=text)}"
+        verdict = Cell(marked, summary.STYLES.get(model.verdict, ""))
         rows = [[*row[:-1], verdict] for row in rows[:1] or [[Cell("–")] * 5]]
     columns = ("metric (* critical)", *_CHANGE)
     sheet = replace(sheet, columns=columns, rows=rows, below=columns[3:4], whole=frozenset(columns[:1]))
@@ -174,14 +170,10 @@ def _moved_sheet(model: ModelVerdict, skill: str) -> Sheet:
 
 
 def _model_blocks(model: ModelVerdict, skill: str) -> list[Block]:
-    lost = summary.lost_words(model)
+    verdict = " · ".join(filter(None, [summary.with_served(model), summary.lost_words(model)]))
     size, *notes = model_words(model)
     return [
-        Heading(
-            f"{summary.MARKS[model.verdict]} ",
-            Cell(model.model_id, code=True),
-            f": {summary.with_served(model)}{lost and ' · '}{lost}",
-        ),
+        Heading(f"{summary.MARKS[model.verdict]} ", Cell(model.model_id, code=True), f": {verdict}"),
         f"{' → '.join(_versions(model))} · {size}",
         Lines(notes, "-"),
         *all_sheets(model, skill),
@@ -312,13 +304,11 @@ def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], skill: st
         values = (arrow(field.baseline, field.candidate), signed(field.difference), *chances)
         before, after = field.profile_before or {}, field.profile_after or {}
         counts = {name: (before.get(name, 0), after.get(name, 0)) for name in _STABILITIES}
-        changes = (
-            f"{stability_words(name, replicates)} {then} → {now}" for name, (then, now) in counts.items() if then != now
-        )
-        changed = ", ".join(changes)
-        path = field.metric or WHOLE
-        name = Cell(path + _TIER_MARKS[field.tier], code=True, link=component_address(skill, field.metric))
-        rows.append([name, *map(Cell, values), _verdict_cell(field.verdict), Cell(changed or "as before")])
+        moved = [(stability_words(name, replicates), *both) for name, both in counts.items() if both[0] != both[1]]
+        changed = ", ".join(f"{words} {then} → {now}" for words, then, now in moved)
+        title, link = (field.metric or WHOLE) + _TIER_MARKS[field.tier], component_address(skill, field.metric)
+        name, stabilities = Cell(title, code=True, link=link), Cell(changed or "as before")
+        rows.append([name, *map(Cell, values), _verdict_cell(field.verdict), stabilities])
     columns = ("field", *figures, "verdict", "cases in which it is")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))
 
@@ -328,6 +318,7 @@ def run_sheet(model: ModelVerdict) -> Sheet:
     runs = [run for run in (model.baseline, model.candidate) if run is not None]
     failures = sorted({kind for run in runs for kind, times in run.failures.items() if times})
     failed = {kind: [per_1000(run.failures.get(kind, 0), run.planned) for run in runs] for kind in failures}
+    cached = _run_facts("read from a cache", [percent(run.hit_rate) for run in runs])
     rows = [
         _run_facts("run", [run.run_id for run in runs], code=True),
         _run_facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
@@ -336,11 +327,7 @@ def run_sheet(model: ModelVerdict) -> Sheet:
         *(_run_amounts(f"{kind} per 1,000", shares, partial(plain, digits=4)) for kind, shares in failed.items()),
         _run_amounts("input tokens per 1,000", [per_1000(run.input_tokens, run.outputs) for run in runs], count),
         _run_amounts("output tokens per 1,000", [per_1000(run.output_tokens, run.outputs) for run in runs], count),
-        *(
-            [_run_facts("read from a cache", [percent(run.hit_rate) for run in runs])]
-            if any(run.hit_rate for run in runs)
-            else []
-        ),
+        *([cached] if any(run.hit_rate for run in runs) else []),
         _run_amounts("cost per 1,000", [per_1000(run.cost_usd, run.outputs) for run in runs], cost_words),
         _run_amounts("latency, median", [run.latency_p50_s for run in runs], seconds),
         _run_amounts("latency, 95 % below", [run.latency_p95_s for run in runs], seconds),

@@ -33,7 +33,7 @@ _MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable r
 
 
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run with the earlier runs of its series, also of versions that it patches. Return None if it has none."""
+    """Pair a run with earlier runs of its series or of versions that it patches. Return None if there are none."""
     older = _again(record, archive, patched=True)
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
@@ -107,7 +107,7 @@ def _may_be_copied(run: Record, earlier_run: Record) -> bool:
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
     """Return the run of the last accepted version, else the newest comparable run of the lowest version, else None.
 
-    That run must share half of the candidate's cases, and all versions above it must have a comparable run.
+    The lowest version must share half of the candidate's cases, and all versions above it must be comparable.
     """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
@@ -142,7 +142,7 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The pairs to compare, pairs of `hidden` models in the family of tests, and the reasons of other models by id."""
+    """The pairs to compare, `hidden` pairs in the family of tests, and the reasons of skipped models by id."""
 
     pairs: Sequence[Pair]
     hidden: Sequence[Pair] = ()
@@ -163,7 +163,7 @@ class Chosen:
 def chosen_of_files(
     old: Sequence[Record], new: Sequence[Record], models: Sequence[str], files: Sequence[str]
 ) -> Chosen:
-    """Pair the records of two files by model id; single records are a pair even if their models differ."""
+    """Pair the records of two files by model id, single records in any case. Raise LeaderboardError for no pair."""
     before = {record.model_id: record for record in old}
     after = {record.model_id: record for record in new if not models or record.model_id in models}
     if len(old) == len(new) == 1:
@@ -205,9 +205,8 @@ class RecordedComponent:
     def unmeasured(self, shown: Iterable[str]) -> str:
         """Return a note if the version on disk has no complete run, with the highest version of `shown`; else ""."""
         version, shown = self.component.version, sorted(shown, key=precedence)
-        if not shown or any(
-            version in of_model for of_model in selection.runs_of_versions(self.archive.entries).values()
-        ):
+        recorded = selection.runs_of_versions(self.archive.entries).values()
+        if not shown or any(version in of_model for of_model in recorded):
             return ""
         return f"{version} on disk is not measured; this is {shown[-1]}"
 
@@ -242,12 +241,12 @@ class RecordedComponent:
         return max((acceptance.version for acceptance in self.archive.accepted), key=precedence, default="")
 
     def ship_words(self) -> str:
-        """Return the version and model to ship as text, by all records except drafts. "" if no run is complete."""
+        """Return the version and model to ship as text, from all records but drafts; "" if no run is complete."""
         entries = [entry for entry in self.archive.entries if not entry.draft]
         return self.with_advice(entries)[1].advice.words if selection.runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
-        """Return the verdict on each version against the version before; the highest also since the accepted one."""
+        """Return the verdict on each version against the one before; the highest also against the accepted one."""
         archive = self.archive
         by_model = {
             model_id: [
@@ -276,7 +275,7 @@ class RecordedComponent:
         """Choose the runs to compare, one pair per model. Raise LeaderboardError if there is nothing to compare.
 
         `baseline` and `candidate` are a version, whose runs are pooled, or a run id, a draft's id or a record, which is
-        compared alone. None means the default of `choose`.
+        compared alone. None means the highest version, and its default baseline.
         """
         archive = self.archive
         if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
@@ -309,7 +308,7 @@ class RecordedComponent:
         return Chosen(pairs=pairs, hidden=hidden, left_out=choices.left_out)
 
     def choose_models(self, names: tuple[str, str], version: str | None) -> Chosen:
-        """Choose the runs of two models of a version, by default of the highest version that both have."""
+        """Choose the runs of two models of a version (default: the highest of both). Raise LeaderboardError if none."""
         self.runs(names)  # raises LeaderboardError for an unknown model
         pair = self._pair_of_models(names, version)
         if pair is None:
@@ -350,7 +349,7 @@ class RecordedComponent:
     ) -> ComparisonResult | None:
         """Compare complete runs with their recorded baselines. Return None if none of them has a baseline.
 
-        An interleaved baseline gets no verdict. A run with the schema alone is the baseline of the version's own run.
+        An interleaved baseline gets no verdict. A run with the schema alone is the baseline of the run with the prompt.
         `partial` has the ids of runs with only some of the cases; their baselines are restricted to these cases. With
         `asked_again`, failed cases were run again, and only these runs count.
         """
@@ -376,7 +375,7 @@ class RecordedComponent:
         return pair_of(candidate, baseline, self.archive, self.settings.policy, anchored=anchored)
 
     def _hidden_pairs(self, shown: Sequence[Record], baseline: str | None = None) -> list[Pair]:
-        """Pair the runs of the models that are not shown: all models of a version are one family of tests."""
+        """Pair the runs of models that `shown` does not have: all models of a version are one family of tests."""
         pairs = []
         for record, lower in self._other_models(shown, baseline, self._default_baseline):
             with suppress(LeaderboardError):  # a record may be unreadable
@@ -389,7 +388,7 @@ class RecordedComponent:
         baseline: str | None = None,
         usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
     ) -> Iterator[tuple[Record, RecordedRun | None]]:
-        """Yield the newest run of each model that `records` do not have, for each version, and its baseline."""
+        """Yield the newest run of each model that `records` do not have, by their versions, and its baseline."""
         entries, models = self.archive.entries, {record.model_id for record in records}
         recorded = {entry.run_id for entry in entries if entry.scenario is None and not entry.edited}
         of_family = (record for record in records if record.run_id in recorded and not record.draft)
@@ -466,7 +465,7 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 
 def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
-    """Compare runs of a version with earlier runs (the baselines of `pairs`). A change must be drift to count."""
+    """Compare runs with earlier runs, the baselines of `pairs`; a change that is no drift is inconclusive."""
     pairs = [comparability.without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
     result = compare_records(skill, pairs, rules)
     measured = measure_all(pairs)

@@ -43,7 +43,7 @@ class Contrast(FrozenModel):
     """Two models on the same cases by the primary metric: the lower model's score minus the higher model's.
 
     `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
-    `remedy` would decide an inconclusive pair. `fell_most` is the field in which the lower model is worst, or "".
+    `remedy` says what would decide a pair. `fell_most` is the field in which the lower model is worst, or "".
     """
 
     higher: str
@@ -283,12 +283,11 @@ def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair
     )
     comparable, unlike = [], {}
     for pair in (*runs, *hidden):
-        common = (
-            None if newest is None or pair.candidate is newest else comparability.common_part(newest, pair.candidate)
-        )
-        if newest is None or common is None:
+        if newest is None or pair.candidate is newest:
             comparable.append(pair)
-        elif common.barriers:
+            continue
+        common = comparability.common_part(newest, pair.candidate)
+        if common.barriers:
             unlike[pair.candidate.model_id] = f"not measured as {newest.model_id} was: {common.barriers[0]}"
         elif len(common.cases) < _SHARED * len(newest.per_case):
             shared = f"{len(common.cases)} of {counted(len(newest.per_case), 'case')}"
@@ -310,9 +309,8 @@ def _score(record: Record, metric: str) -> Score | None:
     """Return a model's score by a metric. Return None if no output has one: jaccard requires an array."""
     if all(score is None for case in record.per_case for score in case.replicates.get(metric, ())):
         return None
-    means = [
-        sum(scores) / len(scores) for case in record.per_case if (scores := comparability.strict_scores(case, metric))
-    ]
+    scores = [comparability.strict_scores(case, metric) for case in record.per_case]
+    means = [sum(case) / len(case) for case in scores if case]
     interval = unit_interval(means)
     return Score(
         strict_mean=rounded(mean_or_none(means)),
@@ -322,7 +320,7 @@ def _score(record: Record, metric: str) -> Score | None:
 
 
 def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[Contrast]:
-    """Compare all pairs of models, which are sorted by their scores, the best first."""
+    """Return the contrast of each pair of `models`, which are sorted by score, the best first."""
     couples = list(combinations(models, 2))
     pairs = [
         Pair(
@@ -358,7 +356,7 @@ def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[
 
 
 def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
-    """Return the field that is worst in `lower` compared with `higher`, with both accuracies; "" if none is worse."""
+    """Return the field that is worst in `lower` against `higher`, with both accuracies; "" within the tolerance."""
     if any(len(record.per_case) < record.n_cases for record in (higher, lower)):
         return ""
     falls = []
@@ -489,13 +487,13 @@ class History(FrozenModel):
 
     @property
     def newest_verdict(self) -> VerdictName:
-        """The worst verdict on the highest version; incomparable if it is the first version of a model."""
+        """The worst verdict on the highest version; the first version of a model counts as incomparable."""
         steps = self.newest_steps.values()
         return component_verdict("incomparable" if step is None else step.verdict for step in steps)
 
     @property
     def newest_words(self) -> str:
-        """The worst verdict on the highest version with its models, and the verdict since the accepted version."""
+        """The worst verdict on the highest version with its models, and that since the accepted version, as text."""
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
             return "there is no lower version to judge it against"

@@ -61,7 +61,7 @@ def can_show(cases: int) -> str:
 
 
 def profile_doubt(record: Record) -> str:
-    """Return the reason why a model may need another `profile`: its replicates are equal, or differ. "" if none."""
+    """Return the reason to doubt a model's `profile`: sampled outputs are equal or others differ; "" if none."""
     shares = [case.reproducibility.get("pairwise_exact_match") for case in record.per_case]
     differ = [share < 1.0 for share in shares if share is not None]
     cases = counted(len(differ), "case")
@@ -70,7 +70,6 @@ def profile_doubt(record: Record) -> str:
     if record.settings.profile == "sampled":
         same = f"the outputs of all {cases} are identical, which contradicts `profile: sampled` of {record.model_id}"
         return "" if any(differ) else same
-    different = (
-        f"outputs differ in {sum(differ)} of {cases}: if each is an independent sample, declare `profile: sampled`"
-    )
-    return f"{different} of {record.model_id} in models.yaml" if 2 * sum(differ) >= len(differ) else ""
+    differing = f"outputs differ in {sum(differ)} of {cases}: if each is an independent sample, declare"
+    profile = f"`profile: sampled` of {record.model_id} in models.yaml"
+    return f"{differing} {profile}" if 2 * sum(differ) >= len(differ) else ""

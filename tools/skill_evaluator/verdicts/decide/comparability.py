@@ -66,7 +66,7 @@ class Pair:
 
 
 class ReadOutputs(NamedTuple):
-    """The number of outputs of one version that could be read, and of its planned outputs."""
+    """The numbers of one version's outputs that could be read, and that were planned."""
 
     read: int
     planned: int

@@ -115,12 +115,10 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 
 
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
-    """Return whether nearly all of a case turned wrong or right, by its fields or, if there are few, by `means`."""
+    """Return whether a case is nearly all right in one version only, by its fields, or by `means` if it has few."""
     if len(before.fields) >= _MIN_FIELDS:
-        sides = [
-            [score for path in before.fields for score in comparability.field_scores(case, path)]
-            for case in (before, after)
-        ]
+        scores_of = comparability.field_scores
+        sides = [[score for path in before.fields for score in scores_of(case, path)] for case in (before, after)]
         means = (fmean(sides[0] or [0.0]), fmean(sides[1] or [0.0]))
     elif not is_graded:
         return False
@@ -165,7 +163,7 @@ _MISSING = "the missing outputs would decide it"
 
 
 def _open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return the reason why a measure is inconclusive and the remedy, or None if it is not, or needs labels."""
+    """Return the reason why a measure is inconclusive and the remedy, or None if it is not, or only labels help."""
     effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
     if effect is None or measured.q is None:
         return None
@@ -444,7 +442,7 @@ def _family_of(measure: PairedScores, rules: VerdictRules) -> tuple[str, bool]:
 
 
 def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
-    """Return the largest drop since the accepted version by pair, or None if that is the baseline or not comparable."""
+    """Return each pair's largest drop since the accepted version; None if that is the baseline or not comparable."""
     tested = []
     for index, pair in enumerate(pairs):
         if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id):

@@ -37,7 +37,7 @@ class Effect:
     """The difference candidate minus baseline, from `n` cases or outputs, with standard error and degrees of freedom.
 
     `p` is one-sided, in the direction of the difference. The difference is above `lowest` with 97 % confidence.
-    `unseen` bounds the share of cases that may fail although none did; it is 0 if scores varied or had replicates.
+    `unseen` bounds the share of cases that may fail although none did; 0 if scores varied or cases have three outputs.
     """
 
     difference: float

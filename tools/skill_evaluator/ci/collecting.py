@@ -316,7 +316,7 @@ def _write(record: Record, request: CollectRequest) -> None:
 
 
 def _refusal_reason(record: Record, checkout: CiOptions) -> str | None:
-    """Return the reason to refuse a complete run, if its version is recorded with another prompt, or None."""
+    """Return the reason to refuse a complete run whose version is recorded with another prompt. Else return None."""
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
             archive = checkout.archive(checkout.component(record.skill))

@@ -64,7 +64,7 @@ class Published:
 def publish(request: PublishRequest) -> Published:
     """Add collected records to a branch in one commit and push it. If the branch moved meanwhile, try again."""
     if not request.collected.is_dir():
-        raise PlanError(f"{request.collected} is not a folder; name the folder that collect wrote")
+        raise PlanError(f"{request.collected} is not a folder; name the folder that `ci collect` wrote")
     records, problems = read_records(request.collected)
     if not records:
         return Published(records=(), branch=None, commit=None, problems=problems)
@@ -93,7 +93,7 @@ def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
     outcome = read_json(path, PlanError)
     runs = outcome.get("runs") if isinstance(outcome, dict) else None
     if not isinstance(runs, list):
-        raise PlanError(f"{path} lists no runs; name the folder that collect wrote")
+        raise PlanError(f"{path} lists no runs; name the folder that `ci collect` wrote")
     records, problems = list[Record](), list[LeaderboardError]()
     for number, value in enumerate(runs):
         try:

@@ -36,11 +36,11 @@ class PublishRequest(ComponentsOption, FormatOption):
 
     collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
     mode: Literal["push", "branch", "pull-request"] = option(
-        "Push to --to or --branch, or prepare a pull request.", "push"
+        "push: commit to --to; branch and pull-request: to --branch.", "push"
     )
     to: str = rare("Branch that CI evaluates; `--mode push` updates it.", "main", metavar="BRANCH")
     branch: str = rare("Branch to push to, unless `--mode push`.", "skill-evaluator-records", metavar="BRANCH")
-    remote: str = rare("Git remote to push to.", "origin")
+    remote: str = rare("Git remote to push to.", "origin", metavar="NAME")
 
     @property
     def target(self) -> str:

@@ -418,9 +418,9 @@ def test_library_accepts_texts_for_paths_and_single_names() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'config'"):
         library.judge.calibrate(labels="none.jsonl", config="elsewhere")  # type: ignore[call-arg]
     for method, options, says in (
-        ("export", {"to": "xml"}, r"unknown value 'xml' \(known: csv, jsonl, junit\), for the argument 'to'"),
-        ("evaluate", {"skill": "receipts", "max_cost": "abc"}, "a valid number.* got \"abc\", for .* 'max_cost'"),
-        ("dry_run", {"skill": 3}, "a text is expected, got 3, for the argument 'skill'"),
+        ("export", {"to": "xml"}, r"argument 'to': unknown value 'xml' \(known: csv, jsonl, junit\)"),
+        ("evaluate", {"skill": "receipts", "max_cost": "abc"}, "argument 'max_cost': .* a valid number.* got \"abc\""),
+        ("dry_run", {"skill": 3}, "argument 'skill': a text is expected, got 3"),
         ("leaderboard", {"skills": "receipts", "models": "no-model"}, "no run of model 'no-model'"),
         ("compare", {"skill": "receipts", "candidate": 1.1}, "version or id '1.1'"),
     ):

@@ -50,7 +50,7 @@ def test_demo_records_three_versions_of_two_models(demo: Path) -> None:
 def test_demo_refuses_a_folder_that_is_not_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     assert typed("demo", str(tmp_path)) == EXIT_USER_ERROR
-    assert "is not empty" in capsys.readouterr().err
+    assert "is not an empty folder" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -81,21 +81,21 @@ class Library:
 
     @cached_property
     def judge(self) -> "Judges":
-        """Judges: scores and comparisons by models, and their agreement with people."""
+        """The methods of LLM judges: score and compare outputs, and measure their agreement with people."""
         from skill_evaluator.api.judging import Judges
 
         return Judges(self.components, self.config, self.fixtures)
 
     @cached_property
     def audits(self) -> "Audits":
-        """Audits: ability, fluctuation and grades of models over benchmarks and scenarios."""
+        """The methods of audits: ability, fluctuation and grades of models over benchmarks and scenarios."""
         from skill_evaluator.api.auditing import Audits
 
         return Audits(self.components, self.config, self.fixtures)
 
     @cached_property
     def ci(self) -> "ContinuousIntegration":
-        """CI: plan, collect and publish runs."""
+        """The methods of CI: plan, collect and publish runs."""
         from skill_evaluator.api.ci import ContinuousIntegration
 
         return ContinuousIntegration(self.config)

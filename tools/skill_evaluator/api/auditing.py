@@ -46,7 +46,7 @@ class Audits:
             scenarios: Scenarios of .evaluator/scenarios, or a folder there; default: all outside of folders.
             models: Only these models of models.yaml.
             questions: Draw N cases of each benchmark, by the seed; default: all.
-            replicates: Outputs per question and scenario; default 2.
+            replicates: Calls per question and scenario; default 2.
             seed: Seed of the drawn cases and of the calls; default 0.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
@@ -87,8 +87,8 @@ class Audits:
             centered: Subtract each scenario's mean over the models before σ; for scenarios that are not neutral.
             without: Skip these scenarios.
             weights: Weights of benchmarks, as NAME=W; default: those of the audit, or else 1 each.
-            missing: What to do if scores are missing: refuse, or leave out for all models.
-            grades: 8: finer grades, for 20 models or more.
+            missing: If scores are missing: refuse, or exclude these questions, scenarios or models from all scores.
+            grades: Number of grades: 4, or 8 for 20 models or more.
             out: Folder for page and charts, which the command writes; default: the audit's folder, None with `cube`.
             audits: The folder of audits.
 

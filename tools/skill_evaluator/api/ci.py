@@ -25,12 +25,12 @@ class ContinuousIntegration:
 
     @staticmethod
     def collect(request: CollectRequest) -> Outcome:
-        """Score the outputs of a plan's jobs; write their records and outcome.json."""
+        """Score the outputs of a plan's jobs; write their records and outcome.json, and return the outcome."""
         return collect(request)
 
     @staticmethod
     def publish(request: PublishRequest) -> Published:
-        """Add collected records to a branch in one commit and push it; return their ids, the branch and the commit."""
+        """Add collected records to a branch in one commit and push it; return ids, branch, commit and problems."""
         return publish(request)
 
     def fetch_cases(self, platform: PlatformName | None = None) -> tuple[str, str, Path] | None:

@@ -17,20 +17,8 @@ from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
+from skill_evaluator.ci import plan as ci
 from skill_evaluator.ci.matrix import CiOptions
-from skill_evaluator.ci.plan import (
-    OUTCOME,
-    RECORDS,
-    Figures,
-    LostValue,
-    Outcome,
-    Plan,
-    PlannedRun,
-    RunOutcome,
-    Status,
-    read_plan,
-    sha256_of,
-)
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.display.options import FormatOption, PlatformOption, argument, options, rare, words_of
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
@@ -61,7 +49,7 @@ _MAX_NOTE_BYTES = 1000
 _MAX_LISTED = 3
 _MAX_LOST_FIELDS = 3  # lost fields named per model
 _INDEX = re.compile(r"\[\d+\]")
-Part = tuple[PlannedRun, journal.Manifest]
+Part = tuple[ci.PlannedRun, journal.Manifest]
 """A planned run, and the manifest that its folder should have."""
 
 
@@ -90,7 +78,7 @@ class ArrivedRun:
 class Arrivals:
     """The run folders of a plan below `root`; `notes` has the reasons of skipped jobs by job id."""
 
-    plan: Plan
+    plan: ci.Plan
     root: Path
     runs: tuple[ArrivedRun, ...]
     notes: dict[str, str]
@@ -112,7 +100,7 @@ class GatheredRun:
     remarks: tuple[str, ...]
 
 
-def collect(request: CollectRequest) -> Outcome:
+def collect(request: CollectRequest) -> ci.Outcome:
     """Score the outputs of a plan's jobs, write the records and outcome.json, and return the outcome."""
     arrivals = _read_arrivals(request)
     planned, is_drift = parts_of_runs(arrivals.plan), arrivals.plan.trigger == "drift"
@@ -133,27 +121,27 @@ def collect(request: CollectRequest) -> Outcome:
         lost_values = values if isinstance(values, list) else []
         reason = "; ".join(filter(None, reasons))
         runs.append(run.model_copy(update={"lost_values": lost_values, "reason": reason}))
-    outcome = Outcome.view(
+    outcome = ci.Outcome.view(
         arrivals.plan,
         runs=runs,
         verdicts=[] if is_drift else verdicts,
         drift=verdicts if is_drift else [],
         has_bug=any(isinstance(problem, InternalError) for problem in (*problems, *undecided.values())),
     )
-    replace_text(request.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
+    replace_text(request.out / ci.OUTCOME, json_text(outcome.model_dump(mode="json")))
     return outcome
 
 
 def _score_runs(
     planned: Sequence[Sequence[Part]], arrivals: Arrivals, request: CollectRequest
-) -> tuple[list[tuple[RunOutcome, Record | None]], list[SkillEvaluatorError]]:
+) -> tuple[list[tuple[ci.RunOutcome, Record | None]], list[SkillEvaluatorError]]:
     """Score the runs; return each outcome with its record if there is one, in the order of the plan, and the errors.
 
     Small runs are scored first, each for at most an equal share of the rest of `limits.collect_seconds`, so no run is
     cut short unless all runs together take longer.
     """
     deadline = time.monotonic() + request.configuration.settings.limits.collect_seconds
-    scored: dict[int, tuple[RunOutcome, Record | None]] = {}
+    scored: dict[int, tuple[ci.RunOutcome, Record | None]] = {}
     problems: list[SkillEvaluatorError] = []
     for index in sorted(range(len(planned)), key=lambda index: answers_size(planned[index], arrivals)):
         now = time.monotonic()
@@ -169,8 +157,8 @@ def _score_runs(
 
 
 def _read_arrivals(request: CollectRequest) -> Arrivals:
-    plan = read_plan(request.plan)
-    if request.plan_sha256 not in (None, sha256_of(request.plan)):
+    plan = ci.read_plan(request.plan)
+    if request.plan_sha256 not in (None, ci.sha256_of(request.plan)):
         raise PlanError(f"{request.plan} is not what `ci plan` wrote: its SHA-256 is not {request.plan_sha256}")
     if request.artifacts is None or not request.artifacts.is_dir():
         problem = "" if request.artifacts is None else f"{request.artifacts} is not a folder; "
@@ -178,7 +166,7 @@ def _read_arrivals(request: CollectRequest) -> Arrivals:
     return find_arrivals(request.artifacts, plan)
 
 
-def resume_commands(request: CollectRequest, outcome: Outcome) -> list[str]:
+def resume_commands(request: CollectRequest, outcome: ci.Outcome) -> list[str]:
     """Return the commands that make the missing calls of incomplete and missing runs."""
     unfinished = {(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")}
     arrivals = _read_arrivals(request)
@@ -247,7 +235,7 @@ def _lost_values(
     records: Mapping[str, Record],
     outputs: Mapping[str | None, Callable[[], GatheredRun]],
     request: CollectRequest,
-) -> Iterator[tuple[str, list[LostValue] | SkillEvaluatorError]]:
+) -> Iterator[tuple[str, list[ci.LostValue] | SkillEvaluatorError]]:
     """Yield the id of each run with lost fields and an interleaved baseline, and its lost values or the error."""
     if request.configuration.settings.fixtures is not None:  # the cases' repository may have other readers
         return
@@ -260,7 +248,7 @@ def _lost_values(
 
 def _lost_values_of_model(
     verdict: ModelVerdict, runs: Sequence[tuple[Record, GatheredRun]], request: CollectRequest
-) -> list[LostValue]:
+) -> list[ci.LostValue]:
     (before, gathered_before), (after, gathered_after) = runs
     component = request.component(after.skill)
     cases, outputs = load_cases(component, request.fixtures), (gathered_before.answers, gathered_after.answers)
@@ -273,18 +261,19 @@ def _lost_values_of_model(
         if example is not None:
             case_id, value = example
             old, new = value_pair(value.before, value.after)
-            lost.append(LostValue(case_id=case_id, path=value.path, before=old, after=new))
+            lost.append(ci.LostValue(case_id=case_id, path=value.path, before=old, after=new))
     return lost
 
 
 def _score_run(
     gathered: GatheredRun, arrivals: Arrivals, request: CollectRequest, until: float
-) -> tuple[RunOutcome, Record | None]:
+) -> tuple[ci.RunOutcome, Record | None]:
     """Score one run and write its record; return None for the record if no output was scored or it is refused."""
     if not gathered.folders:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     record = _record(gathered, arrivals, request, until)
-    status: Status = "complete" if record.complete else "incomplete" if record.scored or record.is_final else "missing"
+    any_scored = record.scored or record.is_final
+    status: ci.Status = "complete" if record.complete else "incomplete" if any_scored else "missing"
     outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
     failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
     if status == "missing":
@@ -302,7 +291,7 @@ def _score_run(
     _write(record, request)
     accuracy = record.accuracy[record.primary_metric]
     agreement = record.reproducibility.get("pairwise_exact_match")
-    figures = Figures(
+    figures = ci.Figures(
         skill_version=record.skill_version,
         accuracy=accuracy.strict_mean,
         ci95=accuracy.ci95 if accuracy.n_cases >= MIN_CASES_FOR_INTERVAL else None,
@@ -312,11 +301,11 @@ def _score_run(
 
 
 def _write(record: Record, request: CollectRequest) -> None:
-    write_record(request.out / RECORDS / record.skill / f"{record.run_id}.json", record)
+    write_record(request.out / ci.RECORDS / record.skill / f"{record.run_id}.json", record)
 
 
 def _refusal_reason(record: Record, checkout: CiOptions) -> str | None:
-    """Return the reason to refuse a complete run, if its version is recorded with another prompt, or None."""
+    """Return the reason to refuse a complete run whose version is recorded with another prompt. Else return None."""
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
             archive = checkout.archive(checkout.component(record.skill))
@@ -324,9 +313,9 @@ def _refusal_reason(record: Record, checkout: CiOptions) -> str | None:
     return None
 
 
-def _run_outcome(gathered: GatheredRun, status: Status, *reasons: str) -> RunOutcome:
+def _run_outcome(gathered: GatheredRun, status: ci.Status, *reasons: str) -> ci.RunOutcome:
     manifest = gathered.manifest
-    return RunOutcome(
+    return ci.RunOutcome(
         skill=manifest.skill,
         model_id=manifest.model_id,
         is_baseline=manifest.role == BASELINE,
@@ -378,7 +367,7 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
     return record.model_copy(update={"run_id": f"{record.run_id}{PARTIAL}{record.scored}"})
 
 
-def find_arrivals(root: Path, plan: Plan) -> Arrivals:
+def find_arrivals(root: Path, plan: ci.Plan) -> Arrivals:
     """Find the run folders and the skip notes of a plan's jobs below `root`, at any depth."""
     planned = {job.id for job in plan.jobs}
     runs: list[ArrivedRun] = []
@@ -422,7 +411,7 @@ def _read_note(path: Path) -> str:
     return visible(first_line.strip()) or "skipped"
 
 
-def parts_of_runs(plan: Plan) -> list[list[Part]]:
+def parts_of_runs(plan: ci.Plan) -> list[list[Part]]:
     """Return the planned parts (shards) of each run: those with the same component, model and role."""
     key = attrgetter("skill", "model_id", "role")
     return list(by_key((key(manifest), (run, manifest)) for run, manifest in plan.manifests()).values())
@@ -525,7 +514,7 @@ def _read_answers(arrived: ArrivedRun, planned: journal.Manifest) -> tuple[list[
 
 
 def _whole_manifest(
-    plan: Plan, planned: Sequence[journal.Manifest], arrived: Sequence[journal.Manifest]
+    plan: ci.Plan, planned: Sequence[journal.Manifest], arrived: Sequence[journal.Manifest]
 ) -> journal.Manifest:
     first = planned[0]
     cases = {case_id: digest for manifest in planned for case_id, digest in manifest.cases.items()}

@@ -178,7 +178,7 @@ class Proposal:
     """The lint results of a library's components, and the texts of the `files` to create, by path.
 
     `searched` has the number of matches by pattern, `contracts` the output schema by component. `declared` are the
-    paths with missing declarations, `ignored` the lines to add to .gitignore. `unread` counts components that were not
+    paths of proposed datasets.json, `ignored` the lines to add to .gitignore. `unread` counts components that were not
     read, `sentences` checks that need a judge. `lost` lists skipped files and advice.
     """
 

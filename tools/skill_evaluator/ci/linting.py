@@ -142,7 +142,7 @@ def _with_judge_key(linted: LintResult, config: Path, configuration: Configurati
 
 
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[tuple[str, str]]:
-    """Yield path and message of each changed file that checks changes, and of each board deleted with its component."""
+    """Yield (path, message) of changed workflows and requirements, and of leaderboards deleted with their component."""
     message = "this change edits a file that checks changes; review it before the merge"
     config = repository.relative_path_without_links(request.config)
     for checked, pattern in ((".github", "*"), (config, "requirements*")):
@@ -231,7 +231,7 @@ def _touched(request: LintRequest, repository: Repository, commit: str, names: t
 
 
 class ModelKey(StrictModel):
-    """Where a model has its key, on this machine and in CI, and whether it answered a call.
+    """The location of a model's key on this machine and in CI, and the result of one call.
 
     A model needs a key in one of `variables`, a program all of them. With `auth: oidc` they identify the job.
     """
@@ -274,7 +274,7 @@ class _SecretNames:
 
 
 def examine(configuration: Configuration, config: Path) -> DoctorReport:
-    """Call each model once; report keys and problems on this machine and, as far as `gh` may read, on GitHub."""
+    """Call each model with a key here; report keys and problems here and, as far as `gh` may read, on GitHub."""
     programs = dict(_programs())
     environments = [environment_of(model, configuration.kinds[model.provider]) for model in configuration.models]
     unseen: list[str] = []
@@ -302,7 +302,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
-    """Call each model of a vendor whose key is here; return by model id the error, or None if the model answered."""
+    """Call each model whose key is here, except free ones; return by model id the error, or None if it answered."""
     redact, settings = redactor_of(configuration.keys, configuration.models), configuration.settings
 
     async def call(model: Model) -> str | None:

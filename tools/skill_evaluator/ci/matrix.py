@@ -282,7 +282,7 @@ def environment_of_program(name: str) -> str:
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:
-    """Return the CI environment of a model's key: one per provider, one per `api_key_env`, or `eval-no-key`.
+    """Return the CI environment of a model's key: by provider, place or `api_key_env`, or `eval-no-key`.
 
     With `auth: oidc` the environment holds no key but is part of the identity that the vendor trusts.
     """

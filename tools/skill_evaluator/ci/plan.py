@@ -86,7 +86,7 @@ class PlannedRun(RunPlan):
         return list(dict.fromkeys(filter(None, variables)))
 
     def run_id(self, invocation: str, mark: str = "") -> str:
-        """Return the id of the run's folder; `mark` distinguishes its second folder, such as the baseline's."""
+        """Return the id of the run's folder in an invocation; `mark` distinguishes the folder of its baseline."""
         shard = None if self.shard is None else Shard.parse(self.shard)
         return run_id_of(invocation, self.skill, self.model_id, shard, mark)
 

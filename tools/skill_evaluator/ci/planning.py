@@ -138,10 +138,10 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
 
 
 def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) -> int:
-    """Add the chosen and skipped components and the faults to a plan; return the number of untouched components."""
+    """Add chosen and skipped components and faults to a plan; return the number of unchanged, not chosen components."""
     repository = Repository(request.components)
     if plan.head is None:
-        raise GitError(f"{repository.root} has no commit yet")
+        raise GitError(f"{repository.root} has no commit yet; commit the components first")
     folder = repository.relative_path(request.components)
     base_commit, base_known = _base_of(plan, request, repository)
     before, after = read_versions(repository, (base_commit, plan.head), folder)

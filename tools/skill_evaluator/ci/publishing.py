@@ -36,11 +36,11 @@ class PublishRequest(ComponentsOption, FormatOption):
 
     collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
     mode: Literal["push", "branch", "pull-request"] = option(
-        "Push to --to or --branch, or prepare a pull request.", "push"
+        "push: commit to --to; branch and pull-request: to --branch.", "push"
     )
     to: str = rare("Branch that CI evaluates; `--mode push` updates it.", "main", metavar="BRANCH")
     branch: str = rare("Branch to push to, unless `--mode push`.", "skill-evaluator-records", metavar="BRANCH")
-    remote: str = rare("Git remote to push to.", "origin")
+    remote: str = rare("Git remote to push to.", "origin", metavar="NAME")
 
     @property
     def target(self) -> str:
@@ -64,7 +64,7 @@ class Published:
 def publish(request: PublishRequest) -> Published:
     """Add collected records to a branch in one commit and push it. If the branch moved meanwhile, try again."""
     if not request.collected.is_dir():
-        raise PlanError(f"{request.collected} is not a folder; name the folder that collect wrote")
+        raise PlanError(f"{request.collected} is not a folder; name the folder that `ci collect` wrote")
     records, problems = read_records(request.collected)
     if not records:
         return Published(records=(), branch=None, commit=None, problems=problems)
@@ -93,7 +93,7 @@ def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
     outcome = read_json(path, PlanError)
     runs = outcome.get("runs") if isinstance(outcome, dict) else None
     if not isinstance(runs, list):
-        raise PlanError(f"{path} lists no runs; name the folder that collect wrote")
+        raise PlanError(f"{path} lists no runs; name the folder that `ci collect` wrote")
     records, problems = list[Record](), list[LeaderboardError]()
     for number, value in enumerate(runs):
         try:

@@ -53,7 +53,7 @@ def cases_import(options: CasesImportOptions) -> int:
     for case_id, files in list(made.cases.items())[:_SHOWN]:
         print(f"  {case_id}: {', '.join(files)}")
     if len(made.cases) > _SHOWN:
-        print(f"  … and {len(made.cases) - _SHOWN} more, to {list(made.cases)[-1]}")
+        print(f"  … and {len(made.cases) - _SHOWN} more, up to {list(made.cases)[-1]}")
     for (what, reason), count in made.left_out.items():
         print(f"left out: {counted(count, what)}: {reason}")
     if made.schema is not None:

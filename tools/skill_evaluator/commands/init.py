@@ -118,7 +118,7 @@ def demo(options: DemoOptions) -> int:
     Makes no call: the outputs are part of the package and are scored when the library is created.
     """
     if options.folder.exists() and (not options.folder.is_dir() or any(options.folder.iterdir())):
-        raise ConfigError(f"{options.folder} is not empty; remove it, or name a new folder: skill-evaluator demo DIR")
+        raise ConfigError(f"{options.folder} is not an empty folder; name a new one: skill-evaluator demo DIR")
     for day, version in enumerate(DEMO_VERSIONS, 1):
         for path, text in {**demo_files(), **demo_version(version)}.items():
             replace_text(options.folder / path, text)

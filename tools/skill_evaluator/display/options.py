@@ -234,7 +234,7 @@ def _converted(name: str, hint: Any, value: Any) -> Any:
     except ValidationError as problem:
         from skill_evaluator.files import first_problem
 
-        raise ConfigError(f"{first_problem(problem)}, for the argument '{name}'") from None
+        raise ConfigError(f"argument '{name}': {first_problem(problem)}") from None
 
 
 def agreed(question: str, *, yes: bool) -> bool:

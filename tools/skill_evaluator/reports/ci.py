@@ -44,7 +44,7 @@ _MEANINGS = {  # the worst first
 
 
 def plan_page(plan: Plan) -> Page:
-    """Report a plan: its size, the chosen runs, and what is not evaluated."""
+    """Build the page of a plan: its size, the chosen components, and the skipped ones with reasons."""
     chosen = cut_table(_chosen_sheet(plan), _MAX_PLANNED) if plan.runs else []
     skipped = [cells_of((one.skill, ", ".join(one.models), one.reason)) for one in plan.skipped]
     judging = [(run, run.judge) for run in plan.runs if run.judge]
@@ -112,9 +112,9 @@ def _calls_and_cost(runs: Sequence[PlannedRun]) -> tuple[str, str]:
 
 
 def outcome_page(outcome: Outcome, published: bool = True, site: str | None = None) -> Page:
-    """Report the outcome of CI runs: the verdicts, the comparisons, the worst first, and all runs.
+    """Build the page of an outcome: the verdicts, the comparisons (the worst first), and all runs.
 
-    `published` is False if some records did not reach their branch.
+    `published` is False if some records did not reach their branch; `site` is the address for links to the website.
     """
     remark = "" if published else "Some records were not pushed to their branch; the log of the job has the reason."
     if outcome.draft:

@@ -5,7 +5,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from skill_evaluator.display.addresses import case_address
+from skill_evaluator.display.pages import case_address
 from skill_evaluator.site import SiteFolder
 from skill_evaluator.site.rendering import Pages
 

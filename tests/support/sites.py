@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup
-from skill_evaluator.display.addresses import case_address
+from skill_evaluator.display.pages import case_address
 
 from tests.support.library import Library
 

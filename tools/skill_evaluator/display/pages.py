@@ -1,17 +1,18 @@
-"""A report: one list of blocks, rendered on a terminal, as Markdown and as HTML.
+"""A report: one list of blocks, rendered on a terminal, as Markdown and as HTML; and the addresses of the site's pages.
 
 External text is never rendered as mark-up. A Markdown page can have a maximum size; it then names the omitted sections.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from json import dumps
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
-from skill_evaluator.display.addresses import linked
 from skill_evaluator.display.safe_text import abridged, code_block, code_span, prose, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, show, write
-from skill_evaluator.text import counted, listed
+from skill_evaluator.display.sheets import Cell, Format, Sheet, linked, markdown_table, show, write
+from skill_evaluator.text import counted, digest, listed
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Medium = Literal["terminal", "markdown", "site"]
 LinePart = str | Cell  # a Cell may be code, a link or bold
 MAX_ROWS = 200  # rows of a table on the site; the result files have all
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9._+-]{0,80}")
 _MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}
 _MAX_NAMED = 5
 _MAX_NAME = 100
@@ -366,3 +368,43 @@ def _first_lines(text: str, limit: int, size: Callable[[str], int]) -> str:
             break
         lines.append(line)
     return _joined(["\n".join(lines), _CUT])
+
+
+def file_name(name: str) -> str:
+    """Return a safe file name for any name: the name itself if it is plain, or else a slug with a digest."""
+    slug = re.sub(r"[^a-z0-9_-]", "-", name[:40])
+    return name if _PLAIN.fullmatch(name) else f"{slug}-{digest(name)[-10:]}"
+
+
+def _quoted(name: str) -> str:
+    return quote(name, errors="replace")  # a lone surrogate has no encoding
+
+
+def component_address(skill: str, field: str | None = None) -> str:
+    """Return the address of a component's page or, if a field is given, of the field's cases on it."""
+    return f"components/{_quoted(skill)}.html" + (f"#{field_anchor(field)}" if field is not None else "")
+
+
+def field_anchor(path: str) -> str:
+    """Return the id of the element on a component's page that lists the cases of a field."""
+    return f"field-{file_name(path)}" if path else "field"
+
+
+def verdict_address(skill: str, version: str) -> str:
+    """Return the address of the verdict on a version."""
+    return f"verdicts/{_quoted(skill)}/{file_name(version)}.html"
+
+
+def compare_address(skill: str, *names: str) -> str:
+    """Return the address of a comparison; `names` is a version, or two models."""
+    return f"compare/{_quoted(skill)}/{'--'.join(map(file_name, names))}.html"
+
+
+def case_address(skill: str, case_id: str) -> str:
+    """Return the address of the page of a case."""
+    return f"cases/{_quoted(skill)}/{file_name(case_id)}.html"
+
+
+def run_address(skill: str, run_id: str) -> str:
+    """Return the address of the page with the outputs of a run."""
+    return f"runs/{_quoted(skill)}/{run_id}.html"

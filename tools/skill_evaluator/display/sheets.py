@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len, chop_cells
 
-from skill_evaluator.display.addresses import linked
 from skill_evaluator.display.safe_text import code_span, visible
 
 if TYPE_CHECKING:
@@ -27,6 +26,11 @@ _COMMAND = re.compile(r"`(?:git pull && )?(?:skill-evaluator|evaluate|compare|ju
 _WORDS = re.compile(r"\s*\S+(?: → \S+)*")  # a change of scores is not broken
 _UNBROKEN = "\ue000"  # replaces a blank at which rich must not break
 _INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # long paths and ids may be broken here, numbers may not
+
+
+def linked(text: str, address: str) -> str:
+    """Format Markdown as a link; return it unchanged if the address is ""."""
+    return f"[{text}]({address})" if address else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,17 @@ from dataclasses import replace
 from skill_evaluator.ci.linting import DoctorReport
 from skill_evaluator.ci.plan import Outcome, Plan, PlannedRun, Status
 from skill_evaluator.display import cost_words, count, interval, number, plain
-from skill_evaluator.display.addresses import component_address
-from skill_evaluator.display.pages import Block, Fold, ForMedia, Heading, Lines, Page, Section, cut_table
+from skill_evaluator.display.pages import (
+    Block,
+    Fold,
+    ForMedia,
+    Heading,
+    Lines,
+    Page,
+    Section,
+    component_address,
+    cut_table,
+)
 from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.library.versions import Problem

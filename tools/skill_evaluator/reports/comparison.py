@@ -20,8 +20,17 @@ from skill_evaluator.display import (
     stability_words,
     times,
 )
-from skill_evaluator.display.addresses import case_address, component_address
-from skill_evaluator.display.pages import Block, Fold, Heading, LinePart, Lines, Page, Section
+from skill_evaluator.display.pages import (
+    Block,
+    Fold,
+    Heading,
+    LinePart,
+    Lines,
+    Page,
+    Section,
+    case_address,
+    component_address,
+)
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
 from skill_evaluator.metrics.fields import Stability

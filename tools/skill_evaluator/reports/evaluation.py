@@ -6,8 +6,17 @@ from dataclasses import asdict
 from typing import Any
 
 from skill_evaluator.display import WHOLE, cost_words, count, interval, number, percent, seconds, stability_words
-from skill_evaluator.display.addresses import component_address
-from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section, page_of, print_page
+from skill_evaluator.display.pages import (
+    Block,
+    Fold,
+    Heading,
+    Lines,
+    Page,
+    Section,
+    component_address,
+    page_of,
+    print_page,
+)
 from skill_evaluator.display.safe_text import name_text
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from skill_evaluator.display import WHOLE, amount, interval, number, plain, probability, seconds, signed
-from skill_evaluator.display.addresses import component_address
-from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Page, Section, page_of
+from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Page, Section, component_address, page_of
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance, precedence
 from skill_evaluator.records.selection import Accepted

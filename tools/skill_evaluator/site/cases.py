@@ -16,7 +16,7 @@ from typing import Any
 from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.display import WHOLE, arrow, number
-from skill_evaluator.display.addresses import case_address, field_anchor, run_address
+from skill_evaluator.display.pages import case_address, field_anchor, run_address
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.files import read_bytes

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.display import WHOLE, addresses, ends, number
+from skill_evaluator.display import WHOLE, ends, number, pages
 from skill_evaluator.display.chart_style import COLOURS, NARROW, PageChart, drawn_from, page_svg, series_legend
 from skill_evaluator.display.pages import Line, LinePart
 from skill_evaluator.display.safe_text import visible
@@ -95,7 +95,7 @@ def _field_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
         profiles = {name: field.profile.model_dump() for name, field in summaries if field.profile}
         yield {
             "field": path or WHOLE,
-            "anchor": addresses.field_anchor(path),
+            "anchor": pages.field_anchor(path),
             "lost": sum(profile["stable_wrong"] + profile["flaky"] for profile in profiles.values()),
             "right": bool(profiles) and all(map(is_flawless, profiles.values())),
             "profiles": profiles,
@@ -429,11 +429,11 @@ def _where_line(name: str, model: ModelVerdict) -> Line:
         return Line(f"nothing was compared{against}: {next(iter(model.reasons), 'no case is the same')}")
     parts: list[LinePart] = []
     if (fell := model.fell_most) is not None:
-        parts.append(Cell(summary.fall_words(fell), link=addresses.component_address(name, fell.metric)))
+        parts.append(Cell(summary.fall_words(fell), link=pages.component_address(name, fell.metric)))
     cases = model.cases.worse
     if cases:
         parts.append("; cases " if parts else "cases ")
-        parts += links([(case_id, addresses.case_address(name, case_id)) for case_id in cases], _MAX_CASES)
+        parts += links([(case_id, pages.case_address(name, case_id)) for case_id in cases], _MAX_CASES)
     nothing = "nothing lost" if model.verdict in _SOUND else "no field and no case fell"
     return Line(*(parts or [nothing]), against)
 
@@ -454,16 +454,16 @@ def certainty(model: ModelVerdict) -> str:
 
 def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
     name, version = result.skill, model.candidate.skill_version
-    comparison = Cell("the comparison", link=addresses.compare_address(name, version))
+    comparison = Cell("the comparison", link=pages.compare_address(name, version))
     if not model.has_loss_to_see:
         step = summary.next_step(result, model, summary.Reader(outputs={}))
         return Line(step) if "`" in step else Line(step, "; see ", comparison)
     cases = model.worse_cases
     if model.fell_most is not None:
         path = model.fell_most.metric
-        lost = Cell(f"the cases of field {path}" if path else "the cases", link=addresses.component_address(name, path))
+        lost = Cell(f"the cases of field {path}" if path else "the cases", link=pages.component_address(name, path))
     elif cases:
-        lost = Cell(f"case {cases[0]}", link=addresses.case_address(name, cases[0]))
+        lost = Cell(f"case {cases[0]}", link=pages.case_address(name, cases[0]))
     else:
         return Line("look at ", comparison)
     return Line("look at ", lost, " and ", comparison)
@@ -488,5 +488,5 @@ def _past_regressions(name: str, history: History) -> Iterator[Line]:
         fixes = {fixed for _, fixed in models}
         end = "no later version is better" if "" in fixes else f"fixed in {max(fixes, key=precedence)}"
         named = listed([model for model, _ in models], _MAX_NAMED)
-        link = Cell(version, link=addresses.verdict_address(name, version))
+        link = Cell(version, link=pages.verdict_address(name, version))
         yield Line(link, f" had regressed since {before} with {named} ({dates[version]}); {end}")

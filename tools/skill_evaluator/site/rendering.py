@@ -14,9 +14,16 @@ from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
 from skill_evaluator.display import WHOLE, amount, number, signed
-from skill_evaluator.display.addresses import case_address, component_address, verdict_address
 from skill_evaluator.display.chart_style import page_chart
-from skill_evaluator.display.pages import Chart, html_columns, mood_of, sections_of
+from skill_evaluator.display.pages import (
+    Chart,
+    case_address,
+    component_address,
+    html_columns,
+    mood_of,
+    sections_of,
+    verdict_address,
+)
 from skill_evaluator.display.safe_text import abridged, value_text, visible
 from skill_evaluator.reports.summary import MARKS
 from skill_evaluator.site import MAX_TEXT, POLICY, SiteFolder, cut_name

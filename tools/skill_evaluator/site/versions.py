@@ -9,8 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.display import WHOLE, arrow, ends, signed
-from skill_evaluator.display.addresses import case_address, compare_address, component_address, verdict_address
-from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line
+from skill_evaluator.display.pages import (
+    MAX_ROWS,
+    Block,
+    Fold,
+    Line,
+    case_address,
+    compare_address,
+    component_address,
+    verdict_address,
+)
 from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.errors import SkillEvaluatorError

@@ -160,6 +160,13 @@ def test_batch_journal_returns_the_calls_of_open_batches(tmp_path: Path) -> None
     assert [batch.calls for batch in BatchJournal.read(tmp_path).open] == [{"x-0-1": FIRST}]
 
 
+def test_intended_batch_without_calls_is_refused(tmp_path: Path) -> None:
+    line = '{"batch": 1, "at": "2026-03-01T00:00:00Z", "event": "intended", "name": "r.1", "calls": {}}\n'
+    (tmp_path / "batches.jsonl").write_text(line)
+    with pytest.raises(RunError, match=r"batches.jsonl:1 is not a batch line \(batch 1 with a name and calls"):
+        BatchJournal.read(tmp_path)
+
+
 FINISHED, UNFINISHED = ["{}"], ["{}", NOT_RUN]
 
 

@@ -136,8 +136,8 @@ class BatchJournal:
 
     def _apply(self, line: BatchLine) -> None:
         if line.event == "intended":
-            if line.batch != len(self.batches) + 1:
-                raise IndexError(f"batch {line.batch} follows {len(self.batches)}")
+            if line.batch != len(self.batches) + 1 or not (line.name and line.calls):
+                raise IndexError(f"batch {len(self.batches) + 1} with a name and calls is expected")
             calls = {custom_id: Call(*pair) for custom_id, pair in line.calls.items()}
             earlier = [batch for batch in self.batches if batch.stage != "absent"]
             self.batches.append(

@@ -76,9 +76,10 @@ class FieldPlan:
         if not self.numeric_texts:
             return value
         if isinstance(value, dict):
-            names, members = {key: name for name, key in keys_by_nfc_name(value).items()}, dict(value)
+            names = {key: name for name, key in keys_by_nfc_name(value).items()}
+            members = dict(value)
             for key, child in value.items():  # no comprehension: one stack frame per level of nesting
-                child_path = below(path, names.get(key, key))
+                child_path = below(path, names.get(key) or key)
                 members[key] = self.with_numbers(child, child_path if child_path in self.named else below(path, "*"))
             return members
         if isinstance(value, list):

@@ -76,10 +76,12 @@ class FieldPlan:
         if not self.numeric_texts:
             return value
         if isinstance(value, dict):
-            names = {key: key for key in value} | {key: name for name, key in keys_by_nfc_name(value).items()}
-            paths = {key: below(path, name) for key, name in names.items()}
-            stars = {key: child if child in self.named else below(path, "*") for key, child in paths.items()}
-            return {key: self.with_numbers(child, stars[key]) for key, child in value.items()}
+            names = {key: name for name, key in keys_by_nfc_name(value).items()}
+            members = dict(value)
+            for key, child in value.items():  # no comprehension: one stack frame per level of nesting
+                child_path = below(path, names.get(key) or key)
+                members[key] = self.with_numbers(child, child_path if child_path in self.named else below(path, "*"))
+            return members
         if isinstance(value, list):
             return [self.with_numbers(item, f"{path}[]") for item in value]
         return read_number(value) if isinstance(value, str) and path in self.numeric_texts else value

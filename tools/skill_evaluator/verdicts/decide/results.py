@@ -216,7 +216,7 @@ class AmountResult(FrozenModel):
 
 
 class CaseChange(FrozenModel):
-    """A case whose primary metric moved beyond the tolerance; `fields`: `right/n → right/n` of fields that did."""
+    """A case whose primary metric moved beyond the tolerance; `fields` has changed counts by path: `right/n → right/n`."""
 
     case_id: str
     before: float

@@ -216,7 +216,7 @@ class AmountResult(FrozenModel):
 
 
 class CaseChange(FrozenModel):
-    """A case whose primary metric moved beyond the tolerance; `fields` has changed counts by path: `right/n → right/n`."""
+    """A case that moved beyond the tolerance by primary metric; `fields`: changed counts by path, `right/n → right/n`."""
 
     case_id: str
     before: float

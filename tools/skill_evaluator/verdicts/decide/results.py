@@ -216,7 +216,7 @@ class AmountResult(FrozenModel):
 
 
 class CaseChange(FrozenModel):
-    """A case that moved beyond the tolerance by primary metric; `fields`: changed counts by path, `right/n → right/n`."""
+    """A case whose primary metric moved beyond the tolerance; `fields`: `right/n → right/n` by changed path."""
 
     case_id: str
     before: float

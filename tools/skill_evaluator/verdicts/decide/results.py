@@ -183,7 +183,7 @@ AMOUNT_NAMES = {"output_tokens": "output tokens", "cost_usd": "cost", "latency_s
 
 
 class AmountResult(FrozenModel):
-    """Output tokens, USD or seconds per output: the means over the cases of baseline and candidate.
+    """The change of output tokens, cost (USD) or latency (seconds) per output, as means over cases.
 
     `change` is the relative increase by the geometric mean over cases: 1.5 is 2.5 times as much. `moved`: the change is
     significant and larger than the tolerance. `rose_most` is the case with the largest increase. The verdict is None if
@@ -216,7 +216,7 @@ class AmountResult(FrozenModel):
 
 
 class CaseChange(FrozenModel):
-    """A case whose primary metric moved beyond the tolerance; `fields` has `right/n → right/n` by path, if changed."""
+    """A case whose primary metric moved beyond the tolerance; `fields`: `right/n → right/n` by changed path."""
 
     case_id: str
     before: float
@@ -423,7 +423,7 @@ class ModelVerdict(FrozenModel):
 
 
 class ComparisonResult(FrozenModel):
-    """The result of a component: its verdict is the verdict on its worst model.
+    """The comparison of a component's models with their baselines; `verdict` is that on the worst model.
 
     `left_out` has the reason of each model without a run to compare, by model id. `asked_again`: only failed cases were
     run again. `unmeasured` notes that the version on disk has no complete run. `ship` names the version and the model

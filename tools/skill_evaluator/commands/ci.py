@@ -37,7 +37,7 @@ EXAMPLES = {
 EXITS = {
     "collect": {4: "a run is incomplete (the others are collected)"},
     "publish": {2: "invalid input, or a record could not be published (the others are published)"},
-    "report": {3: "regression, or a judge blocks or alerts", 4: "a person must review, or another model answered"},
+    "report": {3: "regression or drift", 4: "a component was not evaluated, or another model answered"},
 }
 
 

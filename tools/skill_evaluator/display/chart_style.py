@@ -113,10 +113,7 @@ def page_svg(chart: Any, name: str, width: int | None = None) -> Markup:
 
 
 def interval_chart(rows: Sequence[Mapping[str, Any]], measure: str, marks: Mapping[float, str]) -> alt.LayerChart:
-    """Draw a point and an interval for each row, and a dashed line with its text at each of the `marks`.
-
-    A row has `label`, `series`, `value`, the `words` of its tooltip, and the ends `low` and `high`, which may be None.
-    """
+    """Draw `value` and the interval `low` to `high` of each row, by `label` and `series`; `marks` are dashed lines."""
     short = [{**row, **{name: visible(row[name])[:_MAX_TEXT] for name in ("label", "series", "words")}} for row in rows]
     labels, series = (list(dict.fromkeys(row[name] for row in short)) for name in ("label", "series"))
     low = min(0.0, *(row["low"] or row["value"] for row in rows), *marks)

@@ -195,7 +195,6 @@ def _tables(component: str, model: ModelVerdict, titles: Sequence[str]) -> Itera
 
 
 def _titled(sheet: Sheet, titles: Sequence[str]) -> Sheet:
-
     def named(column: str) -> str:
         return re.sub("before|after", lambda word: titles[word[0] == "after"], column)
 

@@ -29,7 +29,7 @@ class InternalError(SkillEvaluatorError):
 
 
 class ConfigError(SkillEvaluatorError):
-    """A file of the configuration folder is missing, unreadable or invalid."""
+    """The configuration, an option or the environment is invalid, or something that a command requires is missing."""
 
 
 class ComponentError(SkillEvaluatorError):
@@ -74,4 +74,6 @@ class GitError(SkillEvaluatorError):
 
 
 class StorageError(SkillEvaluatorError):
-    """A file cannot be written (disk full, permissions, quota)."""
+    """A file or folder must not be replaced or cannot be written (disk full, permissions, quota, locked by another
+    process).
+    """

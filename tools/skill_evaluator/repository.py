@@ -294,7 +294,7 @@ def _folder_of(path: Path) -> Path:
 
 
 def open_store(folder: Path) -> Repository:
-    """Open the repository in a cache folder, or create it; raise GitError if that fails."""
+    """Open the repository in a cache folder, or create it; raise GitError or StorageError if that fails."""
     if not (folder / ".git").exists():
         with storing(folder):
             folder.mkdir(parents=True, exist_ok=True)

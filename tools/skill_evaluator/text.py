@@ -224,7 +224,7 @@ _GENERATED = re.compile(r"\d+\.\d+\.\d+\+[0-9a-f]{8}")
 
 
 def is_generated(version: str) -> bool:
-    """Return whether a version was generated for a prompt without a version: it ends with the prompt's digest."""
+    """Return whether a version has the form of a generated one: it ends with + and 8 digits of the prompt's digest."""
     return _GENERATED.fullmatch(version) is not None
 
 

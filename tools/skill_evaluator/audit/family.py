@@ -50,7 +50,11 @@ class ScenarioRemark(FrozenModel):
 
 
 class Trial(FrozenModel):
-    """An audit in these scenarios; `scores` are in per cent right, by model and then scenario."""
+    """An audit whose scenarios include those of the family that is checked.
+
+    `scores` are in per cent right, by model and then scenario. `neutrality` is the verdict on whether the scenarios are
+    neutral.
+    """
 
     audit: str
     questions: int

@@ -98,7 +98,10 @@ class RankEntry(FrozenModel):
 
 
 class Regime(FrozenModel):
-    """A use of models and the models to prefer for it, best first; `left_out`: the models that its rule excludes."""
+    """A use of models and the models to prefer for it, best first.
+
+    `left_out`: in the agentic regime the models without the grade AAA or AA.
+    """
 
     title: str
     note: str

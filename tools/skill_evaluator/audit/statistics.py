@@ -233,7 +233,10 @@ def _weighted_noise(cube: Cube, noise_on: Callable[[Outcomes], Floats | None]) -
 
 
 def _replicate_noise(outcomes: Outcomes) -> Floats | None:
-    """Return Var(e) ÷ replicates ÷ questions by model, in [0, 1]². Return None if a model has no repeated question."""
+    """Return the variance that replicates add to the mean over the questions, by model, with scores from 0 to 1.
+
+    Return None if a model has no repeated question.
+    """
     scores = outcomes.scores
     measured = ~np.isnan(scores)
     counts = measured.sum(axis=3)

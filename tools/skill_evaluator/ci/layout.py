@@ -331,7 +331,10 @@ def _models_text(hints: Sequence[Mapping[str, Any]]) -> str:
 
 
 def adopt(request: InitRequest, proposal: Proposal) -> list[str]:
-    """Write the proposed files and return one report line per file."""
+    """Write settings.yaml and the proposed files that do not exist; add to .gitignore if needed.
+
+    Return a report line per file.
+    """
     settings = f"{CONFIG}/settings.yaml"
     path, files, lines = request.home / settings, dict(proposal.files), []
     if path.exists() and settings in files:

@@ -76,7 +76,10 @@ class LintedLibrary:
 
 
 def lint(request: LintRequest) -> LintedLibrary:
-    """Lint the requested components, or all, and with `--base` the changes since a commit."""
+    """Lint the requested components, or all.
+
+    With `--base`, also compare them with a commit, and without names lint only those that changed since it.
+    """
     names = tuple(dict.fromkeys(request.names)) or _all_names(request.components)
     for name in names if request.fix else ():
         path = request.components / name / "leaderboard.json"

@@ -282,9 +282,9 @@ def environment_of_program(name: str) -> str:
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:
-    """Return the CI environment of a model's key: by provider, place or `api_key_env`, or `eval-no-key`.
-
-    With `auth: oidc` the environment holds no key but is part of the identity that the vendor trusts.
+    """Return the CI environment of a model's key: `eval-` and a name from `api_key_env`, or else from provider and
+    place. It is `eval-no-key` if no key is needed. With `auth: oidc` the environment holds no key but is part of the
+    identity that the vendor trusts.
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")

@@ -237,7 +237,10 @@ def below(path: str, key: str) -> str:
 
 
 def schema_walk(schema: _Node) -> Iterator[tuple[str, Any]]:
-    """Yield the path and the subschema (a mapping, True or False) of every value, level by level, with references."""
+    """Yield the path and the subschema (a mapping, True or False) of every value, level by level.
+
+    References are followed, a recursive one a limited number of times.
+    """
     nodes = 0
     ahead: deque[tuple[str, Any, _Visits]] = deque([("", schema, {})])
     while ahead:

@@ -73,7 +73,7 @@ def amount(value: float | None) -> str:
 
 
 def times(ratio: float) -> str:
-    """Format a ratio of two amounts with three significant digits, such as `× 1.23` or `× 2,000`."""
+    """Format a ratio of two amounts, such as `× 1.23` or `× 2,346`: below 100 with at most three significant digits."""
     return f"× {count(ratio) if ratio >= 100 else plain(ratio, 3)}"
 
 

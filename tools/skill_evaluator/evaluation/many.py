@@ -273,9 +273,9 @@ class Switch:
 
 
 def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> Switch:
-    """Evaluate every component with both models and compare them; a dry run makes no call.
+    """Evaluate the requested components (default: all) with both models and compare them; a dry run makes no call.
 
-    If the old model can no longer be called, its newest record is used.
+    If the old model is not in models.yaml or is retired, its newest recorded run of the component's version is used.
     """
     configuration = read_configuration(request.config)
     (new,) = select_models(configuration.models, (request.new,))

@@ -304,10 +304,11 @@ def _decide(mutants: Sequence[Mutant], records: Mapping[str, Record], inputs: In
 
 
 def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules: VerdictRules) -> MutantResult:
-    """Decide whether a mutant is killed; `whole` has the records of the unchanged prompt and of its controls.
+    """Decide whether a mutant is killed. `whole` has the records of the unchanged prompt, then of its controls.
 
-    Metrics and fields are one family of tests. A mutant is killed if one of them moved beyond the tolerance and either
-    q ≤ α or the measure collapsed. The test alone kills at most α of the mutants without effect.
+    All metrics except repeatability, and all fields, are one family of tests. A mutant is killed if one of these
+    measures moved beyond the tolerance and has either q ≤ α or collapsed. The test alone kills at most α of the mutants
+    without effect.
     """
     candidate = record.model_copy(update={"beside": whole[0].run_id})
     pair = Pair(baseline=whole[0], candidate=candidate, baseline_again=tuple(whole[1:]))

@@ -64,7 +64,10 @@ def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> di
 
 
 def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, config: Path) -> JudgedRun:
-    """Call the judge `model` for the outputs of a run that it has not judged, and return the scores of all outputs."""
+    """Have the judge `model` decide the judged checks of a run's outputs, as far as it has not yet.
+
+    Return the scores, earlier ones included, and why some are missing; without the judge's key only this reason.
+    """
     configuration, manifest = session.configuration, run.manifest
     if lack := missing_key(model, configuration.kinds[model.provider], configuration.keys):
         return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")

@@ -294,7 +294,10 @@ def record_path(run: Run, component: Component) -> Path:
 
 
 def _with_unfinished_runs(planned: PlannedRuns, inputs: Inputs, recorded: Sequence[RecordedRun]) -> PlannedRuns:
-    """Replace planned runs by unfinished runs on this machine, which are extended if they have fewer calls."""
+    """Replace planned runs by their unfinished runs on this machine.
+
+    An unfinished run with fewer calls than planned is extended to the planned cases and replicates.
+    """
     request = inputs.request
     runs = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     earlier = {run.manifest.run_id: run for run in _earlier_runs(runs, inputs)}

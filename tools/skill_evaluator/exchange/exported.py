@@ -123,7 +123,10 @@ class Exported:
 
 
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:
-    """Export the requested records; `recorded` loads a component by name. Raise LeaderboardError if there is none."""
+    """Export the requested records; `recorded` loads a component by name.
+
+    Unless the format is JUnit, raise LeaderboardError if no record is found or one of `models` has none.
+    """
     names = request.sources or sorted({path.parents[2].name for path in request.components.glob(_RECORDS_GLOB)})
     if request.to == "junit":
         if request.table != "records":

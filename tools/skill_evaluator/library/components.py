@@ -53,7 +53,9 @@ class CaseFiles:
         return [(self.fixtures_dir or Path("fixtures")) / self.fixtures / name, *fallback]
 
     def root(self, path: Path) -> ConfinedFolder:
-        """Return the folder that `path` must be in: the components folder if it is below `home`, else the fixtures."""
+        """Return the folder that `path` must be in: the components folder if `path` is below `home`, or else the
+        fixtures folder.
+        """
         folder = self.home.parent if path.is_relative_to(self.home) else self.fixtures_dir or Path("fixtures")
         return ConfinedFolder(folder, FixtureError, follow_links=self.limits.follow_links)
 

@@ -94,7 +94,10 @@ class JudgePolicy(StrictModel):
     calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return the largest share of regressions without an alert by dimension; empty if `alert_above` is not set."""
+        """Return, by dimension, the share of regressions above which there is an alert.
+
+        It is empty if `alert_above` is not set.
+        """
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}

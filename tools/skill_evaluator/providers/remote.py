@@ -236,7 +236,10 @@ class RemoteProvider:
 
     @property
     def limits_time(self) -> bool:
-        """Whether the connection limits the time of calls; it does not time an exchange of tokens."""
+        """Whether the connection limits the time of a call by itself.
+
+        False with `identity`: it does not limit the exchange of the login token.
+        """
         return self.identity is None
 
     async def complete(self, request: Request) -> Completion:

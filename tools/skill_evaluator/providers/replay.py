@@ -94,7 +94,10 @@ def check(model: Model) -> None:
 
 
 class ReplayProvider:
-    """The provider of recorded outputs. Raise ConfigError for the first invalid line."""
+    """The provider of recorded outputs. Lines that are not JSON are skipped.
+
+    Raise ConfigError for the first line with missing or invalid keys.
+    """
 
     def __init__(self, path: Path) -> None:
         lines = []

@@ -259,7 +259,10 @@ def output_of(completion: Completion, request: Request, model: Model) -> Complet
 
 
 def _without_nulls(value: Any, nodes: Sequence[Any], root: Schema) -> Any:
-    """Return a value without nulls at optional keys that its schemas (`nodes`) do not allow to be null."""
+    """Return a value without the nulls at optional keys whose schemas forbid null.
+
+    `nodes` are the schemas of the value.
+    """
     parts = [part for node in nodes for part in same_value(node, root) if isinstance(part, Mapping)]
     if isinstance(value, list):
         items = [part["items"] for part in parts if "items" in part]

@@ -89,7 +89,7 @@ class RecordedRun(BaseModel):
 
     @property
     def prompt(self) -> str | None:
-        """The digest of the prompt without a scenario, or None if it is unknown."""
+        """The digest of the component's own prompt, without the text of a scenario, or None if it is unknown."""
         return self.digests.get("prompt")
 
     @property
@@ -419,7 +419,10 @@ def with_rows(
 
 
 def resolve_conflicts(path: Path, skill: str) -> bool:
-    """Resolve git's conflict markers in a leaderboard with both sides and the records; return whether it had any."""
+    """Rewrite a leaderboard that has git's conflict markers with the rows of both sides and of the records.
+
+    Return whether it had markers.
+    """
     text = read_board(path) or b""
     if b"\n<<<<<<< " not in b"\n" + text:
         return False

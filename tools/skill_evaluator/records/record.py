@@ -108,9 +108,10 @@ def is_requested(served: str, requested: Iterable[str]) -> bool:
 
 
 def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
-    """Return "model" if another model served one of two runs, "date" if only another release did, else None.
+    """Return "model" if different models served two runs, "date" if only different releases of one did, or None.
 
-    Several models in one run, or another release than the requested one, count as another model.
+    It is also "model" if several models or releases served one run, or if the release changed although a request names
+    one.
     """
     if is_mixed(before) or is_mixed(after):
         return "model"
@@ -402,7 +403,9 @@ class Record(_Run):
 
     @property
     def is_final(self) -> bool:
-        """Whether no calls are missing: the run is complete, or too few of its outputs can be read."""
+        """Whether the run needs no further calls: it is complete, or enough calls were answered but too few outputs can
+        be read.
+        """
         return self.complete or self.usable is not None
 
     @property

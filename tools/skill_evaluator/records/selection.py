@@ -150,7 +150,10 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
 
 
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the newest comparable run of the highest accepted lower version that has one, or None."""
+    """Return the newest comparable run of the highest accepted lower version that has one, or None.
+
+    Return None also for `anchor: previous` and for a candidate with a scenario.
+    """
     if policy.anchor == "previous" or candidate.scenario is not None:
         return None
     versions = versions_accepted(archive.accepted, candidate.model_id)

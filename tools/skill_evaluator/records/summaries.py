@@ -14,7 +14,7 @@ LATER: Any = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Summary(FrozenModel):
-    """A metric over a run. `n` counts the values in `mean`; the unit of `ci95` is the case (None: one case)."""
+    """A metric over a run. `n` counts the values in `mean`. `ci95` is over cases; None if there are fewer than two."""
 
     mean: float | None
     strict_mean: float | None
@@ -67,7 +67,10 @@ class FieldSummary(FrozenModel):
 
 
 class ArraySummary(FrozenModel):
-    """The stability of an array's length; `varied` counts cases of several lengths, `widest` is the largest span."""
+    """The stability of an array's length.
+
+    `varied` counts the cases whose outputs have different lengths, `widest` is the largest such difference.
+    """
 
     stability: float
     n_cases: NonNegativeInt

@@ -70,7 +70,7 @@ _TIER_MARKS = {"critical": " *", "supporting": " (supporting)", "advisory": ""}
 
 
 def comparison_page(result: ComparisonResult, reader: summary.Reader, site: str | None = None) -> Page:
-    """Report one comparison; the reader decides the commands that the page names."""
+    """Build the page of one comparison; the commands that it names depend on where it is read (`reader`)."""
     return Page([comparison_section(result, summary.conclude(result, reader)), legend_section([result])], site)
 
 

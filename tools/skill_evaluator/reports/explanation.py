@@ -137,7 +137,9 @@ def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
 
 
 def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield (whether it is right, cells) of each value and check and, with several cases, of each unscored output."""
+    """Yield (whether it may be left out, cells) of each value and check, and with several cases of each output without
+    a score. Right, passed and unscored values may be left out.
+    """
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
         for index, values in view.fields.items():

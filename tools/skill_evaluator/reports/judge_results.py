@@ -47,9 +47,8 @@ _BIASES = ("position", "length", "self_preference", "leniency", "noise")  # all 
 
 
 def print_judged(judged: Judged | JudgeRunSize | RubricLint | DraftedCases, form: Format) -> int:
-    """Print the results of a judge run, the size of a dry run, or a draft; return the exit code.
-
-    Print the command to resume an incomplete run to stderr.
+    """Print the results of a judge run, the size of a dry run, the lint of a rubric, or drafted cases; return the exit
+    code. Print the command to resume an incomplete run to stderr.
     """
     if isinstance(judged, RubricLint):
         print_rubric_lint(judged, form)
@@ -127,7 +126,9 @@ def judge_run_blocks(results: JudgedResults | JudgeCalibration) -> list[Block]:
 
 
 def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the decision, the worst outputs with the judge's evidence, biases and `remarks`."""
+    """Yield the report of a judge run: for regressions the decision; then the results by judge, the cases left out,
+    biases and `remarks`.
+    """
     title = _TITLES[results.judging.mode]
     source = f": {results.judging.source}" if results.judging.source else ""
     yield ForMedia(("markdown",), [Heading(title, source, level=2)])
@@ -309,7 +310,9 @@ def _position_bias(lean: Estimate) -> list[str]:
 
 
 def decision_words(results: regression.RegressionResults) -> str:
-    """Format the ship decision, the pairs that may not ship by judge, and whether a rate of regressions alerts."""
+    """Format the ship decision, each judge's number of pairs that may not ship (unless it is *ship*), and whether a
+    rate of regressions alerts.
+    """
     counts = [(judge.judge.model_id, judge.pairs) for judge in _usable(results.judges)]
     held = [f"{name} {sum(pair.ship_decision != 'ship' for pair in pairs)} of {len(pairs)}" for name, pairs in counts]
     shown = f" (pairs that may not ship: {listed(held)})" if results.ship_decision != "ship" and held else ""

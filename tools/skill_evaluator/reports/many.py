@@ -69,7 +69,10 @@ def _run_rows(done: _Results) -> Iterator[dict[str, Any]]:
 
 
 def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
-    """Yield the model, version, score, change, verdict and cost in USD of each run, except interleaved baselines."""
+    """Yield model, version, score, change, verdict or state, and cost in USD of each run.
+
+    Interleaved baselines are skipped. The state is `recorded`, `incomplete` or the reason why the run stopped.
+    """
     metric = done.inputs.component.primary_metric
     for record in (run.record for run in done.finished):
         if record.beside is not None and done.planned.roles[record.run_id] == "baseline":

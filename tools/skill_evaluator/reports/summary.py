@@ -76,7 +76,7 @@ class ComparisonSummary:
 
     @property
     def closing(self) -> Closing:
-        """The sentences as the last lines of a terminal."""
+        """The sentences as the closing lines of the terminal output; the verdict is styled."""
         return Closing([Line(line, style=self.style * (line == self.verdict)) for line in self.lines])
 
 
@@ -142,7 +142,11 @@ def verdict_words(result: ComparisonResult, name: str) -> str:
 
 
 def scope_words(result: ComparisonResult, model: ModelVerdict | None = None) -> str:
-    """Format a verdict with its number of cases, its bound for new cases and, if given, the baseline of `model`."""
+    """Format a verdict with its number of cases; incomparable has none.
+
+    Improved and unchanged also have the bound for new cases, unless only failed cases were run again. `model` adds its
+    baseline.
+    """
     cases, text = result.n_cases, str(result.verdict)
     if model is not None and model.baseline is not None:
         since = model.only_since_accepted
@@ -257,7 +261,10 @@ def amount_words(result: ComparisonResult) -> str:
 
 
 def fell_most_words(model: ModelVerdict) -> str:
-    """Name the field that fell most beyond its tolerance. Return "" if there is none or if it is a lost field."""
+    """Name the field that fell most, with its scores, if it fell by more than its tolerance.
+
+    Return "" if there is none, if it is a lost field, or if the model is incomparable.
+    """
     field = None if model.verdict == "incomparable" else model.fell_most
     return "" if field is None or field.metric in model.lost_fields else fall_words(field)
 

@@ -166,7 +166,10 @@ _MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
 class BatchEngine:
-    """The calls of one run in batches. After `run`, `halted` is the reason for missing outcomes, or None."""
+    """Sends the calls of one run in batches and collects their outcomes.
+
+    After `run`, `halted` is the reason for missing outcomes, or None.
+    """
 
     def __init__(self, run: RunningRun, key: str | None, progress: Progress, shared: Invocation) -> None:
         model = run.run.model

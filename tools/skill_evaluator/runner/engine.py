@@ -104,7 +104,9 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The estimated remaining time in seconds, or None before the first outcome."""
+        """Return the remaining time in seconds at the present rate, or None until a call of this attempt was answered
+        or failed.
+        """
         if finished := self.answered + self.failed:
             return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
         return None

@@ -139,7 +139,9 @@ def estimate_input_tokens(request: Request) -> int:
 
 
 def max_input_tokens(request: Request) -> int:
-    """Return an upper bound of the input tokens: one per byte of text, plus the tokens that vendors add."""
+    """Return an upper bound of the input tokens: one per byte of messages and schema, those of files, and those that
+    vendors add.
+    """
     template_tokens = _MAX_TEMPLATE_TOKENS + 2 * _TEMPLATE_TOKENS * len(request.messages[2:])
     return _input_bytes(request) + template_tokens + request.file_tokens
 

@@ -136,7 +136,10 @@ class Recorder:
 def counts_of(
     scorecard: Scorecard, latencies_s: Sequence[float], required_coverage: float, stopped: str | None = None
 ) -> dict[str, Any]:
-    """Return the arguments of `Record` that count outcomes, by name; `stopped` is the reason if the run ended early."""
+    """Return the arguments of `Record` on outcomes, completion and latency of its calls, by name.
+
+    `stopped`: the reason if the run ended early.
+    """
     coverage, failures = scorecard.answered / scorecard.planned, scorecard.failures
     scored = scorecard.planned - sum(failures.values())
     usable, has_all_calls = scored / scorecard.planned, stopped is None and coverage >= required_coverage

@@ -101,10 +101,10 @@ def _over_cases(values: Sequence[float], lowest: float = 0.0, highest: float = 1
 
 
 def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
-    """Return the summary of pass^k over cases, for each k up to the number of replicates.
+    """Return the summary of pass^k over cases, for k = 1, 2, 3, 5 and 10, up to the number of replicates.
 
-    An output succeeds if it equals the truth; unparseable, refused and truncated outputs fail. Cases with fewer than k
-    outputs are excluded.
+    An output succeeds if it equals the truth; unparseable, refused and truncated outputs fail. Cases without ground
+    truth or with fewer than k outputs are excluded.
     """
     counts = [(case.exact, case.answered) for case in scorecard.cases if case.exact is not None]
     return {

@@ -76,7 +76,9 @@ class PublicNames:
         )
 
     def comparisons(self, comparisons: Comparisons) -> Comparisons:
-        """Return comparisons without private names."""
+        """Return comparisons without the fields and checks that the component does not declare, because such names may
+        quote outputs.
+        """
         versions = {version: self._public_result(result) for version, result in comparisons.versions.items()}
         models = [self._public_result(result) for result in comparisons.models]
         return _with(comparisons, versions=versions, models=models)

@@ -356,7 +356,10 @@ def write_overview(
     problems: Mapping[str, Exception],
     retiring: Sequence[str],
 ) -> None:
-    """Write the overview; `states` has every component, and `rows` each component with each model."""
+    """Write the overview page. `states` has one entry per component, `rows` one per component and model.
+
+    `problems` has the errors of other parts of the site by name, `retiring` the models that retire soon.
+    """
     shown = sorted(rows, key=lambda row: (row["rank"], row["component"]))[:_MAX_PAIRS]
     counts = Counter(verdict for row in rows for verdict in row["verdicts"])
     pages.write(

@@ -41,9 +41,10 @@ def drift_pair(record: Record, archive: Archive) -> Pair | None:
 def pair_of(
     candidate: Record, baseline: RecordedRun | None, archive: Archive, policy: Policy, *, anchored: bool = True
 ) -> Pair:
-    """Pair a candidate and its baseline with the other recorded runs of both versions and with the accepted version.
+    """Pair a candidate and its baseline with the other recorded runs of both versions and with the anchor.
 
-    Drafts and interleaved runs are not pooled with other runs. If `anchored` is false, there is no accepted version.
+    The anchor is the accepted version, or else the lowest comparable one; if `anchored` is false, there is none. Drafts
+    and interleaved runs are not pooled with other runs.
     """
     entry = entry_of(candidate)
     skipped = list(selection.skipped_run_notes(archive.entries, entry, baseline))
@@ -68,10 +69,10 @@ def pair_of(
 
 
 def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
-    """Return the other complete runs of a version with equal prompt, scorer, schema and settings, oldest first.
-
-    Runs before the model drifted are excluded. With `patched`, the runs of the versions that this version patches are
-    included, whichever model was served.
+    """Return the other complete runs of the record's version with equal prompt, scorer, schema and settings, oldest
+    first. Excluded are runs with another served model, runs from the other side of a drift, and runs that may repeat
+    equal outputs. A record under a scenario has none. With `patched`, the runs of the versions that this version
+    patches are included, whichever model was served.
     """
     if record.scenario is not None:
         return ()
@@ -203,7 +204,10 @@ class RecordedComponent:
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
-        """Return a note if the version on disk has no complete run, with the highest version of `shown`; else ""."""
+        """Return a note that no model has a complete run of the version on disk.
+
+        It names the highest version of `shown`. Return "" if a model has such a run, or if `shown` is empty.
+        """
         version, shown = self.component.version, sorted(shown, key=precedence)
         recorded = selection.runs_of_versions(self.archive.entries).values()
         if not shown or any(version in of_model for of_model in recorded):

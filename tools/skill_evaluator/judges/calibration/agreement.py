@@ -224,7 +224,10 @@ def _bias_rows(
 
 
 def with_probe(name: str, labels: Labels) -> Labels:
-    """Add a probe's text to each output, in pairs to the worse one. Skip JSON outputs and pairs without `human`."""
+    """Add the text of a probe to each scored output, and to the worse output of each pair.
+
+    JSON outputs and pairs without `human` are skipped.
+    """
     if name not in PROBES:
         raise JudgeError(f"no probe '{name}' {nearest(name, PROBES)}")
     labelled: list[LabelledPair | ScoredItem] = [*labels.of(LabelledPair), *labels.of(ScoredItem)]

@@ -167,8 +167,8 @@ def _unique_lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[i
 class Unit:
     """The human labels (`people`) of an item on one criterion, and a judge's verdicts.
 
-    `requests` has the verdicts by order and replicate. `verdict` is the joint one: a tie if the orders differ, None if
-    an order has none.
+    `requests` has the verdicts by order and replicate. `verdict` joins the first replicate of each order called: "tie"
+    if they differ, None if one could not be parsed or there is none.
     """
 
     line: LabelledPair | ScoredItem | None = None

@@ -138,7 +138,10 @@ class JudgeResult(FrozenModel):
 
 
 class JudgeCalibration(FrozenModel):
-    """The calibration of all judges. `judging` and each `record` are null if stored verdicts were read."""
+    """The calibration of all judges.
+
+    `judging` is null if stored results were read (`--verdicts`, `--batch`), and with `--verdicts` each `record`, too.
+    """
 
     bar: float
     judging: JudgeRunHead | None = None

@@ -67,7 +67,9 @@ class RegressionItem(questions.JudgedItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
-    """One item, the dimensions of its comparison, and a question for each order; none if the outputs are identical."""
+    """One item, the dimensions of its comparison, and its questions: one per order of the outputs, or none if the
+    outputs are identical.
+    """
 
     item: RegressionItem
     dimensions: tuple[ship_rules.Dimension, ...]
@@ -275,10 +277,11 @@ def _mismatches(
 
 
 class DimensionResult(FrozenModel):
-    """The verdict of both orders in a dimension, `uncertain` if they disagree.
+    """The verdict in a dimension: `uncertain` if the orders disagree, or if one has no usable judge output.
 
-    `by_order`: the vote of the replicates in each order, null if no output counts. `confidence`: the share of the
-    outputs that give the verdict, 0.5 for an uncertain one. `verified` is null unless the verdict is worse.
+    If the other order finds the candidate worse with high impact, the verdict is *worse*. `by_order`: the majority of
+    the replicates in each order, null if none is usable. `confidence`: the mean over both orders of the majority's
+    share; if uncertain 0.5, or 0 if no judge output is usable. `verified` is null unless the verdict is worse.
     """
 
     dimension: Label

@@ -39,7 +39,10 @@ class ItemQuestions:
 def score_questions(
     rubric: NamedRubric, items: Sequence[OutputItem], seed: int
 ) -> tuple[list[ItemQuestions], list[JudgePrompt]]:
-    """Return the items with their questions, and the prompts. Raise JudgeError if a source or reference is missing."""
+    """Return the items with their questions, and the prompts.
+
+    Raise JudgeError if a criterion is reference-based and an item has neither source nor reference.
+    """
     by_method = by_key((one.primary_method, one) for one in rubric.criteria)
     unsourced_id = next((item.id for item in items if not item.source and not item.reference), None)
     if unsourced_id is not None and "reference_based" in by_method:

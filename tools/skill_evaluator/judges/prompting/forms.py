@@ -22,7 +22,9 @@ TEXTS: Form = list_of(TEXT)
 
 
 def one_of(choices: Sequence[str], separator: str = " | ") -> Form:
-    """Return the form of a text that is one of these choices."""
+    """Return the schema of a text that is one of these choices, and the choices joined by the separator, which show the
+    format.
+    """
     return {"type": "string", "enum": list(choices)}, separator.join(choices)
 
 

@@ -192,7 +192,9 @@ class JudgeRun(JudgeRunFields):
         return JudgeRunHead.view(self, rubric_file=rubric_file, items=len(self.items))
 
     def changes_since(self, earlier: "JudgeRun") -> list[str]:
-        """Return the names of the fields, judges and items that differ from an earlier judge run."""
+        """Return the differences from an earlier judge run: names of fields, judges and items; if none of them, the
+        texts of the questions.
+        """
         current, previous = self.model_dump(), earlier.model_dump()
         changed = [name for name in _COMPARED_FIELDS if current[name] != previous[name]]
         for name in ("judges", "items"):

@@ -35,7 +35,10 @@ JudgedText = Annotated[str, BeforeValidator(_json_text)]
 
 
 class JudgedItem(FrozenModel):
-    """A line of a file of items; `input` or `prompt` is the input of its outputs. A text may be any JSON value."""
+    """A line of a file of items to judge; subclasses add the outputs. The key of `input` may also be `prompt`.
+
+    A text may also be any other JSON value but null.
+    """
 
     id: Label = Field(min_length=1)
     stratum: Label = "all"
@@ -97,7 +100,10 @@ def mark_of(seed: int, item: str) -> str:
 
 
 def delimited(name: str, text: str, mark: str) -> str:
-    """Enclose a text in its tags; tags and the mark inside the text are made inert."""
+    """Enclose a judged text in tags that contain `mark`, a hash that no writer of a text knows.
+
+    Such tags and the mark inside the text are made inert.
+    """
     inert = _TAG.sub(_HARMLESS, text).replace(mark, "[mark]")
     return f"<judged_{name} {mark}>\n{inert}\n</judged_{name} {mark}>"
 

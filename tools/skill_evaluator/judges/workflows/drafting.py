@@ -52,7 +52,7 @@ _RUBRIC = forms.object_of(
 
 
 class NoAnswerError(JudgeError):
-    """The model that drafts gave no output (exit code 4)."""
+    """The model that drafts gave no output, or no case that can be used (exit code 4)."""
 
     exit_code = EXIT_INCOMPLETE
     label = ""

@@ -357,7 +357,10 @@ def _build_regression(
 
 
 def _ship_decision(results: RegressionResults) -> ShipDecision | None:
-    """Return the decision of the panel, of the cascade or of the only judge. Skipped cases require a person."""
+    """Return the most careful decision of the panel, the cascade or the only judge.
+
+    Skipped cases turn `ship` into `review_required`, except cases that are not applicable to the model.
+    """
     decisions = [judge.ship_decision for judge in results.judges]
     joint_decisions = results.panel.by_item if results.panel else results.cascade.decisions if results.cascade else ()
     if joint_decisions:

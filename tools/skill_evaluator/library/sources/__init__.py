@@ -158,7 +158,10 @@ def source_of(components: Path, name: str) -> SourceLocation | None:
 
 
 def prompt_file(components: Path, name: str, folder: str) -> str:
-    """Return the path of a component's prompt file; `folder` is the path of `components` in the repository."""
+    """Return the path of a component's prompt file: in its source if settings.yaml has sources, or else below `folder`.
+
+    `folder` is the path of `components` relative to the repository's root.
+    """
     with suppress(SkillEvaluatorError):
         if origin := source_of(components, name):
             return (origin.root / origin.key.partition("#")[0]).as_posix()

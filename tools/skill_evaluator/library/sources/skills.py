@@ -310,7 +310,10 @@ def _read_routing(tree: FileTree) -> SourceComponent:
 
 
 def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
-    """Return the (name, description) of each skill by folder, and add the other skills to the skipped ones."""
+    """Return (name, description) of each skill by folder.
+
+    Note skills without a description or a printable name in `cases.skipped`.
+    """
     described: dict[str, tuple[str, str]] = {}
     for path in _skills_in(tree):
         folder = posixpath.dirname(path)

@@ -130,7 +130,11 @@ def _read_outputs(cases: Iterable[CaseRecord]) -> ReadOutputs:
 
 
 def served_change(baseline: Record, candidate: Record) -> records.Change | None:
-    """Return "model" if another model was served, "date" if only another release of it, otherwise None."""
+    """Return the change of the served model: "model", "date" or None.
+
+    "model": another model, several models in a run, or a release other than the requested one; "date": another release.
+    For two model ids, "model" if a run was served by several models. None for programs.
+    """
     if candidate.provider == "program":
         return None
     if baseline.model_id != candidate.model_id:  # two models may differ, but each run must be of one model

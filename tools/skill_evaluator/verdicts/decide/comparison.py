@@ -115,7 +115,11 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 
 
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
-    """Return whether a case is nearly all right in one version only, by its fields, or by `means` if it has few."""
+    """Return whether a case is at least 90 % right in one version and at most 10 % in the other.
+
+    With three or more fields their scores decide, otherwise `means`, but only if the metric has scores other than 0 and
+    1.
+    """
     if len(before.fields) >= _MIN_FIELDS:
         scores_of = comparability.field_scores
         sides = [[score for path in before.fields for score in scores_of(case, path)] for case in (before, after)]
@@ -163,7 +167,10 @@ _MISSING = "the missing outputs would decide it"
 
 
 def _open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return the reason why a measure is inconclusive and the remedy, or None if it is not, or only labels help."""
+    """Return the reason why a measure is inconclusive, and the remedy.
+
+    Return None if it is conclusive or not tested, or if only human labels for its judge can help.
+    """
     effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
     if effect is None or measured.q is None:
         return None
@@ -539,7 +546,9 @@ def _deciding_judge(compared: Compared, results: Results, verdict: VerdictName) 
 
 
 def _coverage(compared: Compared) -> float:
-    """Return the lowest of both completions and the share of the baseline's applicable cases that are comparable."""
+    """Return the lowest of three shares: the completion of each run, and the comparable cases among the baseline's
+    applicable cases. Without a baseline, return the candidate's completion.
+    """
     pair, common = compared.pair, compared.common
     if pair.baseline is None or common is None:
         return pair.candidate.coverage

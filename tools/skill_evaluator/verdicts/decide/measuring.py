@@ -148,7 +148,11 @@ class _ClippedTests:
     def of(
         cls, differences: Floats, day_variance: float, *, least: float = 0.0, max_share: float = 1.0
     ) -> "_ClippedTests":
-        """Test for a drop; s² ÷ C is at least `least`. Degrees of freedom are Satterthwaite's (doi:10.2307/3002019)."""
+        """Build the tests for a drop, with the symbols of `paired_effect`; s² ÷ C is at least `least`.
+
+        Rows with more than `max_share` of the differences clipped are left out. `day_variance` is added to error².
+        Degrees of freedom are Satterthwaite's (doi:10.2307/3002019).
+        """
         count = len(differences)
         limits = _clip_limits(np.sort(differences))
         rows = np.maximum(differences, limits[:, None])
@@ -165,7 +169,7 @@ class _ClippedTests:
 
     @property
     def p(self) -> float:
-        """The smallest p of all rows. A p below 1 % requires that few differences are clipped."""
+        """The smallest p of all rows. Rows with more than 25 % of the differences clipped can lower it only to 1 %."""
         with np.errstate(divide="ignore", invalid="ignore"):
             p_values = np.where(self.errors > 0.0, t_cdf(self.degrees, self.means / self.errors), 0.5)
         return max(float(p_values.min()), min(_STRICT, float(p_values[self.is_sparing].min())))

@@ -216,7 +216,10 @@ class AmountResult(FrozenModel):
 
 
 class CaseChange(FrozenModel):
-    """A case whose primary metric moved beyond the tolerance; `fields`: `right/n → right/n` by changed path."""
+    """A case whose mean primary metric moved by more than the tolerance.
+
+    `fields`: the right and the counted values of each changed field, before → after (`2/5 → 4/5`), by path.
+    """
 
     case_id: str
     before: float

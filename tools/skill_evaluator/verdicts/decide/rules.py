@@ -274,7 +274,10 @@ def component_verdict(models: Iterable[VerdictName]) -> VerdictName:
 
 
 def exit_code_of(results: Sequence[ComparisonResult], policy: Policy, fail_on: Iterable[str] = ()) -> int:
-    """Return the exit code of the worst verdict, or 4 if that is 0 and another model was served."""
+    """Return the exit code of the worst verdict.
+
+    Return 4 if that is 0 but a model is incomparable because another model was served and the policy requires the same.
+    """
     code = exit_code(component_verdict(result.verdict for result in results), fail_on or policy.fail_on)
     models = (model for result in results for model in result.models)
     unlike = policy.served == "same" and any((one.verdict, one.served) == ("incomparable", "model") for one in models)
@@ -304,7 +307,10 @@ def with_amounts(compared: Compared) -> Compared:
 
 
 def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> MeasureEffects | str:
-    """Return the effect on an amount over the cases with more than 0 in both runs, or the reason if there is none."""
+    """Return the effect on output tokens, cost or latency over the cases where both runs have more than 0.
+
+    Return the reason if it cannot be measured.
+    """
     candidate = pair.candidate
     if name == "latency_s" and (candidate.is_from_elsewhere or not pair.is_beside):
         return f"the two runs were not interleaved, as those of `skill-evaluator evaluate {candidate.skill}` are"

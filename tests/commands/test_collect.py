@@ -303,6 +303,7 @@ def test_collect_refuses_a_version_recorded_with_another_prompt(pipeline: Pipeli
     assert (pipeline.publish().code, pipeline.publish().out) == (0, "no record to publish\n")
 
 
+@pytest.mark.faults
 def test_scoring_over_the_time_limit_stops_no_other_run(pipeline: Pipeline) -> None:
     assert pipeline.collect().code == 0
     before, order = pipeline.records(), list(pipeline.outcome())

@@ -45,6 +45,7 @@ def run_pytest(library: Library, *arguments: str) -> Ended:
         return ended(process)
 
 
+@pytest.mark.pages
 def test_plugin_passes_warns_and_records_nothing(recorded: Library) -> None:
     for folder in (recorded.root / "components", recorded.root / "fixtures"):
         shutil.copytree(folder / SKILL, folder / "new", ignore=shutil.ignore_patterns("evals", "leaderboard.json"))

@@ -183,6 +183,13 @@ def test_files_below_a_folder_are_listed_with_any_name(repository: GitRepository
         opened.relative_path(tmp_path)
 
 
+def test_missing_object_is_an_error_with_its_remedy(repository: GitRepository) -> None:
+    repository.write("a")
+    repository.commit()
+    with pytest.raises(GitError, match=f"this clone lacks the object {'f' * 40} of its history; run git fetch"):
+        Repository(repository.root).contents(["f" * 40])
+
+
 def test_contents_are_any_bytes(repository: GitRepository) -> None:
     raw = {"a": b"", "b": b"\n", "c": b"\x00\xff\n\n", "d": b"x" * 200_000, "e": b""}
     for name, content in raw.items():

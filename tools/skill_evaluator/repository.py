@@ -150,7 +150,10 @@ class Repository:
         contents, offset = {}, 0
         for blob in ids:
             end = stream.index(b"\n", offset)
-            size = int(stream[offset:end].split()[2])
+            header = stream[offset:end].split()
+            if header[1] == b"missing":
+                raise GitError(f"this clone lacks the object {blob} of its history; run git fetch")
+            size = int(header[2])
             contents[blob] = stream[end + 1 : end + 1 + size]
             offset = end + size + 2
         return contents

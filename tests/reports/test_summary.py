@@ -249,6 +249,16 @@ def test_amounts_are_in_the_order_of_the_models_of_the_table() -> None:
     assert amount_words(result) == f"good: {words}, weak: {words}"
 
 
+def test_lost_names_a_metric_and_an_amount_that_both_regressed() -> None:
+    old = a_run({"latency_s": [0.5] * 6}, run_id="old")
+    new = a_run({"latency_s": [5.0] * 6}, run_id="new", beside="old")
+    lower = {"field_level_f1": [0.8, 0.8]}
+    new = new.model_copy(update={"per_case": [one.model_copy(update={"replicates": lower}) for one in new.per_case]})
+    rules = some_rules({"metrics": {"latency_s": {"tier": "critical"}}})
+    lost = conclude(compare_records("s", [Pair(baseline=old, candidate=new)], rules), HERE).lost
+    assert lost == "lost: field_level_f1 1.000 → 0.800; latency 0.50 s → 5.00 s a call (× 10)"
+
+
 def test_external_names_add_no_line() -> None:
     reader = Reader(outputs={"2" + HOSTILE: HOSTILE}, folders=["--components", HOSTILE])
     lines = lines_of(conclude(hostile_result(), reader))

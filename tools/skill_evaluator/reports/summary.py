@@ -196,14 +196,13 @@ def _loss_words(model: ModelVerdict) -> str:
     if since is not None:
         return f"lost by all changes since {since.version}: {since.metric} {signed(since.difference)}"
     fell = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" and one.tier != "advisory"]
-    if rose := [one.words(model.candidate.planned) for one in model.amounts if one.verdict == "regressed"]:
-        return f"lost: {listed(rose)}"
-    if not fell:  # an earlier run of the version regressed
-        return f"lost: {model.reasons[0]}"
+    rose = [one.words(model.candidate.planned) for one in model.amounts if one.verdict == "regressed"]
+    if not fell:
+        return f"lost: {listed(rose or model.reasons[:1])}"  # the reason: an earlier run of the version regressed
     fell.sort(key=lambda measure: _TIERS.index(measure.tier))
     changes = [f"{one.metric} {arrow(one.baseline, one.candidate)}" for one in fell]
     in_field = f", most in {fell_most}" if fell_most and fell[0].kind != "field" else ""
-    return f"lost: {listed(changes, _MAX_FELL)}{in_field}"
+    return f"lost: {'; '.join([f'{listed(changes, _MAX_FELL)}{in_field}', *rose])}"
 
 
 def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:

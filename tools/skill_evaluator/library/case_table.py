@@ -50,7 +50,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns that the options name. Other inputs keep those of datasets.json or of their own names."""
+        """Return the columns that the options name. Other inputs keep their column in datasets.json, or their name."""
         inputs = {name: name for name in component.prompt.inputs} | component.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
@@ -175,7 +175,7 @@ def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, 
 
 
 def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence[str]) -> list[str]:
-    """Delete `unreviewed` of the cases whose ids match a glob. Return these ids. Raise FixtureError for a table row."""
+    """Accept the cases whose ids match a glob in `patterns`. Return their ids. Raise FixtureError for a table's row."""
     accepted = []
     for folder, case in unreviewed_cases(component, fixtures).items():
         if not any(fnmatchcase(case.id, pattern) for pattern in patterns):

@@ -169,7 +169,7 @@ class Case:
         return {check.id: check.argument for check in self.checks if check.kind == "expect"}
 
     def as_used(self, inputs: tuple[str, ...]) -> "Case":
-        """Return the case with `used` and `digest` for a prompt with these inputs, or unchanged if it lacks any."""
+        """Return the case with `used` and `digest` for a prompt with these inputs, or unchanged if it lacks one."""
         used_parts = {name: part for name, part in self.parts.items() if name in (*inputs, TURNS)}
         if not set(inputs) <= used_parts.keys():
             return self
@@ -194,7 +194,7 @@ def text_of(value: Any) -> str:
 def load_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's reviewed cases, sorted by id. If `patterns` is not empty, their ids must match a glob in it.
+    """Read a component's reviewed cases, sorted by id. `patterns` are globs of ids; if it is empty, read all.
 
     The errors are those of `read_cases`. They are also raised if all selected cases are unreviewed.
     """
@@ -209,7 +209,7 @@ def load_cases(
 def read_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's cases, sorted by id. If `patterns` is not empty, their ids must match a glob in it.
+    """Read a component's cases, sorted by id. `patterns` are globs of ids; if it is empty, read all.
 
     Unreviewed cases are included. `on_problem` receives the FixtureError of each invalid case. Raise FixtureError if a
     pattern matches no case. If no case has a document, raise NotEvaluatedError, or FixtureError if there are records.
@@ -306,7 +306,7 @@ def _case_of_row(
 
 
 def case_folders(folder: Path) -> list[Path]:
-    """Return the subfolders of a folder, sorted by name, except hidden ones. Return [] if `folder` is no folder."""
+    """Return the visible subfolders of a folder, sorted by name. Return [] if `folder` is not a folder."""
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
@@ -525,7 +525,7 @@ def _media_type(head: bytes) -> MediaType | None:
 
 
 def read_file(path: Path, limits: SafetyLimits) -> File:
-    """Return the `File` of a PDF or an image, without a PDF's pages. Raise FixtureError for any other file."""
+    """Return the `File` of a PDF or an image; `pages` is None. Raise FixtureError for any other file."""
     limit, content = limits.size_of("file_bytes"), hashlib.sha256()
     with open_file(path, FixtureError) as handle:
         size = os.fstat(handle.fileno()).st_size
@@ -586,7 +586,7 @@ def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> d
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
-    """Raise FixtureError if cases of the version `current` lack an input of `component`, or if `text_of` differs."""
+    """Raise FixtureError if a case lacks an input of `component`, or if `current` has a different `text_of`."""
     if component.prompt.text_of != current.prompt.text_of:
         raise FixtureError(f"only one of versions {component.version} and {current.version} has text_of in prompt.md")
     for case in cases:

@@ -53,7 +53,7 @@ class CaseFiles:
         return [(self.fixtures_dir or Path("fixtures")) / self.fixtures / name, *fallback]
 
     def root(self, path: Path) -> ConfinedFolder:
-        """Return the folder that must contain `path`: the parent of `home` if `home` does, or else the fixtures."""
+        """Return the parent of `home` if `path` is below `home`, or else the fixtures folder, as a `ConfinedFolder`."""
         folder = self.home.parent if path.is_relative_to(self.home) else self.fixtures_dir or Path("fixtures")
         return ConfinedFolder(folder, FixtureError, follow_links=self.limits.follow_links)
 

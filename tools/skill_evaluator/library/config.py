@@ -47,7 +47,7 @@ class BatchSettings(StrictModel):
 
 
 class Jobs(StrictModel):
-    """The limits of a CI plan: the calls per job, the number of jobs (runs share jobs), and the cost in USD."""
+    """The limits of a CI plan: the calls per job, the number of jobs, and the cost in USD."""
 
     max_calls: PositiveInt = 1000
     max_jobs: Annotated[int, Field(ge=1, le=256)] = 60
@@ -94,8 +94,8 @@ class JudgePolicy(StrictModel):
     calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return the share of regressions that alerts by dimension: the mapping `alert_above`, or its number for all
-        `dimensions`. Return {} if it is not set.
+        """Return the share of regressions above which there is an alert, by dimension. Return {} if none is set. If
+        `alert_above` is a number, it applies to all `dimensions`; if it is a mapping, return it.
         """
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
@@ -228,7 +228,7 @@ class Model(StrictModel):
 
     @property
     def api_name(self) -> str:
-        """The model's name in its API."""
+        """The model's name in its API: `api_id`, or else `id`."""
         return self.api_id or self.id
 
     @property

@@ -93,7 +93,7 @@ class Contract:
         return list(islice(_validate(self._validator.iter_errors, value), max_errors))
 
     def errors(self, value: Any) -> list[str]:
-        """Describe each violation with its JSON Pointer and, for anyOf and oneOf, the closest branch; [] if valid."""
+        """Describe each violation by its JSON Pointer and, for anyOf and oneOf, the closest branch."""
         violations = self.violations(value)
         branched = any(error.schema_path[-1:] in (["anyOf"], ["oneOf"]) for error in violations)
         closest = self._closest(value) if branched else {}
@@ -145,7 +145,7 @@ def _root_types(node: Any, root: Mapping[str, Any]) -> set[type]:
 
 
 def constrains(node: Any, root: Mapping[str, Any]) -> bool:
-    """Return whether a subschema of the schema `root` can reject a value. Unreferenced `$defs` cannot.
+    """Return whether the schema `node` in `root` can reject a value. Unreferenced `$defs` cannot.
 
     >>> constrains({"$defs": {"total": {"type": "number"}}}, {})
     False

@@ -98,7 +98,7 @@ def section_headings(body: str) -> list[re.Match[str]]:
 
 
 def messages_in(body: str) -> tuple[Message, ...]:
-    """Return the messages below `## System`, `## User` and `## Assistant`. Raise ValueError if text precedes them."""
+    """Return the messages below `## System`, `## User` and `## Assistant`. Raise ValueError for a different start."""
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
         raise ValueError("messages: sections requires ## System or ## User as the first line of the body")
@@ -185,7 +185,7 @@ class Prompt:
         return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
-        """Replace the messages by a system message, and by a user message if the document is not the only input."""
+        """Replace the messages by a system message `text` and, if there are inputs but the document, a user message."""
         user = "\n\n".join(f"{name}:\n{{{{{name}}}}}" for name in self.inputs)
         messages = dialogue(text, user)[: 1 if self.inputs == (DOCUMENT,) else 2]
         return replace(self, messages=messages, placeholders="braces")
@@ -216,9 +216,9 @@ class Prompt:
             yield "inputs: there is no user message; write messages: sections, and the message under ## User"
 
     def filled(self, values: Mapping[str, Any], turns: Sequence[Message] = ()) -> tuple[Message, ...]:
-        """Return the messages to send. `turns` precede the prompt's last message if that is a user message.
+        """Return the messages to send. `turns` precede the final user message, or are last if there is none.
 
-        A document without a placeholder in a user message is appended to that last message, or becomes a new one.
+        A document without a placeholder in a user message is appended to the final one, or becomes a new message.
         """
         messages = [Message(message.role, tuple(self._parts(message.text, values))) for message in self.messages]
         last = [messages.pop()] if messages and messages[-1].role == "user" else []
@@ -371,7 +371,7 @@ class ProgramUnderTest(StrictModel):
         return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
 
     def watched_here(self, folder: Path) -> dict[str, str]:
-        """Return the git blob id of each watched file on disk by path. Skip git-ignored, without git hidden, files."""
+        """Return the git blob id of each watched file on disk by path. Files that git ignores are skipped."""
         repository = None
         with tolerating_git():
             repository = Repository(folder)
@@ -500,7 +500,7 @@ def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
 
 
 def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> None:
-    """Raise ComponentError if a placeholder outside of code would be sent unfilled. Check only the kind "braces"."""
+    """Raise ComponentError if a `{{braces}}` prompt has a placeholder outside of code that would be sent unfilled."""
     if prompt.placeholders != "braces":
         return
     unfilled = []

@@ -27,7 +27,7 @@ class ConfinedFolder:
             self._refuse(folder, "the current folder", os.path.realpath(Path.cwd()))
 
     def inside(self, path: Path) -> Path:
-        """Return the path if it is inside the folder. Raise the folder's `error` if a link leads out of it."""
+        """Return `path` unchanged. Raise the folder's `error` if a link leads out, unless links are followed."""
         if path not in self._inside:
             self.inside(path.parent)
             if path.is_symlink():
@@ -141,7 +141,7 @@ def _refuse(problem: str, part: Any) -> NoReturn:
 
 
 def _expanded_size(node: Any, depth: int, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return the numbers of values and levels of a node with aliases expanded. Raise MarkedYAMLError for too many."""
+    """Return the numbers of values and levels of a node with aliases expanded. Raise MarkedYAMLError for a limit."""
     if id(node) in sizes:
         if not sizes[id(node)][0]:
             _refuse("a value contains itself through an alias", node)
@@ -226,7 +226,7 @@ def read_yaml(
 def parse_front_matter(
     text: str, path: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
 ) -> tuple[dict[str, Any], str]:
-    """Return a Markdown text's front matter ({} if it is no mapping) and body. Raise `error` if it has none."""
+    """Return front matter ({} if it is no mapping) and body of a Markdown text. Raise `error` if it has none."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
         raise error(f"{path}:1: no front matter; begin the file with ---, name: and version: (scenarios: intent:), ---")

@@ -145,7 +145,7 @@ _LIKELY = ("output", "answer", "response", "result")
 
 
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
-    """Return the definitions in schema.json that all ground truths fit. Return [] if its root has constraints."""
+    """Return references to definitions that all ground truths fit. Return [] if schema.json itself constrains them."""
     path = folder / "schema.json"
     try:
         schema = read_json(path, limit=limits.size_of("schema_bytes"))

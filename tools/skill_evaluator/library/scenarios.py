@@ -84,7 +84,7 @@ def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_L
 
 
 def family_paths(config_dir: Path, family: str | None) -> list[Path]:
-    """Return the files of a family, or of the scenarios in no family if it is None. Raise ConfigError if unknown."""
+    """Return the files of a family, or of scenarios in no family if it is None. Raise ConfigError if it is unknown."""
     folder = config_dir / "scenarios"
     families = sorted({path.parent.name for path in folder.glob("*/*.md")})
     if family is not None and family not in families:
@@ -121,7 +121,7 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
-    """Return the component under a scenario, or unchanged if `scenario` is None. Raise ConfigError if impossible.
+    """Return the component under a scenario, or unchanged if it is None. Raise ConfigError if it cannot be applied.
 
     `SCHEMA_ALONE` replaces the prompt by the schema, for multiple choice by one sentence, for a skill by nothing.
     """

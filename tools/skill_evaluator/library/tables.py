@@ -90,7 +90,7 @@ def with_decimal_point(cell: str) -> str:
 
 
 def read_cells(text: str, path: Path, max_chars: int, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
-    """Yield (line, cells by column name) for each row of a CSV text. Raise FixtureError for a broken one."""
+    """Yield (line, cells by column name) for each row of a CSV text. Raise FixtureError if the text is not CSV."""
     csv.field_size_limit(max_chars)
     separator = separator_of(text, _SEPARATORS.get(path.suffix, ","))
     reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
@@ -156,7 +156,7 @@ class CaseRows:
 
     @property
     def output(self) -> Output | None:
-        """The type of the ground truths: json if one is not text, or all in a CSV are JSON. None if there are none."""
+        """The type of the ground truths, or None if there are none. CSV has type json only if all of them are JSON."""
         cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
             return "json"
@@ -187,7 +187,7 @@ class CaseRows:
         return _parsed(cell, f"{location}: the truth, column '{column}', is not valid JSON", advice)
 
     def inputs(self, location: str, row: Row, prompt: Iterable[str] = ()) -> dict[str, Any]:
-        """Return a row's inputs by name: from the declared columns, or else the columns `inputs` and of their names."""
+        """Return a row's inputs by name: from the declared columns, or else `inputs` and the columns of their names."""
         names = self.columns.inputs or {name: name for name in (DOCUMENT, *prompt) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
         if DOCUMENT in inputs or (DOCUMENT in names and self.columns.inputs):
@@ -243,7 +243,7 @@ class CaseRows:
 
 
 def with_others(location: str, inputs: Mapping[str, Any], others: Any) -> dict[str, Any]:
-    """Add the inputs in the object `others`. Raise FixtureError if it is invalid or both have a document."""
+    """Return the inputs and those of the object `others`. Raise FixtureError if it is invalid or has a document too."""
     if not isinstance(others, dict) or None in others.values():
         example = '{"kind": "invoice"}'
         raise FixtureError(f"{location}: inputs must be an object without null values, such as {example}")

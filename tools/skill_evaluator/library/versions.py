@@ -205,7 +205,7 @@ def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> Component
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
-    """Yield a problem if a version is invalid, or if it is not generated and lowered or too low for the changes."""
+    """Yield a problem if the version is invalid, lowered or too low for the changes. Generated ones are exempt."""
     if after.version is None:
         yield _prompt_problem(after, after.problem or "no version")
         return

@@ -185,7 +185,7 @@ def _origins(components: Path, cwd: str) -> dict[str, SourceLocation] | None:
 def named_origins(
     sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
 ) -> dict[str, SourceLocation]:
-    """Return the locations of components by name. Roots are relative to `home`. Raise ConfigError for bad sources."""
+    """Return the locations of components by name. Roots are relative to `home`. Raise ConfigError if one is invalid."""
     locations: list[tuple[SourcePlace, Source, DeclaredSource]] = []
     first_source: dict[tuple[str, str], int] = {}  # the index of the source that has a file
     for index, declared in enumerate(sources):

@@ -51,7 +51,7 @@ class _Parameters(_OfGitHub):
 
 
 class _TextRule(_OfGitHub):
-    """The text that an output must equal, contain, start with or end with. Only the first in this order is used."""
+    """The text that an output must equal, contain, start with or end with. Only the first field that is set is used."""
 
     equals: str | None = None
     contains: str | None = None
@@ -71,7 +71,7 @@ class _Evaluator(_OfGitHub):
 
     @property
     def fault(self) -> str:
-        """The reason why the evaluator, or a part of it, has no effect; empty if all of it has."""
+        """The reason why the evaluator, or a part of it, has no effect; empty if all parts have one."""
         if self.string is None:
             return f"a model grades it; {_SENTENCE}" if self.llm is not None or self.uses else _NO_TEXT
         kind, *ignored = [*self.string.texts, *(self.string.model_extra or ())] or [""]

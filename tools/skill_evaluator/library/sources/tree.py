@@ -34,7 +34,7 @@ _MAX_FILES, _MAX_INPUTS = 500_000, 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTree:
-    """The files of a folder on disk or at a commit. `paths` are sorted and relative to `where`; `read` takes one."""
+    """The files of a folder on disk or at a commit. `paths` are relative to `where`; `read` returns a text."""
 
     where: Path
     paths: tuple[str, ...]
@@ -116,7 +116,7 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
 
 
 class SourcePlace(NamedTuple):
-    """The location of a component: the key that `Source.read` takes, and the parts of its name, the nearest last."""
+    """The location of a component: the key that `Source.read` takes, and the parts of its name in order."""
 
     key: str
     parts: tuple[str, ...]

@@ -142,7 +142,7 @@ class SkipCollector(defaultdict[tuple[str, str], list[str]]):
         super().__init__(list)
 
     def left_out(self) -> Iterator[SkippedItem]:
-        """Yield one item per kind and reason. The names follow the reason in brackets."""
+        """Yield one item per kind and reason. The first names follow the reason in brackets."""
         for (element, reason), names in self.items():
             # `#3` is a name, not a count
             examples = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])

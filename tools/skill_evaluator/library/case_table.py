@@ -37,7 +37,7 @@ NewCases = Mapping[str, Mapping[str, str]]
 
 @options
 class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
-    """The options of `cases import`: a table, and the columns of its cases."""
+    """The options of `cases import`."""
 
     file: Path = argument("A table: .csv, .tsv, .jsonl or .json.")
     document: tuple[str, ...] = option("Column of a prompt input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
@@ -50,7 +50,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns of the options; the default of an input is its column in datasets.json, or its name."""
+        """Return the columns that the options name. Other inputs keep their column in datasets.json, or their name."""
         inputs = {name: name for name in component.prompt.inputs} | component.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
@@ -63,18 +63,21 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedCases:
-    """The cases made from a table, and the folder for them."""
+    """The cases that were made from a table for `component`, and the folder for them."""
 
     component: Component
     folder: Path
-    cases: NewCases
+    cases: NewCases  # texts of the files by case id and file name
     labelled: int  # number of cases with a ground truth
     schema: str | None = None  # text of the inferred schema.json
     left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)  # number of skipped rows by (kind, reason)
 
 
 def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> ImportedCases:
-    """Make cases from the rows of a table, and write them if `table.yes`; raise FixtureError if a case exists."""
+    """Make cases from the rows of a table. If `table.yes`, write them, and a schema.json if one is inferred.
+
+    With `table.new`, skip the rows that are cases already. Raise FixtureError if a case's folder exists.
+    """
     names = component_names(table.components)
     if table.skill is None and len(names) != 1:
         raise ComponentError(f"there are {len(names)} components in {table.components}; name one with --skill NAME")
@@ -109,7 +112,7 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
 
 
 def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
-    """Return the cases that the component does not have yet, by id; numbered cases are matched by digest."""
+    """Return the cases that the component does not have yet, by id. Without an id column, compare their digests."""
     try:
         existing = read_cases(component, table.fixtures, on_problem=lambda _: None)
     except NotEvaluatedError:
@@ -120,7 +123,7 @@ def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -
 
 
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:
-    """Return the folder for new cases; raise FixtureError with the `advice` if it has one of the `case_ids`."""
+    """Return the folder for new cases. Raise FixtureError for multiple choice, or with `advice` if a case exists."""
     if component.output == "choice":
         raise FixtureError(f"'{component.name}' has multiple-choice questions: add lines to questions.jsonl instead")
     folders = component.case_files(fixtures).places()
@@ -131,7 +134,7 @@ def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable
 
 
 def write_cases(folder: Path, cases: NewCases) -> None:
-    """Write each case into a subfolder of a folder; if one cannot be written, write none."""
+    """Write each case into a subfolder. If one cannot be written, write none and raise StorageError."""
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as aside, ExitStack() as undo:
@@ -162,7 +165,7 @@ def files_of(case: Case, output: Output) -> dict[str, str]:
 
 
 def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, Case]:
-    """Return the unreviewed cases by path: the folder of a case, or `<table>/<id>` for a row of a table."""
+    """Return the unreviewed cases by path. The path is the case's folder, or `<file>/<id>` for a row or question."""
     try:
         cases, sources = read_cases(component, fixtures), find_cases(component, fixtures)
     except NotEvaluatedError:
@@ -172,7 +175,7 @@ def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, 
 
 
 def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence[str]) -> list[str]:
-    """Delete the key `unreviewed` of the cases whose ids match one of the globs in `patterns`; return these ids."""
+    """Accept the cases whose ids match a glob in `patterns`. Return their ids. Raise FixtureError for a table's row."""
     accepted = []
     for folder, case in unreviewed_cases(component, fixtures).items():
         if not any(fnmatchcase(case.id, pattern) for pattern in patterns):
@@ -190,7 +193,7 @@ def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence
 
 
 def inferred_schema(truths: Sequence[Any], source: Path) -> str:
-    """Return the text of a JSON Schema that all ground truths of a file satisfy."""
+    """Return the text of a JSON Schema that all `truths` satisfy. Its description names the file `source`."""
     remark = f"Inferred from {len(truths)} ground truths of {source.name}: make it as strict as the answers must be."
     draft = "https://json-schema.org/draft/2020-12/schema"
     return json_text({"$schema": draft, "description": remark, **_schema_of(truths)})

@@ -65,7 +65,7 @@ _NO_META = ("id", "question", "options", "answer", "not_applicable", "unreviewed
 
 
 class Question(BaseModel):
-    """One line of questions.jsonl: a question, the options in the order of their letters, and the right letter."""
+    """One line of questions.jsonl: a multiple-choice question, with its options in the order of their letters."""
 
     model_config = ConfigDict(frozen=True, extra="allow", str_strip_whitespace=True, defer_build=True)
 
@@ -128,17 +128,17 @@ class CaseMeta(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One input with its ground truth."""
+    """One case: the inputs of a call, and the ground truth and the checks of its outputs."""
 
     id: str
     inputs: Mapping[str, Any]
     truth: Any
     labelled: bool  # whether there is a ground truth; `truth` may then be None, which is JSON null
-    meta: Mapping[str, Any]
+    meta: Mapping[str, Any]  # all keys of its meta.json, or all other columns of its row
     digest: str = ""  # digest of the used inputs, the turns and the truth
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # only of a multiple-choice question
     not_applicable: tuple[str, ...] = ()  # ids and patterns of models that are not called
-    turns: tuple[Message, ...] = ()
+    turns: tuple[Message, ...] = ()  # earlier messages of a conversation
     used: tuple[str, ...] = (DOCUMENT,)  # names of the prompt's inputs
     parts: Mapping[str, str] = field(default_factory=dict)  # digest of each input, or the turns, with the truth
     checks: tuple[Check, ...] = ()
@@ -151,12 +151,12 @@ class Case:
 
     @property
     def shown_as(self) -> str:
-        """The heading of `document`: "document", "inputs" or "turns and inputs"."""
+        """The heading for the text `document`: "document", "inputs" or "turns and inputs"."""
         return "turns and inputs" if self.turns else DOCUMENT if self.used == (DOCUMENT,) else "inputs"
 
     @property
     def document(self) -> str:
-        """The document, or the earlier turns under their roles and the used inputs under their names."""
+        """The document's text. If there are turns or other inputs: all turns and used inputs, each below its name."""
         if self.shown_as == DOCUMENT:
             return str(self.inputs[DOCUMENT])
         sections: list[tuple[str, str]] = [(turn.role, turn.text) for turn in self.turns]
@@ -165,11 +165,11 @@ class Case:
 
     @property
     def sentences(self) -> dict[str, str]:
-        """The sentences of `expect` checks, by check id."""
+        """The sentences that a judge verifies (`expect` checks), by check id."""
         return {check.id: check.argument for check in self.checks if check.kind == "expect"}
 
     def as_used(self, inputs: tuple[str, ...]) -> "Case":
-        """Return the case with its digest for a prompt with these inputs, or unchanged if it lacks one of them."""
+        """Return the case with `used` and `digest` for a prompt with these inputs, or unchanged if it lacks one."""
         used_parts = {name: part for name, part in self.parts.items() if name in (*inputs, TURNS)}
         if not set(inputs) <= used_parts.keys():
             return self
@@ -177,24 +177,27 @@ class Case:
         return replace(self, digest=case_digest, used=inputs)
 
     def was(self, digest: str) -> bool:
-        """Return whether a digest is that of this case, or that of its document and truth if it has no turns."""
+        """Return whether `digest` is this case's digest or, if it has no turns, that of its document and truth."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
 def parse_case_output(component: Component, case: Case, text: str) -> Parsed:
-    """Parse an output as the component's output type; without a schema, prefer JSON of the ground truth's type."""
+    """Parse an output as the component's output type. Without a schema, prefer JSON of the ground truth's type."""
     return parse_output(text, component.output, case.options, component.contract.expected.or_type_of(case.truth))
 
 
 def text_of(value: Any) -> str:
-    """Return a text unchanged, a file's description, or the JSON of any other input."""
+    """Return an input as text: a string unchanged, the description of a `File`, or the JSON of any other value."""
     return str(value) if isinstance(value, str | File) else json.dumps(value, ensure_ascii=False)
 
 
 def load_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's reviewed cases whose ids match one of the globs in `patterns`, or all, sorted by id."""
+    """Read a component's reviewed cases, sorted by id. `patterns` are globs of ids; if it is empty, read all.
+
+    The errors are those of `read_cases`. They are also raised if all selected cases are unreviewed.
+    """
     cases = read_cases(component, fixtures_dir, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
     if cases and not reviewed:
@@ -206,10 +209,10 @@ def load_cases(
 def read_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's cases whose ids match one of the globs in `patterns`, or all, sorted by id.
+    """Read a component's cases, sorted by id. `patterns` are globs of ids; if it is empty, read all.
 
-    Unreviewed cases are included. `on_problem` receives the FixtureError of each invalid case. If no selected case has
-    a document, raise NotEvaluatedError, or FixtureError if the component has records.
+    Unreviewed cases are included. `on_problem` receives the FixtureError of each invalid case. Raise FixtureError if a
+    pattern matches no case. If no case has a document, raise NotEvaluatedError, or FixtureError if there are records.
     """
     sources = find_cases(component, fixtures_dir)
     where = listed([str(source) for source in sources])
@@ -250,7 +253,8 @@ def cases_of_table(
     """Return the case of each valid row of a table by id.
 
     `on_problem` receives the problem of an invalid row, or of a row whose id is that of an earlier row or of one of the
-    `folders`. Files of rows must be in `root`; without `root` none are read. Raise FixtureError for an unknown field.
+    `folders`. Files of rows must be in `root`. Without `root`, the files and checks of rows are not read. Raise
+    FixtureError if a column is for a field that is not in the schema.
     """
     schema_paths = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():
@@ -302,20 +306,23 @@ def _case_of_row(
 
 
 def case_folders(folder: Path) -> list[Path]:
-    """Return the case folders in a folder, sorted by name; empty if `folder` is a table or does not exist."""
+    """Return the visible subfolders of a folder, sorted by name. Return [] if `folder` is not a folder."""
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
 def cases_without_document(sources: Iterable[Path]) -> list[str]:
-    """Return the ids of the case folders with an `input-source.md` and no document."""
+    """Return the ids of the case folders that have an `input-source.md`, but neither a document nor inputs.json."""
     folders = (folder for source in sources for folder in case_folders(source) if (folder / SOURCE).exists())
     return [folder.name for folder in folders if not any((folder / name).exists() for name in (*DOCUMENTS, INPUTS))]
 
 
 def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
-    """Return the paths of the case folder and the table, or of the questions file; raise an error if none exists."""
+    """Return the paths of the case folder and the table of cases that exist, or of the questions file.
+
+    Raise NotEvaluatedError if none exists, or FixtureError if cases must exist or there are two tables.
+    """
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
         raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
@@ -426,7 +433,7 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
 def _declared(
     component: Component, meta: Any, where: Path, folder: Path, root: ConfinedFolder | None
 ) -> dict[str, Any]:
-    """Return the arguments of `Case` that `meta` declares, by name; without `root` its checks are ignored."""
+    """Return the arguments of `Case` that `meta` declares, by name. Ignore its checks if `root` is None."""
     declared = validated(CaseMeta, meta, where, FixtureError)
     checks = component.checks
     if root:
@@ -443,7 +450,7 @@ class UnfilledError(FixtureError):
 
 
 def _ready(case: Case, component: Component, source: Path | str) -> Case:
-    """Return the case with its used inputs and digests; raise FixtureError if an input is missing or invalid."""
+    """Return the case with its used inputs and digests. Raise FixtureError if an input is missing or invalid."""
     used, inputs = component.prompt.inputs, case.inputs
     if missing := [name for name in used if name not in inputs]:
         location = f"'{missing[0]}' in {source if isinstance(source, str) else source / INPUTS}"
@@ -477,7 +484,7 @@ def _digested(case: Case) -> Case:
 
 
 def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
-    """Return the cases whose PDFs can be read, with the number of pages of each PDF, or its text in its place."""
+    """Count the pages of PDFs in the cases, or replace PDFs by their texts. Omit cases whose PDFs cannot be read."""
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
     if not pdfs:
         return tuple(cases)
@@ -518,7 +525,7 @@ def _media_type(head: bytes) -> MediaType | None:
 
 
 def read_file(path: Path, limits: SafetyLimits) -> File:
-    """Read the media type, size and digest of a PDF or an image, and the width and height of an image."""
+    """Return the `File` of a PDF or an image; `pages` is None. Raise FixtureError for any other file."""
     limit, content = limits.size_of("file_bytes"), hashlib.sha256()
     with open_file(path, FixtureError) as handle:
         size = os.fstat(handle.fileno()).st_size
@@ -548,7 +555,7 @@ def _with_extent(image: File, head: bytes) -> File:
 
 
 def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> dict[Path, File | str]:
-    """Return each PDF with its number of pages, or its text if `texts` is set, by path."""
+    """Return each PDF with its number of pages, or if `texts` its text, by path. Raise FixtureError for a bad PDF."""
     by_path = {file.path: file for file in files}
     new = [file for file in by_path.values() if (file.digest, texts) not in _read]
     if new:
@@ -579,7 +586,7 @@ def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> d
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
-    """Raise FixtureError if `cases`, read for the `current` version, lack an input of the version `component`."""
+    """Raise FixtureError if a case lacks an input of `component`, or if `current` has a different `text_of`."""
     if component.prompt.text_of != current.prompt.text_of:
         raise FixtureError(f"only one of versions {component.version} and {current.version} has text_of in prompt.md")
     for case in cases:
@@ -598,7 +605,7 @@ def _read_inputs(folder: Path, component: Component, root: ConfinedFolder, limit
 
 
 def _with_files(inputs: Mapping[str, Any], folder: Path, root: ConfinedFolder, limits: SafetyLimits) -> dict[str, Any]:
-    """Return the inputs with each value such as {"file": "scan.png"} replaced by the `File` in the folder."""
+    """Replace each value such as {"file": "scan.png"} by a `File`. Raise FixtureError if it is not in the folder."""
     files = dict(inputs)
     for input_name, value in inputs.items():
         if isinstance(value, dict) and value.keys() == {"file"}:

@@ -40,7 +40,7 @@ _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFiles:
-    """A component's case files in `fixtures_dir`/`fixtures`; without `fixtures_dir` in fixtures/ or `home`/evals/."""
+    """A component's case files in `fixtures_dir`/`fixtures`. The default folders are fixtures/ and `home`/evals."""
 
     home: Path
     fixtures: str
@@ -53,9 +53,7 @@ class CaseFiles:
         return [(self.fixtures_dir or Path("fixtures")) / self.fixtures / name, *fallback]
 
     def root(self, path: Path) -> ConfinedFolder:
-        """Return the folder that `path` must be in: the components folder if `path` is below `home`, or else the
-        fixtures folder.
-        """
+        """Return the parent of `home` if `path` is below `home`, or else the fixtures folder, as a `ConfinedFolder`."""
         folder = self.home.parent if path.is_relative_to(self.home) else self.fixtures_dir or Path("fixtures")
         return ConfinedFolder(folder, FixtureError, follow_links=self.limits.follow_links)
 
@@ -73,7 +71,7 @@ class CaseFiles:
         return CaseRows(columns=columns)
 
     def output(self, table: CaseRows) -> Output | None:
-        """Infer the output type: text if all ground truths are texts, None if there are none, and else json."""
+        """Return "text" if all ground truths are texts, "json" if one is not, or None if there are no ground truths."""
         names = {path.name for path in self._first_files(TRUTHS)}
         kinds = {table.output, *(["text" if names <= set(TEXT_TRUTHS) else "json"] if names else [])} - {None}
         return "json" if "json" in kinds else "text" if kinds else None
@@ -85,7 +83,7 @@ class CaseFiles:
         return any(self._meta(path).get("checks") for path in self._first_files(METAS))
 
     def truths(self, output: Output) -> Iterator[Any]:
-        """Yield the readable ground truths of reviewed case folders."""
+        """Yield the readable ground truths of reviewed case folders. Yield nothing for the output "choice"."""
         limit = self.limits.size_of("document_bytes")
         for path in self._first_files(TRUTHS) if output != "choice" else ():
             if any(self._meta(path.with_name(name)).get("unreviewed") is True for name in METAS):
@@ -103,7 +101,7 @@ class CaseFiles:
                     yield self.root(case).inside(path)
 
     def _meta(self, path: Path) -> Mapping[str, Any]:
-        """Read a meta file; empty if it does not exist or is invalid, which `load_cases` reports."""
+        """Return the mapping in a meta file. Return {} if the file does not exist or is invalid."""
         meta = None
         with suppress(FixtureError):
             meta = read_meta(path, self.limits) if path.is_file() else None
@@ -111,13 +109,13 @@ class CaseFiles:
 
 
 def sources_at(path: Path) -> list[Path]:
-    """Return the case folder at `path` and the tables of its name beside it; empty if there are none."""
+    """Return `path` if it is a folder, and the tables beside it that have its name, such as cases.csv."""
     tables = [path.with_name(f"{path.name}{ending}") for ending in ENDINGS]
     return [*([path] if path.is_dir() else []), *(table for table in tables if table.exists())]
 
 
 def read_meta(path: Path, limits: SafetyLimits) -> Any:
-    """Read a case's meta file, JSON or YAML."""
+    """Read a case's meta file, JSON or YAML. Raise FixtureError if it is invalid."""
     limit = limits.size_of("document_bytes")
     if path.suffix == ".json":
         return read_json(path, FixtureError, limit)
@@ -127,9 +125,9 @@ def read_meta(path: Path, limits: SafetyLimits) -> Any:
 def find_texts(
     schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], truths: Iterable[Any]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the median length in characters of each free-text field by path, and the same for prose fields only.
+    """Return two mappings of paths to median lengths in characters: of free-text fields, and of prose fields only.
 
-    A field is prose if the median is more than 60 and no declared rule says how to compare it.
+    Lengths are those of `truths`. A field is prose if its median is more than 60 and its rule has no comparator.
     """
     declared_paths = {
         path for path, rule in declared.items() if rule.compare is not None or rule.options.keys() - _OF_TEXTS
@@ -227,7 +225,7 @@ class Component:
     metrics: Mapping[str, Metric]
     primary_metric: str
     fixtures: str
-    digests: Mapping[str, str]
+    digests: Mapping[str, str]  # keys: prompt, schema, datasets, and optionally contract and scenario
     checks: tuple[Check, ...] = ()
     columns: Columns = field(default_factory=Columns)
     scenario: str | None = None
@@ -241,12 +239,12 @@ class Component:
     formerly: tuple[str, ...] = ()  # earlier names
 
     def case_files(self, fixtures_dir: Path | None) -> CaseFiles:
-        """Return the case files of the component; `fixtures_dir` None means the default folders."""
+        """Return the case files of the component. If `fixtures_dir` is None, they are in the default folders."""
         return CaseFiles(home=self.home, fixtures=self.fixtures, fixtures_dir=fixtures_dir, limits=self.limits)
 
     @property
     def left_out(self) -> list[str]:
-        """One text per unused part of its source, such as files beside a SKILL.md."""
+        """One text per unused part of the component's source, such as files beside a SKILL.md."""
         return [line for line in self.inferred if line.startswith("left out: ")]
 
     @property
@@ -273,7 +271,7 @@ class Component:
 def load_component(
     components_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS, fixtures_dir: Path | None = None
 ) -> Component:
-    """Read a component; raise NotEvaluatedError if evals/datasets.json has `evaluate: false`."""
+    """Read a component. Raise ComponentError if it is invalid, NotEvaluatedError if it has `evaluate: false`."""
     folder = home = components_dir / name
     origin = source_of(components_dir, name)
     if origin is None:
@@ -334,7 +332,7 @@ class _Contracted:
 def _compared(
     dataset: Dataset, answers: _Contracted, truths: Sequence[Any], file: Path, *, checked: bool
 ) -> tuple[dict[str, Any], str]:
-    """Return arguments of Component by name (plan, prose and metrics), and the digest of these settings."""
+    """Return the arguments plan, prose, metrics and primary_metric of Component, and the digest of the settings."""
     texts_lengths, prose = find_texts(answers.schema, dataset.fields, truths)
     if answers.schema is None:  # the ground truths then define the valid paths
         _refuse_unknown_paths(dataset.fields, answers.output, truths, file)
@@ -357,7 +355,7 @@ def _compared(
 def _choose_metrics(
     dataset: Dataset, answers: _Contracted, plan: FieldPlan, where: Path, *, checked: bool, labelled: bool
 ) -> tuple[dict[str, Metric], str]:
-    """Return the accuracy metrics by name, and the name of the primary metric."""
+    """Return the accuracy metrics by name, and the primary metric's name. Raise ComponentError for an invalid one."""
     declared = [metric for metric in dataset.metrics if metric not in REPRODUCIBILITY]
     if answers.schema is None and "schema_valid" in declared:
         raise ComponentError(f"the metric schema_valid in {where} requires a schema")

@@ -31,7 +31,7 @@ from skill_evaluator.text import nearest
 
 
 class Retry(StrictModel):
-    """How often a failed call is retried, and how long to wait before each retry."""
+    """Retries of a failed call: the number of attempts, and the waiting times in seconds."""
 
     attempts: PositiveInt = 6
     first_wait_s: NonNegativeFloat = 0.5
@@ -47,7 +47,7 @@ class BatchSettings(StrictModel):
 
 
 class Jobs(StrictModel):
-    """The limits of a CI plan: larger runs are split, runs beyond `max_jobs` share jobs, and `max_cost` is in USD."""
+    """The limits of a CI plan: the calls per job, the number of jobs, and the cost in USD."""
 
     max_calls: PositiveInt = 1000
     max_jobs: Annotated[int, Field(ge=1, le=256)] = 60
@@ -55,14 +55,14 @@ class Jobs(StrictModel):
 
 
 class JudgePanel(StrictModel):
-    """How several judges are combined: the mean of their scores, or the majority of their verdicts."""
+    """Settings for several judges. Their result is the mean of their scores, or the majority of their verdicts."""
 
     weights: dict[ModelId, PositiveFloat] = Field(default={}, description="weight of each judge; default: 1")
     same_family: Literal["refuse", "allow"] = Field(default="refuse", description="judges of the output's model family")
 
 
 class ComponentJudge(StrictModel):
-    """The judge that compares new outputs of a component with pinned outputs in CI."""
+    """The judge of a component: of its `expect` checks, and of new outputs against pinned outputs in CI."""
 
     model: ModelId
     preset: Literal["default", "chat", "code", "checklist"] = "default"
@@ -94,9 +94,8 @@ class JudgePolicy(StrictModel):
     calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return, by dimension, the share of regressions above which there is an alert.
-
-        It is empty if `alert_above` is not set.
+        """Return the share of regressions above which there is an alert, by dimension. Return {} if none is set. If
+        `alert_above` is a number, it applies to all `dimensions`; if it is a mapping, return it.
         """
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
@@ -160,7 +159,7 @@ class Params(BaseModel):
 
 
 class Limits(StrictModel):
-    """Rate limits for a model's API, lowered automatically after rate-limit errors."""
+    """The limits of a model's API. Its rates are lowered automatically after rate-limit errors."""
 
     max_concurrency: PositiveInt | None = None
     requests_per_minute: PositiveInt | None = None
@@ -189,7 +188,7 @@ _Omitted = Annotated[_T | None, Field(exclude_if=lambda value: value is None)]
 
 
 class Model(StrictModel):
-    """One entry of models.yaml; `{id, provider}` is enough."""
+    """One entry of models.yaml. Only `id` and `provider` are required."""
 
     id: ModelId
     provider: ProviderName
@@ -229,7 +228,7 @@ class Model(StrictModel):
 
     @property
     def api_name(self) -> str:
-        """The model's name in its API."""
+        """The model's name in its API: `api_id`, or else `id`."""
         return self.api_id or self.id
 
     @property
@@ -239,12 +238,12 @@ class Model(StrictModel):
 
     @property
     def is_direct(self) -> bool:
-        """Whether the model's vendor serves it, so the vendor's prices, limits and names apply."""
+        """Whether the vendor's own API serves the model: neither `base_url` nor `place` is set."""
         return self.base_url is None and self.place is None
 
     @property
     def on_private_network(self) -> bool:
-        """Whether the host of base_url is a private address or an internal name."""
+        """Whether the host of base_url is a private address or an internal name, such as `localhost`."""
         host = urlsplit(self.base_url or "").hostname or ""
         try:
             return not ip_address(host).is_global
@@ -253,7 +252,7 @@ class Model(StrictModel):
 
     @property
     def public_url(self) -> str | None:
-        """The base_url without parts that may contain a secret: user name, password and query."""
+        """The base_url without user name, password, query and fragment, or None if there is no base_url."""
         if self.base_url is None:
             return None
         parts = urlsplit(self.base_url)
@@ -393,7 +392,7 @@ class SafetyLimits(StrictModel):
     follow_links: bool = Field(default=False, description="whether files may be links that lead out of their folder")
 
     def size_of(self, setting: Literal["document_bytes", "file_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
-        """Return the size limit in a setting; the limit's message names the setting."""
+        """Return the limit that is set by `setting`. Its message names the setting."""
         return SizeLimit(max_bytes=getattr(self, setting), setting=f"limits.{setting}")
 
 
@@ -401,9 +400,9 @@ DEFAULT_LIMITS = SafetyLimits()
 
 
 class DeclaredSource(StrictModel):
-    """A folder of components in another format, such as skills, which are read in place."""
+    """A folder of components in another format, such as skills. They are read in place."""
 
-    kind: str = Field(description="skills, prompt_yml or promptfoo")
+    kind: str = Field(description="skills, prompt_yml, promptfoo or own")
     root: str = Field(default=".", min_length=1, description="the folder, relative to the parent of .evaluator")
     leave_out: tuple[str, ...] = Field(default=(), description="components or component/case to skip, with * and ?")
 
@@ -429,7 +428,7 @@ class Settings(StrictModel):
 
 
 def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tuple[Model, ...]:
-    """Read `<config_dir>/models.yaml`."""
+    """Read the models in `<config_dir>/models.yaml`. Raise ConfigError if it does not exist or is invalid."""
     path = config_dir / "models.yaml"
     if not path.exists():
         raise ConfigError(f"{path} does not exist; write it with `skill-evaluator init` or `init --adopt`")
@@ -438,14 +437,14 @@ def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tupl
 
 
 def load_settings(config_dir: Path) -> Settings:
-    """Read `<config_dir>/settings.yaml`, or return the defaults if it does not exist."""
+    """Read `<config_dir>/settings.yaml`, or return defaults if there is none. Raise ConfigError if it is invalid."""
     path = config_dir / "settings.yaml"
     values = read_yaml(ConfinedFolder(config_dir, ConfigError).inside(path)) if path.exists() else None
     return validated(Settings, {} if values is None else values, path)
 
 
 def retiring(models: Iterable[Model]) -> list[str]:
-    """Return one sentence per model that was retired or will be within 60 days, with the date and the next step."""
+    """Return one sentence per model that is retired or retires within 60 days, with the date and the next step."""
     today = datetime.datetime.now(datetime.UTC).date()
     return [
         f"{model.id} {'is' if model.retires > today else 'was'} switched off on {model.retires}: "
@@ -456,7 +455,7 @@ def retiring(models: Iterable[Model]) -> list[str]:
 
 
 def select_models(models: tuple[Model, ...], ids: tuple[str, ...]) -> tuple[Model, ...]:
-    """Return the models with these ids in order, or all models without ids; raise ConfigError for an unknown id."""
+    """Return the models with `ids`, in that order, or all if `ids` is empty. Raise ConfigError for an unknown id."""
     by_id = {model.id: model for model in models}
     if unknown := [model_id for model_id in ids if model_id not in by_id]:
         raise ConfigError(f"unknown model '{unknown[0]}' {nearest(unknown[0], by_id)}")

@@ -93,7 +93,7 @@ class Contract:
         return list(islice(_validate(self._validator.iter_errors, value), max_errors))
 
     def errors(self, value: Any) -> list[str]:
-        """Return one text per violation, with JSON Pointer and closest anyOf/oneOf branch; empty for a valid value."""
+        """Describe each violation by its JSON Pointer and, for anyOf and oneOf, the closest branch."""
         violations = self.violations(value)
         branched = any(error.schema_path[-1:] in (["anyOf"], ["oneOf"]) for error in violations)
         closest = self._closest(value) if branched else {}
@@ -101,7 +101,7 @@ class Contract:
         return [f"{pointer}: {message}{closest.get(pointer, '')}" for pointer, message in texts]
 
     def _closest(self, value: Any) -> dict[str, str]:
-        """Return the likeliest causes as text, by the JSON Pointer of the value that fits no branch."""
+        """Explain why values fit no branch of anyOf or oneOf: the likeliest cause, by JSON Pointer of the value."""
         from jsonschema import exceptions, validators
 
         def pattern(_: Any, expression: str, text: Any, __: Any) -> Iterator[exceptions.ValidationError]:
@@ -145,7 +145,7 @@ def _root_types(node: Any, root: Mapping[str, Any]) -> set[type]:
 
 
 def constrains(node: Any, root: Mapping[str, Any]) -> bool:
-    """Return whether a valid schema rejects any value; unreferenced `$defs` reject none.
+    """Return whether the schema `node` in `root` can reject a value. Unreferenced `$defs` cannot.
 
     >>> constrains({"$defs": {"total": {"type": "number"}}}, {})
     False
@@ -161,7 +161,7 @@ def _has_rule(node: Mapping[str, Any] | bool) -> bool:
 
 
 def _effort(node: Any, root: Mapping[str, Any], efforts: dict[int, int], depth: int = 0) -> int:
-    """Return the number of schemas that a validator tries on one value; `efforts` caches it by `id` of the schema."""
+    """Count the schemas that are tried on one value. Raise ValueError for a cycle or too many; `efforts` is a cache."""
     if not isinstance(node, dict):  # true, false or missing
         return 0
     if depth > _MAX_REFERENCES:
@@ -196,7 +196,7 @@ def read_schema(
 
     `declared` names a file and a part of it (`schema.json#/$defs/output`). The schema is None if there is no
     schema.json and nothing is declared. The digest `schema` is that of schema.json. If a part is declared, or parts of
-    other files are merged, `contract` is the digest of the result.
+    other files are merged, `contract` is the digest of the result. Raise ComponentError if a file or part is invalid.
     """
     schema_path = folder / "schema.json"
     name, _, fragment = (declared or schema_path.name).partition("#")
@@ -237,7 +237,7 @@ class _Files:
         return self._read[absolute]
 
     def merge(self, path: Path, fragment: str) -> dict[str, Any]:
-        """Return the part of a file at `fragment`, with each part that it refers to in `$defs`."""
+        """Return the subschema at `fragment` of a file. Its `$defs` has every subschema that it refers to."""
         schema = self._rewritten(self._target(path, fragment, fragment), path)
         if not isinstance(schema, dict):
             raise ComponentError(f"{self._where}{fragment} is not a JSON Schema: an object is expected")

@@ -37,7 +37,7 @@ TURNS = "turns"  # the digest part of a case's earlier turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A PDF with its number of pages, or an image with its width and height in pixels; `size` is in bytes."""
+    """A PDF, whose `pages` are None until it is read, or an image, whose extent is in pixels. `size` is in bytes."""
 
     path: Path
     media_type: MediaType
@@ -88,17 +88,17 @@ _CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$
 
 
 def without_code(text: str) -> str:
-    """Return a Markdown text of the same length with its code replaced by blanks."""
+    """Replace the code in a Markdown text by blanks. The length and the line breaks stay the same."""
     return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
 def section_headings(body: str) -> list[re.Match[str]]:
-    """Return the matches of `## System`, `## User` and `## Assistant` outside of code."""
+    """Return the matches of the headings `## System`, `## User` and `## Assistant` outside of code."""
     return list(_SECTION.finditer(without_code(body)))
 
 
 def messages_in(body: str) -> tuple[Message, ...]:
-    """Return the messages under `## System`, `## User` and `## Assistant`; raise ValueError if none is on top."""
+    """Return the messages below `## System`, `## User` and `## Assistant`. Raise ValueError for a different start."""
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
         raise ValueError("messages: sections requires ## System or ## User as the first line of the body")
@@ -164,7 +164,7 @@ class Prompt:
         return digest(canonical_json(shape))
 
     def like(self, text: str) -> "Prompt | None":
-        """Return this prompt with the messages of another text, or None if that has other roles or placeholders."""
+        """Return this prompt with the messages of `text`, or None if one is empty or roles or placeholders differ."""
         if [message.role for message in self.messages] == ["system"]:
             prompt = replace(self, messages=(Message("system", (text,)),))
         else:
@@ -177,7 +177,7 @@ class Prompt:
         return prompt if alike and all(self.names_in(role) == prompt.names_in(role) for role in roles) else None
 
     def within(self, before: str, after: str) -> "Prompt":
-        """Return this prompt with the texts before and after its system message, which is added if missing."""
+        """Return this prompt with `before` and `after` around its system message. Add the message if it is missing."""
         if self.placeholders == "single" and not _LONE.match(self.system):
             before, after = (re.sub(r"[{}]", r"\g<0>\g<0>", text) for text in (before, after))
         text = f"{before}{self.system}{after}" if self.system else f"{before}{after}".strip()
@@ -185,7 +185,7 @@ class Prompt:
         return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
-        """Return a prompt with the system message `text` and, unless the only input is the document, a user message."""
+        """Replace the messages by a system message `text` and, if there are inputs but the document, a user message."""
         user = "\n\n".join(f"{name}:\n{{{{{name}}}}}" for name in self.inputs)
         messages = dialogue(text, user)[: 1 if self.inputs == (DOCUMENT,) else 2]
         return replace(self, messages=messages, placeholders="braces")
@@ -196,7 +196,7 @@ class Prompt:
         return {name for text in texts for _, name in self._pieces(text) if name}
 
     def faults(self) -> Iterator[str]:
-        """Yield one text per fault, beginning with a front matter key, such as `inputs: `."""
+        """Yield one text per fault of the prompt. Each begins with the front matter key, such as `inputs: `."""
         roles = [message.role for message in self.messages]
         talk = [role for role in roles if role != "system"]
         if "system" in roles[1:]:
@@ -216,8 +216,9 @@ class Prompt:
             yield "inputs: there is no user message; write messages: sections, and the message under ## User"
 
     def filled(self, values: Mapping[str, Any], turns: Sequence[Message] = ()) -> tuple[Message, ...]:
-        """Return the messages to send, with `turns` before the last user message if it ends the prompt, or else at the
-        end. A document without a placeholder in a user message is appended to that last user message, or is a new one.
+        """Return the messages to send. `turns` precede the final user message, or are last if there is none.
+
+        A document without a placeholder in a user message is appended to the final one, or becomes a new message.
         """
         messages = [Message(message.role, tuple(self._parts(message.text, values))) for message in self.messages]
         last = [messages.pop()] if messages and messages[-1].role == "user" else []
@@ -227,7 +228,7 @@ class Prompt:
         return (*messages, *turns, *last)
 
     def constant_characters(self, *, turns: bool) -> int:
-        """Count the characters before the first placeholder; with `turns`, the last user message is not counted."""
+        """Count the characters before the first placeholder. With `turns`, a user message at the end does not count."""
         last = bool(turns and self.messages and self.messages[-1].role == "user")
         messages = self.messages[: len(self.messages) - last]
         pieces = chain.from_iterable(self._pieces(message.text) for message in messages)
@@ -353,12 +354,12 @@ class ProgramUnderTest(StrictModel):
         return tuple(dict.fromkeys((*self.env, *(self.http.headers.values() if self.http else ()))))
 
     def digest(self, watched: Mapping[str, str]) -> str:
-        """Return the digest of the declaration and the watched files (git blob id by path)."""
+        """Return the digest of `watched` (git blob id by path) and of the declaration without timeout and price."""
         declared = self.model_dump(mode="json", exclude_defaults=True, exclude={"timeout_s", "price"})
         return digest(canonical_json([declared, dict(watched)]))
 
     def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
-        """Return the `files` (git blob id by path) that a component in `folder` watches, by path relative to it."""
+        """Return the blob ids of the watched `files` by path relative to `folder`, without records and prompt.md."""
         globs = _globs_pattern(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
         paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
         return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}
@@ -370,7 +371,7 @@ class ProgramUnderTest(StrictModel):
         return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
 
     def watched_here(self, folder: Path) -> dict[str, str]:
-        """Return the git blob id of each watched file in the work tree by path; git-ignored files are excluded."""
+        """Return the git blob id of each watched file on disk by path. Files that git ignores are skipped."""
         repository = None
         with tolerating_git():
             repository = Repository(folder)
@@ -401,7 +402,7 @@ def _part_pattern(part: str) -> str:
 
 
 def _blob_of(path: Path) -> str | None:
-    """Return the git blob id of a file or link, or None if it is neither."""
+    """Return the git blob id of a file or link. Return None if it is neither or does not exist."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
@@ -475,7 +476,7 @@ class FrontMatter(BaseModel):
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:
-    """Return the prompt, for a program with the digest of its watched files; raise ComponentError for a fault."""
+    """Return the prompt, with a digest of the watched files if it is a program. Raise ComponentError for a fault."""
     refuse_unfilled(text, front, prompt, path)
     if front.program is not None:
         prompt = replace(prompt, program=_digest_of(front.program, prompt, path))
@@ -499,7 +500,7 @@ def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
 
 
 def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> None:
-    """Raise ComponentError if the prompt has a placeholder outside of code that is not an input."""
+    """Raise ComponentError if a `{{braces}}` prompt has a placeholder outside of code that would be sent unfilled."""
     if prompt.placeholders != "braces":
         return
     unfilled = []
@@ -524,7 +525,10 @@ def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -
 
 
 def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, Prompt]:
-    """Return the front matter and the prompt of a prompt.md; the digest of a program excludes its watched files."""
+    """Return the front matter and the prompt of a prompt.md. Raise ComponentError if it is invalid.
+
+    The digest of a program does not include its watched files.
+    """
     values, body = parse_front_matter(text, path, ComponentError, depth=depth)
     if "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
@@ -568,7 +572,7 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
 
 
 def check_semver(text: str, path: Path) -> str:
-    """Return a version unchanged; raise ComponentError if it is not semver."""
+    """Return the version `text` unchanged. Raise ComponentError if it is not semver or is too long."""
     if not semver.Version.is_valid(text):
         raise ComponentError(f"version '{text}' in {path} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")
     if len(text) > MAX_VERSION:

@@ -27,7 +27,7 @@ class ConfinedFolder:
             self._refuse(folder, "the current folder", os.path.realpath(Path.cwd()))
 
     def inside(self, path: Path) -> Path:
-        """Return the path if it is inside the folder; raise the folder's `error` otherwise."""
+        """Return `path` unchanged. Raise the folder's `error` if a link leads out, unless links are followed."""
         if path not in self._inside:
             self.inside(path.parent)
             if path.is_symlink():
@@ -99,7 +99,7 @@ def parse_yaml(
 ) -> Any:
     """Parse one YAML document of at most `depth` levels; raise `error` with line and column if it is invalid.
 
-    With `as_written`, all values except null are strings, and unquoted ones are `Plain`.
+    With `as_written`, all scalars except null are strings, and unquoted ones are `Plain`.
     """
     try:
         loader = (_AsWritten if as_written else _Loader)(text)
@@ -141,7 +141,7 @@ def _refuse(problem: str, part: Any) -> NoReturn:
 
 
 def _expanded_size(node: Any, depth: int, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return the numbers of values and levels of a node with aliases expanded; `sizes` caches them by `id`."""
+    """Return the numbers of values and levels of a node with aliases expanded. Raise MarkedYAMLError for a limit."""
     if id(node) in sizes:
         if not sizes[id(node)][0]:
             _refuse("a value contains itself through an alias", node)
@@ -167,7 +167,7 @@ def _expanded_size(node: Any, depth: int, sizes: dict[int, tuple[int, int]]) -> 
 
 
 def json_value(value: Any) -> Any:
-    """Convert a value that was parsed `as_written` to JSON: `yes` and dates are texts, and 3.0 is 3."""
+    """Convert a value that was parsed `as_written` to JSON: `true` is a boolean, `yes` a text, and 3.0 is 3."""
     if isinstance(value, dict):
         return {str(key): json_value(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -182,7 +182,7 @@ def json_value(value: Any) -> Any:
 
 
 def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
-    """Return the line, from 1, of every key and item of a YAML text by path; empty if the text is invalid."""
+    """Return the line, from 1, of every key and item of a YAML text by path. Return {} if the text is invalid."""
     try:
         return _lines_of(_composed(text, _Loader(text), _MAX_DEPTH))
     except yaml.YAMLError:
@@ -219,14 +219,14 @@ def read_yaml(
     *,
     depth: int = YAML_DEPTH,
 ) -> Any:
-    """Read one YAML document from a file."""
+    """Read one YAML document of at most `depth` levels from a file. Raise `error` if it cannot be read or parsed."""
     return parse_yaml(read_text(path, error, limit), path, error, depth=depth)
 
 
 def parse_front_matter(
     text: str, path: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
 ) -> tuple[dict[str, Any], str]:
-    """Return the values in a Markdown file's YAML front matter, and the text below; raise `error` if it has none."""
+    """Return front matter ({} if it is no mapping) and body of a Markdown text. Raise `error` if it has none."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
         raise error(f"{path}:1: no front matter; begin the file with ---, name: and version: (scenarios: intent:), ---")
@@ -235,7 +235,7 @@ def parse_front_matter(
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list unchanged, an empty list for None, and a list with the value otherwise."""
+    """Return a list unchanged, an empty list for None, and [value] for any other value."""
     return value if isinstance(value, list) else [] if value is None else [value]
 
 

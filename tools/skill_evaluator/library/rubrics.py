@@ -51,7 +51,7 @@ class EdgeCase(StrictModel):
 
 
 class Method(StrictModel):
-    """How a criterion is judged; below the confidence threshold a stronger judge or a person decides."""
+    """The judging method of a criterion. Below the confidence threshold, a stronger judge or a person decides."""
 
     primary: MethodName
     bias_mitigations: tuple[Mitigation, ...] = ()
@@ -75,7 +75,7 @@ Levels = Annotated[dict[Annotated[int, AfterValidator(_on_a_scale)], Level], Fie
 
 
 class Criterion(StrictModel):
-    """One criterion; `type` selects the default method."""
+    """One criterion of a rubric. Its `type` selects the default judging method."""
 
     name: Text
     # also a key in judge outputs, so vendors must accept it
@@ -109,7 +109,7 @@ class Criterion(StrictModel):
 
     @property
     def primary_method(self) -> MethodName:
-        """The declared method, else the default for its type, else direct scoring."""
+        """The declared judging method, or else the default for the criterion's type, or else direct scoring."""
         return self.method.primary if self.method else USUAL_METHOD.get(self.type or "objective", "direct_scoring")
 
 
@@ -133,7 +133,7 @@ class Rubric(StrictModel):
 
     @property
     def digest(self) -> str:
-        """The digest of the rubric's values."""
+        """The digest of the rubric's values except `unreviewed`."""
         return digest(canonical_json(self.model_dump(mode="json", exclude={"unreviewed"})))
 
 
@@ -144,7 +144,7 @@ class ScoredLevel(Level):
 
 
 class RubricLevels(StrictModel):
-    """A rubric as the levels of one criterion, in JSON as other tools write it."""
+    """A rubric with one criterion, in the JSON form of other tools: a list of levels."""
 
     levels: tuple[ScoredLevel, ...] = Field(min_length=2)
     edgeCases: tuple[EdgeCase, ...] = ()  # noqa: N815 (the key's spelling)
@@ -163,7 +163,7 @@ class RubricLevels(StrictModel):
         return self
 
     def rubric(self, stem: str) -> Rubric:
-        """Return a rubric of one criterion, whose id is the `stem` of the file's name."""
+        """Convert to a rubric with the criterion id `stem`. Raise ValidationError if that id or a level is invalid."""
         levels = {level.score: level.model_dump(exclude={"score"}) for level in self.levels}
         best = max(self.levels, key=lambda level: level.score)
         criterion = {
@@ -220,7 +220,7 @@ class RubricText:
 
 
 def load_rubric(path: Path, *, follow_links: bool = False) -> Rubric:
-    """Read a rubric file; raise ConfigError for its first problem."""
+    """Read a rubric file. Raise ConfigError for its first problem."""
     rubric, problems = read_rubric_text(path, follow_links=follow_links).check()
     if rubric is None:
         raise ConfigError(f"{problems[0].file}:{problems[0].line}: {problems[0].message}")
@@ -228,12 +228,12 @@ def load_rubric(path: Path, *, follow_links: bool = False) -> Rubric:
 
 
 def find_rubrics(config_dir: Path) -> list[Path]:
-    """Return the paths of the rubrics in a configuration folder, sorted by name."""
+    """Return the paths of the .yaml, .yml and .json files in `<config_dir>/rubrics`, sorted by name."""
     return sorted(path for path in (config_dir / "rubrics").glob("*") if path.suffix in (".yaml", ".yml", ".json"))
 
 
 def read_rubric_text(path: Path, *, follow_links: bool = False) -> RubricText:
-    """Parse a rubric file without checking its content."""
+    """Parse a rubric file without checking its content. Raise ConfigError if it is no valid YAML or JSON."""
     # no link may lead out of the first folder of a relative path, or else out of the file's own folder
     folder = path.parent if path.is_absolute() or ".." in path.parts else Path(*path.parts[:1])
     inside = ConfinedFolder(folder, ConfigError, follow_links=follow_links).inside(path)

@@ -26,7 +26,7 @@ _FILL_IN = f"FILL IN the address and a full commit of this evaluator: {_PACKAGE}
 
 
 def requirement() -> str:
-    """Return the lines of a requirements file that install this evaluator at its commit, or a line to fill in."""
+    """Return lines of a requirements file that install this evaluator at its commit, or one line to fill in."""
     try:
         source: Any = json.loads(metadata.distribution("skill-evaluator").read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
@@ -39,7 +39,7 @@ def requirement() -> str:
 
 
 def requirement_of(checkout: Path) -> str:
-    """Return lines of a requirements file that install a checkout's commit from its origin, or a line to fill in."""
+    """Return lines of a requirements file that install a checkout's commit from its origin, or one line to fill in."""
     try:
         repository = Repository(checkout)
         commit, origin = repository.commit("HEAD"), repository.address("origin")
@@ -77,7 +77,7 @@ _TEMPLATES = Path(__file__).parents[1] / "scaffold"
 
 
 def ignore(folder: Path, *, write: bool = True) -> list[str]:
-    """Return the lines of `IGNORED` that a folder's .gitignore lacks, and add them if `write`."""
+    """Return the lines of `IGNORED` that a folder's .gitignore lacks. If `write`, add them to that file."""
     path = folder / ".gitignore"
     text = read_text(path) if path.exists() else ""
     missing = [line for line in IGNORED if line not in text.splitlines()]
@@ -89,7 +89,7 @@ def ignore(folder: Path, *, write: bool = True) -> list[str]:
 
 
 def library_files(branch: str) -> dict[str, str]:
-    """Return the files of a new library by path; the workflows run on pushes to `branch`."""
+    """Return the texts of a new library's files by path. Its workflows run on pushes to `branch`."""
     word = branch if branch.replace("-", "").replace("/", "").replace("_", "").isalnum() else json.dumps(branch)
     return {
         **_fill_templates("evaluator", ".evaluator", {"{requirement}": requirement()}),
@@ -100,7 +100,7 @@ def library_files(branch: str) -> dict[str, str]:
 
 
 def example_files(name: str) -> dict[str, str]:
-    """Return the files of an example component with one case by path."""
+    """Return the texts of the files of an example component and its single case, by path."""
     case = "cases/stationer"
     return {
         **_fill_templates("component", f"components/{name}"),
@@ -111,7 +111,7 @@ def example_files(name: str) -> dict[str, str]:
 
 
 def demo_files() -> dict[str, str]:
-    """Return the files common to all versions of the demo by path."""
+    """Return the texts of the files that all versions of the demo share, by path."""
     return {
         **_fill_templates("demo/evaluator", ".evaluator"),
         **_fill_templates("demo/component", f"components/{DEMO}"),
@@ -120,7 +120,7 @@ def demo_files() -> dict[str, str]:
 
 
 def demo_version(version: str) -> dict[str, str]:
-    """Return the prompt and the recorded model outputs of one demo version by path."""
+    """Return the texts of the files of one demo version, its prompt and recorded model outputs, by path."""
     return {
         **_fill_templates(f"demo/versions/{version}/answers", "answers"),
         **_fill_templates(f"demo/versions/{version}/prompt", f"components/{DEMO}"),
@@ -145,7 +145,7 @@ _LIKELY = ("output", "answer", "response", "result")
 
 
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
-    """Return parts of schema.json that all ground truths fit, likeliest first; empty if the whole has constraints."""
+    """Return references to definitions that all ground truths fit. Return [] if schema.json itself constrains them."""
     path = folder / "schema.json"
     try:
         schema = read_json(path, limit=limits.size_of("schema_bytes"))
@@ -160,7 +160,7 @@ def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
 
 
 def declarations(folder: Path, pointer: str | None, limits: SafetyLimits) -> str | None:
-    """Return a datasets.json with `pointer` as schema and the comparison of text fields, or None if it has neither."""
+    """Return a datasets.json text with `pointer` as schema and rules for text fields, or None if it has neither."""
     truths = _truths_of(folder, limits)
     dataset: dict[str, Any] = {"schema": pointer} if pointer else {}
     with suppress(SkillEvaluatorError):  # reported by lint

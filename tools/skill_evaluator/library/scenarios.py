@@ -19,7 +19,7 @@ SLOT = "{{ prompt }}"
 
 
 class ScenarioFrontMatter(StrictModel):
-    """The YAML front matter of a scenario; an `unreviewed` scenario is a model's draft and not used."""
+    """The YAML front matter of a scenario. If it is `unreviewed`, a model drafted it, and runs refuse it."""
 
     name: str
     intent: str
@@ -37,7 +37,7 @@ class Scenario(ScenarioFrontMatter):
         return digest(self.template)
 
     def around(self, component: Component) -> Component:
-        """Return the component with its system prompt in the template; raise ConfigError for a program."""
+        """Return the component with its system message inside the template. Raise ConfigError for a program."""
         _refuse_program(component)
         prompt = component.prompt.within(*self.template.split(SLOT))
         digests = {**component.digests, "scenario": self.digest}
@@ -50,7 +50,7 @@ def _refuse_program(component: Component) -> None:
 
 
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read the scenario with a name; raise ConfigError if it is unknown or unreviewed."""
+    """Read the scenario with a name. Raise ConfigError if it is unknown, ambiguous, invalid or unreviewed."""
     folder = config_dir / "scenarios"
     paths: dict[str, Path] = {}
     for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
@@ -70,7 +70,7 @@ def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LI
 
 
 def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read the scenario in a file, reviewed or not."""
+    """Read the scenario in a file, reviewed or not. Raise ConfigError if it is invalid."""
     inside = ConfinedFolder(config_dir, ConfigError, follow_links=limits.follow_links).inside(path)
     text = read_text(inside, ConfigError, limits.size_of("prompt_bytes"))
     values, body = parse_front_matter(text, inside, depth=limits.yaml_depth)
@@ -84,7 +84,7 @@ def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_L
 
 
 def family_paths(config_dir: Path, family: str | None) -> list[Path]:
-    """Return the files of a family, or of the scenarios outside of families if `family` is None."""
+    """Return the files of a family, or of scenarios in no family if it is None. Raise ConfigError if it is unknown."""
     folder = config_dir / "scenarios"
     families = sorted({path.parent.name for path in folder.glob("*/*.md")})
     if family is not None and family not in families:
@@ -93,7 +93,7 @@ def family_paths(config_dir: Path, family: str | None) -> list[Path]:
 
 
 def new_family(config_dir: Path, family: str) -> Path:
-    """Return the folder for a new family; raise ConfigError if it exists."""
+    """Return the folder for a new family. Raise ConfigError if it exists or if `family` is not a valid name."""
     if not is_component_name(family):
         raise ConfigError(f"--family '{family}' is not a name of letters, digits, '.', '_' and '-', such as legal")
     folder = config_dir / "scenarios" / family
@@ -103,7 +103,7 @@ def new_family(config_dir: Path, family: str) -> Path:
 
 
 def write_family(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write one file per scenario; `texts` has their texts by name. Raise StorageError if the folder exists."""
+    """Write one file per text; the keys are scenario names. Raise StorageError if the folder exists."""
     with storing(folder):
         folder.mkdir(parents=True)  # raises if another process was faster
         for name, text in texts.items():
@@ -112,7 +112,7 @@ def write_family(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
-    """Return the scenario names with each family replaced by its scenarios, without duplicates."""
+    """Replace each name of a family by the names of its scenarios, and remove duplicates."""
     scenarios: dict[str, None] = {}
     for name in names:
         members = sorted((config_dir / "scenarios" / name).glob("*.md")) if is_file_name(name) else []
@@ -121,7 +121,10 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
-    """Return the component under a scenario, or unchanged for None; `SCHEMA_ALONE` sends the schema as prompt."""
+    """Return the component under a scenario, or unchanged if it is None. Raise ConfigError if it cannot be applied.
+
+    `SCHEMA_ALONE` replaces the prompt by the schema, for multiple choice by one sentence, for a skill by nothing.
+    """
     if scenario is None:
         return component
     if scenario != SCHEMA_ALONE:

@@ -34,7 +34,10 @@ ProblemHandler = Callable[[SkillEvaluatorError], None]
 
 
 def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse) -> Rows:
-    """Read the (line, values) of each row of a table in the format of its suffix; `limit` is for a line or cell."""
+    """Read the (line, values) of each row of a .csv, .tsv, .jsonl or .json file; `limit` is for a line or cell.
+
+    The "line" in .json is a position in the list. Raise FixtureError if the file is invalid, empty or too large.
+    """
     if path.suffix not in (".json", *ENDINGS):
         raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv, .jsonl or .json")
     rows: Rows = []
@@ -76,18 +79,18 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def separator_of(text: str, default: str = ",") -> str:
-    """Return the comma, semicolon or tab, whichever is most frequent in the first line; `default` wins ties."""
+    """Return the most frequent of comma, semicolon, tab and `default` in the first line. `default` wins ties."""
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
     return max([default, ",", ";", "\t"], key=header.count)
 
 
 def with_decimal_point(cell: str) -> str:
-    """Return a number with a decimal point for its decimal comma (9,5), and any other text (1,234) unchanged."""
+    """Replace the decimal comma of a number such as 9,5 by a point. Return other texts, also 1,234, unchanged."""
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 
 
 def read_cells(text: str, path: Path, max_chars: int, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
-    """Yield the line number and the cells by column name of each row of a CSV text."""
+    """Yield (line, cells by column name) for each row of a CSV text. Raise FixtureError if the text is not CSV."""
     csv.field_size_limit(max_chars)
     separator = separator_of(text, _SEPARATORS.get(path.suffix, ","))
     reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
@@ -153,7 +156,7 @@ class CaseRows:
 
     @property
     def output(self) -> Output | None:
-        """Text if all ground truths are texts (in CSV, not all of them JSON), None if there are none, else json."""
+        """The type of the ground truths, or None if there are none. CSV has type json only if all of them are JSON."""
         cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
             return "json"
@@ -164,7 +167,7 @@ class CaseRows:
         return "text" if cells else None
 
     def truths(self, output: Output, schema: Mapping[str, Any] | None) -> Iterator[Any]:
-        """Yield the readable ground truths of reviewed cases."""
+        """Yield the ground truths of the reviewed rows, except those that cannot be read."""
         schema_paths = schema_places(schema or {})
         for _, _, row in self.rows:
             with suppress(FixtureError):
@@ -173,7 +176,7 @@ class CaseRows:
                     yield truth
 
     def truth(self, location: str, row: Row, output: Output, schema_paths: Mapping[str, SchemaPath]) -> Any:
-        """Return the ground truth of a row, or None if it has none."""
+        """Return the ground truth of a row, or None if it has none. Raise FixtureError if it is not valid JSON."""
         if self.columns.fields:
             return self._truth_of_fields(location, row, schema_paths)
         cell = self._whole(row)
@@ -184,7 +187,7 @@ class CaseRows:
         return _parsed(cell, f"{location}: the truth, column '{column}', is not valid JSON", advice)
 
     def inputs(self, location: str, row: Row, prompt: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the inputs of a row by name, from the declared columns or those named like an input of the prompt."""
+        """Return a row's inputs by name: from the declared columns, or else `inputs` and the columns of their names."""
         names = self.columns.inputs or {name: name for name in (DOCUMENT, *prompt) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
         if DOCUMENT in inputs or (DOCUMENT in names and self.columns.inputs):
@@ -198,12 +201,12 @@ class CaseRows:
         return with_others(location, inputs, row[_INPUTS])
 
     def meta(self, row: Row) -> dict[str, Any]:
-        """Return the values of a row that are not inputs, turns or ground truth."""
+        """Return the values of a row that are not empty and not in a declared or reserved column, by column."""
         used = {self.columns.id, *self.columns.named, DOCUMENT, _INPUTS, TURNS, *TRUTHS}
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
     def with_values(self, location: str, row: Row, structured: Collection[str]) -> Row:
-        """Return a row of CSV with the JSON in inputs, turns and `structured` parsed, and any other row unchanged."""
+        """Parse the JSON in inputs, turns and `structured` of a CSV row. Return a row of another format unchanged."""
         if self.path.suffix not in _SEPARATORS:
             return row
         names = {_INPUTS, TURNS, *structured} & row.keys() - set(self.columns.named)
@@ -240,7 +243,7 @@ class CaseRows:
 
 
 def with_others(location: str, inputs: Mapping[str, Any], others: Any) -> dict[str, Any]:
-    """Return the inputs with those of the object `others`; raise FixtureError if both have a document."""
+    """Return the inputs and those of the object `others`. Raise FixtureError if it is invalid or has a document too."""
     if not isinstance(others, dict) or None in others.values():
         example = '{"kind": "invoice"}'
         raise FixtureError(f"{location}: inputs must be an object without null values, such as {example}")
@@ -252,7 +255,7 @@ def with_others(location: str, inputs: Mapping[str, Any], others: Any) -> dict[s
 def read_table(
     path: Path, columns: Columns, limit: SizeLimit, on_problem: ProblemHandler = refuse, advice: str = ""
 ) -> CaseRows:
-    """Read a table of cases; a column may be a dotted path, and without an id column the cases are numbered."""
+    """Read a table of cases, numbered if it has no id column. Raise FixtureError if a declared column is missing."""
     rows: Rows = []
     for line, row in read_rows(path, limit, on_problem):
         nested = {name: value_at(row, name) for name in columns.named if name not in row}

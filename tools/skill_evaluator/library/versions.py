@@ -54,7 +54,7 @@ class Problem(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentVersion:
-    """A component at one commit, with the digests of its prompt and schema, or its problem if it cannot be read."""
+    """A component at a commit or on disk: the digests `prompt` and `schema`, or the `problem` if it is unreadable."""
 
     name: str
     folder: str
@@ -89,7 +89,7 @@ def bump(before: str | None, after: str) -> Bump:
 
 
 def needs_evaluation(step: Bump) -> bool:
-    """Return whether a version step requires an evaluation; a PATCH does not."""
+    """Return whether a version step requires an evaluation: NEW, MAJOR and MINOR do."""
     return step in (Bump.NEW, Bump.MAJOR, Bump.MINOR)
 
 
@@ -161,7 +161,7 @@ def _read_own(folder: str, raw_prompt: bytes, raw_schema: bytes | None) -> Compo
 def _version_of(
     folder: str, file: str, load: Callable[[], SourceComponent], raw_schema: bytes | None, board: Path
 ) -> ComponentVersion:
-    """Return the version that `load` reads from `file`, by default counted on the leaderboard `board`."""
+    """Return the component that `load` reads. Without a version of its own, number it by the leaderboard `board`."""
     version = ComponentVersion(name=folder.rpartition("/")[2], folder=folder, file=file)
     try:
         written = load()
@@ -175,7 +175,7 @@ def _version_of(
 
 
 def _schema_digest(raw: bytes | None, written: SourceComponent) -> str:
-    """Return the digest of the values in a schema.json, or of the source's schema if there is no such file."""
+    """Return the digest of a schema.json: of its JSON, or its text if invalid. Without it, use the source's schema."""
     if raw is None:
         return digest(canonical_json(written.schema))
     text = raw.decode("utf-8-sig", "replace")
@@ -186,7 +186,7 @@ def _schema_digest(raw: bytes | None, written: SourceComponent) -> str:
 
 
 def read_version(folder: Path, path: str) -> ComponentVersion | None:
-    """Read the component in a folder, whose path in the repository is `path`. Return None if it has no prompt.md."""
+    """Read a component; `path` is the path of `folder` in the repository. Return None if there is no component."""
     prompt, schema = folder / _PROMPT, folder / _SCHEMA
     raw_schema = read_bytes(schema, ComponentError) if schema.is_file() else None
     if origin := source_of(folder.parent, folder.name):
@@ -205,7 +205,7 @@ def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> Component
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
-    """Yield a problem if the version is invalid or lowered, or too low for a changed prompt or schema."""
+    """Yield a problem if the version is invalid, lowered or too low for the changes. Generated ones are exempt."""
     if after.version is None:
         yield _prompt_problem(after, after.problem or "no version")
         return
@@ -230,7 +230,7 @@ def _prompt_problem(version: ComponentVersion, message: str) -> Problem:
 
 
 def version_before(before: Mapping[str, ComponentVersion], after: ComponentVersion) -> ComponentVersion | None:
-    """Return the version in `before` with a component's name or a former name, or None for a new component."""
+    """Return the component in `before` with the name or a former name of `after`, or None if it is new."""
     return next((before[name] for name in (after.name, *after.formerly) if name in before), None)
 
 
@@ -238,7 +238,7 @@ _DIRTY = "-dirty"  # suffix of a commit id if the prompt had uncommitted changes
 
 
 class PromptRun(Protocol):
-    """A run or its record; `prompt_commit` is None if unknown."""
+    """A run or its record. `prompt_commit` is None if the commit of the prompt is unknown."""
 
     skill_version: str
     digests: dict[str, str]
@@ -247,7 +247,7 @@ class PromptRun(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedPrompt:
-    """A prompt.md at a commit, with the component's folder at that time."""
+    """A component's prompt at a commit, with the version and the component's folder at that time."""
 
     commit: str
     folder: str
@@ -256,7 +256,10 @@ class CommittedPrompt:
 
 
 def component_with(component: Component, earlier: PromptRun) -> tuple[Component, str | None]:
-    """Return a component with the prompt of an `earlier` run, and the commit of that prompt, None if unknown."""
+    """Return the component with the prompt of an `earlier` run, and that prompt's commit, or None if it is unknown.
+
+    Raise ComponentError if the schema has changed or no commit has the prompt.
+    """
     if earlier.digests.get("schema") != component.digests["schema"]:
         raise _schema_error(component, earlier.skill_version)
     if earlier.digests["prompt"] == component.digests["prompt"]:
@@ -266,7 +269,7 @@ def component_with(component: Component, earlier: PromptRun) -> tuple[Component,
 
 
 def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
-    """Return the prompt with the digest of an `earlier` run from git, preferably with the run's version."""
+    """Find an `earlier` run's prompt in git, preferably at its version. Raise ComponentError if there is none."""
     _refuse_program(component, earlier.skill_version)
     name = f"'{component.name}' {earlier.skill_version}"
     try:
@@ -294,7 +297,10 @@ def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
 
 
 def component_at(component: Component, ref: str) -> tuple[Component, str]:
-    """Return a component with the prompt and version at the commit `ref`, and the commit id."""
+    """Return the component with its prompt and version at the commit `ref`, and the full commit id.
+
+    Raise ComponentError if the version there is not lower, or has another schema.
+    """
     repository = Repository(component.files[0])
     commit = repository.commit(ref)
     if commit is None:
@@ -349,7 +355,7 @@ def _locations_of(component: Component) -> list[SourceLocation]:
 def _prompts_at(
     repository: Repository, commits: Iterable[str], component: Component, digest: str | None = None
 ) -> Iterator[CommittedPrompt]:
-    """Yield the component's prompts at each commit, or with a `digest` only those that have it."""
+    """Yield the component's valid prompts at each commit. If `digest` is not None, yield only those that have it."""
     recorded = recorded_in(component.leaderboard_path)
     for commit, location in product(dict.fromkeys(commits), _locations_of(component)):
         try:

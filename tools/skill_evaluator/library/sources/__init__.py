@@ -38,7 +38,7 @@ _MAX_NAME_CHARS = 80
 
 @cache
 def formats() -> Mapping[str, Source]:
-    """Return every format by its `kind`."""
+    """Return the source formats by `kind`: own, prompt_yml, promptfoo and skills."""
     # imported late, since few libraries use other formats
     from skill_evaluator.library.sources import prompt_yml, promptfoo, skills
 
@@ -47,7 +47,7 @@ def formats() -> Mapping[str, Source]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLocation:
-    """The location of a component: its format, its root folder, its `key` in that folder, and cases to skip."""
+    """The location of a component: its format, root folder and `key` in that folder; `leave_out` has cases to skip."""
 
     name: str
     source: Source
@@ -56,7 +56,7 @@ class SourceLocation:
     leave_out: tuple[str, ...] = ()
 
     def read(self, tree: FileTree) -> SourceComponent:
-        """Read the component from the files of its root, without the cases to skip."""
+        """Read the component from the files of its root, without the cases to skip; note them in `left_out`."""
         written = self.source.read(tree, self.key)
         rows = tuple(row for row in written.rows if not _matches(f"{self.name}/{row[0]}", self.leave_out))
         skipped = len(written.rows) - len(rows)
@@ -64,7 +64,7 @@ class SourceLocation:
         return replace(written, rows=rows, left_out=(*written.left_out, note)) if skipped else written
 
     def here(self, limits: SafetyLimits) -> SourceComponent:
-        """Read the component from the work tree."""
+        """Read the component from the work tree, without the cases to skip. Raise ComponentError if it is invalid."""
         return self.read(_folder_tree(self.root, str(Path.cwd()), limits))
 
 
@@ -82,21 +82,21 @@ Recorded = Iterable[tuple[str, Mapping[str, str]]]
 
 
 def recorded_in(leaderboard: Path) -> Recorded:
-    """Read the version and digests of each run in a leaderboard file; empty if it is missing or invalid."""
+    """Read the version and digests of each run in a leaderboard file. Return [] if it is missing or invalid."""
     with suppress(ComponentError):
         return recorded_rows(read_bytes(leaderboard, ComponentError, BOARD_SIZE)) if leaderboard.exists() else []
     return []
 
 
 def recorded_rows(leaderboard: bytes) -> Recorded:
-    """Parse the version and digests of each run; empty if the leaderboard is invalid, which `lint` reports."""
+    """Parse the version and digests of each run in a leaderboard. Return [] if it is invalid; `lint` reports that."""
     with suppress(ValidationError):
         return [(row.skill_version, row.digests) for row in _Board.model_validate_json(leaderboard).runs]
     return []
 
 
 def numbered(digests: Mapping[str, str], recorded: Recorded, below: str | None = None) -> str:
-    """Return the recorded version with the digests of a `prompt` and `schema`, or else the next MINOR version.
+    """Return the highest recorded version with the same prompt and schema digests, or else the next MINOR version.
 
     With `below`, the next version is a PATCH after the highest recorded version that is lower than `below`.
 
@@ -127,7 +127,7 @@ _folder_tree = lru_cache(maxsize=4)(lambda root, _, limits: folder_tree(root, li
 
 
 def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
-    """Return the sources in settings.yaml; empty if the components folder is not `.evaluator/components`."""
+    """Return the sources in settings.yaml. Return () if `components` is not below a folder `.evaluator`."""
     return load_settings(components.parent).sources if components.parent.name == HOME else ()
 
 
@@ -138,14 +138,14 @@ def components_of(components: Path, config: Path, default: Path) -> Path:
 
 
 def component_names(components: Path) -> list[str]:
-    """Return the sorted names of the components in a folder or in its sources."""
+    """Return the sorted names of the components in the sources of settings.yaml, or in the folder if it has none."""
     _forget()
     origins = _origins(components, str(Path.cwd()))
     return sorted(path.parent.name for path in components.glob("*/prompt.md")) if origins is None else sorted(origins)
 
 
 def source_of(components: Path, name: str) -> SourceLocation | None:
-    """Return the location of a component in the sources, or None if settings.yaml has no sources."""
+    """Return a component's location, or None if there are no sources. Raise ComponentError if it is in no source."""
     origins = _origins(components, str(Path.cwd()))  # caches settings.yaml for all components
     if name not in (origins or ()) and components.parent.name == HOME:
         _forget()
@@ -185,7 +185,7 @@ def _origins(components: Path, cwd: str) -> dict[str, SourceLocation] | None:
 def named_origins(
     sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
 ) -> dict[str, SourceLocation]:
-    """Return the locations of the components in sources by name; roots of sources are relative to `home`."""
+    """Return the locations of components by name. Roots are relative to `home`. Raise ConfigError if one is invalid."""
     locations: list[tuple[SourcePlace, Source, DeclaredSource]] = []
     first_source: dict[tuple[str, str], int] = {}  # the index of the source that has a file
     for index, declared in enumerate(sources):

@@ -51,7 +51,7 @@ class _Parameters(_OfGitHub):
 
 
 class _TextRule(_OfGitHub):
-    """The expected texts of an output by comparison; the first in this order is used."""
+    """The text that an output must equal, contain, start with or end with. Only the first field that is set is used."""
 
     equals: str | None = None
     contains: str | None = None
@@ -71,7 +71,7 @@ class _Evaluator(_OfGitHub):
 
     @property
     def fault(self) -> str:
-        """The reason why the evaluator, or a part of it, has no effect; empty if there is none."""
+        """The reason why the evaluator, or a part of it, has no effect; empty if all parts have one."""
         if self.string is None:
             return f"a model grades it; {_SENTENCE}" if self.llm is not None or self.uses else _NO_TEXT
         kind, *ignored = [*self.string.texts, *(self.string.model_extra or ())] or [""]
@@ -98,7 +98,7 @@ class _Rule(NamedTuple):
     text: str
 
     def check(self, values: Mapping[str, str], path: Path) -> dict[str, Any] | None:
-        """Return the check for outputs of a test with these values, or None if every output passes."""
+        """Return the check of a test, with variables replaced by `values`, or None if every output would pass."""
         size = sum(len(values.get(name, "")) for name in _VARIABLE.findall(self.text))
         if size > _MAX_TEXT:
             raise ComponentError(f"{path}: the values for evaluator {self.id} have more than {_MAX_TEXT:,} characters")

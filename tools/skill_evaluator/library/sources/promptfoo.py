@@ -155,7 +155,7 @@ class _Configuration:
                 yield _WrittenPrompt(name, part, path)
 
     def rows(self, inputs: Collection[str], default: Mapping[str, Any]) -> tuple[list[_CaseRow], Any]:
-        """Return the cases of all tests, and the output schema, or None if the tests do not share one."""
+        """Return the cases of all tests, and their common schema or None. Raise ComponentError for too many cases."""
         location, size = self.tree.where / self.path, 0
         too_many = ComponentError(f"{location} gives more than {_MAX_TESTS:,} cases or too much text; split it")
         rows: list[_CaseRow] = []
@@ -194,7 +194,7 @@ class _Configuration:
         return rows, None
 
     def _checks_of(self, asserts: Any, texts: Mapping[str, str]) -> tuple[list[dict[str, Any]], Any]:
-        """Return the checks for a test's asserts, and the schema of its last `is-json` or None."""
+        """Return the checks of a test's asserts, and the schema of its last `is-json` that has one, or None."""
         checks: dict[str, dict[str, Any]] = {}
         digests: dict[str, str] = {}
         schema = None
@@ -284,7 +284,7 @@ class _Configuration:
                 self.leave("entry of tests", "a file of tests has an element that is not a test")
 
     def _refuse_other(self, test: Mapping[str, Any], options: Mapping[str, Any], default: Mapping[str, Any]) -> None:
-        """Raise ValueError if a test changes the prompt or output; `default` has the options of defaultTest."""
+        """Raise ValueError if a test changes the prompt or output. `default` has the options of defaultTest."""
         for name in ("prefix", "suffix"):
             if options.get(name) and options[name] != default.get(name):
                 raise ValueError(f"its options.{name} changes the prompt or the output; set it in defaultTest")
@@ -313,7 +313,7 @@ class _Configuration:
             yield {name: _filled(text, texts) for name, text in texts.items()}
 
     def models(self) -> dict[str, Any]:
-        """Return `model` and the parameters of the first plain model by name; empty without providers."""
+        """Return `model` and the parameters of the first plain model. Return {} if no providers are declared."""
         hints: dict[str, Any] = {}
         refused = []
         for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):
@@ -500,7 +500,7 @@ def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
 
 
 def _odd_template(text: str) -> str | None:
-    """Return the beginning of the first template that is not a plain variable, or None if there is none."""
+    """Return the beginning of the first template that is not a plain variable. Return None if there is no such."""
     match = _TEMPLATE.search(_VARIABLE.sub("", text))
     return match and match[0]
 
@@ -513,7 +513,7 @@ def _filled(text: str, texts: Mapping[str, str]) -> str:
 
 
 def _as_test(cells: Mapping[str, str]) -> dict[str, Any]:
-    """Convert a row of promptfoo's CSV to a test: `__expected` columns are asserts, others variables.
+    """Convert a row of promptfoo's CSV to a test. `__expected` columns are asserts, other `__` columns are settings.
 
     >>> _as_test({"text": "Hi", "__expected": "icontains: hello"})["assert"]
     [{'type': 'icontains', 'value': 'hello', 'metric': 'expected'}]

@@ -125,7 +125,7 @@ def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
 
 
 def _eval_files(tree: FileTree, skill: str) -> Iterator[str]:
-    """Yield the paths of the eval files beside a skill, in a folder of its name, and shared ones that name it."""
+    """Yield the paths of a skill's eval files: beside it, in folders with its name, and shared files that name it."""
     folder = posixpath.dirname(skill)
     yield from filter(tree.has, (within(folder, f"evals/{_EVALS}"), within(folder, _EVALS)))
     name = posixpath.basename(folder)
@@ -225,7 +225,7 @@ class _Cases:
 
 
 def _first(row: Any, keys: tuple[str, ...]) -> Any:
-    """Return the first value of the keys that is neither None nor an empty text, or None if there is none."""
+    """Return the first value of `keys` in `row` that is not None or "". Return None if there is no such value."""
     values = (row[key] for key in keys if row.get(key) not in (None, "")) if isinstance(row, dict) else ()
     return next(iter(values), None)
 
@@ -310,10 +310,7 @@ def _read_routing(tree: FileTree) -> SourceComponent:
 
 
 def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
-    """Return (name, description) of each skill by folder.
-
-    Note skills without a description or a printable name in `cases.skipped`.
-    """
+    """Return (name, description) of each skill by folder. Note invalid skills in `cases.skipped` instead."""
     described: dict[str, tuple[str, str]] = {}
     for path in _skills_in(tree):
         folder = posixpath.dirname(path)
@@ -331,7 +328,7 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
 
 
 def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: Mapping[str, str]) -> str | None:
-    """Return the skill of a query file by its folder or `skill_name`, or the only skill; None if it is unknown."""
+    """Return the skill of a query file: of its folder or `skill_name`, or the only one. Return None if unknown."""
     folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
     owners = [names[folder] for folder in folders if folder in names]
     names_of_file = (posixpath.basename(posixpath.dirname(path)), skill_name)
@@ -343,7 +340,7 @@ def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: 
 
 
 def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, names: Mapping[str, str]) -> None:
-    """Add the queries of a file as cases; `owner` is the file's skill, and `names` has the choice by skill name."""
+    """Add the queries of a file to `cases`. `owner` is the file's skill, and `names` maps skill names to choices."""
     of_all = owner is None and any(isinstance(_first(row, _CALLED), str) for row in rows)
     stem = PurePosixPath(path).stem
     start = _case_id({"id": owner}, stem)
@@ -363,7 +360,7 @@ def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, n
 
 
 def _calls_for(row: Row, owner: str | None, names: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
-    """Return the arguments of a query's `json` check; with `of_all`, a query that triggers no skill requires null."""
+    """Return {"equals": skill}, {"equals": None} or {"not_equals": skill}. Raise ValueError if a query has no skill."""
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
         if skill not in names:

@@ -34,7 +34,7 @@ _MAX_FILES, _MAX_INPUTS = 500_000, 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTree:
-    """The files of a folder, or of one at a commit: sorted paths relative to `where`; `read` returns a file's text."""
+    """The files of a folder on disk or at a commit. `paths` are relative to `where`; `read` returns a text."""
 
     where: Path
     paths: tuple[str, ...]
@@ -42,7 +42,7 @@ class FileTree:
     limits: SafetyLimits
 
     def has(self, path: str) -> bool:
-        """Return whether the file exists."""
+        """Return whether the tree has a file at `path`."""
         index = bisect_left(self.paths, path)
         return path in self.paths[index : index + 1]
 
@@ -55,23 +55,23 @@ class FileTree:
             yield self.paths[index]
 
     def beside(self, path: str, name: str) -> str:
-        """Return the path of the file that the file at `path` refers to as `name`; raise ComponentError if missing."""
+        """Return the path of the file `name`, relative to the file at `path`. Raise ComponentError if it is missing."""
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
         if not self.has(target):
             raise ComponentError(f"{self.where / path} names '{name[:200]}', which is not a file below {self.where}")
         return target
 
     def yaml(self, path: str) -> Any:
-        """Parse a YAML file."""
+        """Parse a YAML file. Raise ComponentError if it is invalid."""
         return parse_yaml(self.read(path), self.where / path, ComponentError, depth=self.limits.yaml_depth)
 
     def json(self, path: str) -> Any:
-        """Parse a JSON file."""
+        """Parse a JSON file. Raise ComponentError if it is invalid."""
         return parse_json(self.read(path), self.where / path, ComponentError)
 
 
 def folder_tree(root: Path, limits: SafetyLimits) -> FileTree:
-    """Return the files of a folder in the work tree."""
+    """List the files below a folder, except in folders such as .git. Raise ComponentError if it is no folder."""
     if not root.is_dir():
         raise ComponentError(f"{root} is not a folder; see sources in settings.yaml")
     paths: list[str] = []
@@ -90,7 +90,7 @@ def folder_tree(root: Path, limits: SafetyLimits) -> FileTree:
 
 
 def commit_tree(repository: Repository, commit: str, folder: str, limits: SafetyLimits) -> FileTree:
-    """Return the files of a folder of a repository at a commit."""
+    """List the files below a folder of a repository at a commit, except in folders such as node_modules."""
     location, limit = Path(f"{commit[:12]}:{folder}"), limits.size_of("prompt_bytes")
     start = len(within(folder, ""))
     blobs = {
@@ -116,7 +116,7 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
 
 
 class SourcePlace(NamedTuple):
-    """The location of a component: the key that `Source.read` takes, and the parts of its name, the folder last."""
+    """The location of a component: the key that `Source.read` takes, and the parts of its name in order."""
 
     key: str
     parts: tuple[str, ...]
@@ -136,13 +136,13 @@ class SkippedItem:
 
 
 class SkipCollector(defaultdict[tuple[str, str], list[str]]):
-    """The names of skipped parts by (kind, reason); the name of an unnamed part is empty."""
+    """The names of skipped parts by (kind, reason). A part without a name has an empty one."""
 
     def __init__(self) -> None:
         super().__init__(list)
 
     def left_out(self) -> Iterator[SkippedItem]:
-        """Yield one item per kind and reason, with the first names in brackets."""
+        """Yield one item per kind and reason. The first names follow the reason in brackets."""
         for (element, reason), names in self.items():
             # `#3` is a name, not a count
             examples = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])
@@ -184,7 +184,7 @@ def semver_of(text: str) -> str | None:
 
 
 def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[SkippedItem]:
-    """Yield one item per command (!`…`) and per placeholder that is not `filled`, which are sent unchanged."""
+    """Yield an item per command (!`…`) and per placeholder that is not in `filled`. Both are sent unchanged."""
     counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
     for placeholder, count in counts.items():
         if placeholder.strip("{} ") not in filled:
@@ -193,7 +193,7 @@ def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Itera
 
 
 def unique_name(name: str, existing: Container[str]) -> str:
-    """Return the name, with the first free number appended if it already exists."""
+    """Return the name. If it exists already, append the first free number from 2 to its first 70 characters."""
     numbers = (f"{name[:70]}-{number}" for number in itertools.count(2))
     return next(candidate for candidate in itertools.chain([name], numbers) if candidate not in existing)
 
@@ -209,7 +209,7 @@ def stable_id(text: str, inputs: Any) -> str:
 
 
 def case_name(text: str) -> str:
-    """Return a text as a case id, without characters that a file name cannot have; may be empty."""
+    """Convert a text to a case id: at most 100 characters that a file name can have. It may be empty."""
     return re.sub(r"[^\w@.+-]+", "-", text)[:100].strip("-.")
 
 
@@ -221,7 +221,7 @@ def as_text(value: Any) -> str:
 
 
 def faultless(prompt: Prompt, path: Path) -> Prompt:
-    """Return the prompt unchanged; raise ComponentError for its first fault."""
+    """Return the prompt unchanged. Raise ComponentError for its first fault, too many inputs or a reserved name."""
     if TURNS in prompt.inputs:
         raise ComponentError(f"{path}: the name '{TURNS}' is reserved for earlier turns; rename the variable")
     if len(prompt.inputs) > _MAX_INPUTS:
@@ -233,7 +233,7 @@ def faultless(prompt: Prompt, path: Path) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A source format: its file patterns, and the functions that find components, read one, and list unused files."""
+    """A source format: its file patterns (`looks_for`), and functions to find or read components or list lost files."""
 
     looks_for: str
     find: Callable[[FileTree], list[SourcePlace]]
@@ -242,7 +242,7 @@ class Source:
 
 
 def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = None) -> SourceComponent:
-    """Build the source component of a prompt.md, whose path is relative to the source."""
+    """Build the source component of a parsed prompt.md. Its `path` is relative to the source's root."""
     return SourceComponent(
         path=path,
         files=(path,),

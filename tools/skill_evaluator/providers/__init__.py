@@ -60,7 +60,7 @@ def read_configuration(folder: Path) -> Configuration:
 
 
 def with_program(configuration: Configuration, component: Component) -> Configuration:
-    """Return the configuration for a component. A program of the component replaces the models."""
+    """Return the configuration for a component. If the component has a program, it replaces the models."""
     if component.program is None:
         return configuration
     values = program.values_of(component.program.variables, configuration.keys, os.environ)

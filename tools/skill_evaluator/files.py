@@ -305,7 +305,7 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
 
 
 def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
-    """Acquire a file lock. Return None if another process holds it for `seconds`. Raise StorageError if it fails."""
+    """Acquire a file lock. Return None if another process holds it for `seconds`. Raise StorageError if writing fails."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):
@@ -366,7 +366,7 @@ def read_lines(
 def read_checked(
     path: Path, check: Callable[[Any], CheckedT], error: type[SkillEvaluatorError] = ConfigError
 ) -> Iterator[tuple[int, CheckedT]]:
-    """Yield the number of each line of a JSON Lines file and the result of `check`. Raise `error` if that fails."""
+    """Yield the number and the checked value of each line of a JSON Lines file. Raise `error` for an invalid line."""
     for number, value in read_lines(path, error):
         try:
             yield number, check(value)

@@ -156,7 +156,7 @@ class Repository:
         return contents
 
     def fetch(self, remote: str, branch: str) -> str | None:
-        """Fetch a branch of a remote and return its commit id. Return None if the remote has no such branch."""
+        """Fetch a branch and return its commit id. Return None if the remote lacks it. Raise GitError if git fails."""
         self._refuse_names(remote, branch)
         local_ref = f"refs/remotes/{remote}/{branch}"
         try:
@@ -174,7 +174,7 @@ class Repository:
         return self._text("rev-parse", "--verify", f"{local_ref}^{{commit}}").strip()
 
     def fetched_commit(self, ref: str) -> str | None:
-        """Return the id of the commit that `fetch_commit` last fetched for a ref. Return None if it fetched none."""
+        """Return the id of the commit that `fetch_commit` last fetched for `ref`, or None if it never fetched `ref`."""
         return self.commit(f"{_FETCHED}/{ref}")
 
     def check_out(self, commit: str, folder: Path) -> None:

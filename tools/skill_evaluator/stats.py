@@ -62,7 +62,7 @@ def unit_interval(values: Sequence[float]) -> Interval | None:
     """Return the 95 % confidence interval of the mean of n independent values in [0, 1]. Return None if n < 2.
 
     If all values are equal, the interval allows other values with a probability of at most `unseen_share(n)`. If the
-    values are 0 and 1, it is the `rate_interval`. Otherwise it is Student's t interval on the log-odds of the mean
+    values are only 0 and 1, it is the `rate_interval`. Otherwise it is Student's t interval on the log-odds of the mean
     (delta method), which skewed scores require. The variance counts one additional value at half the range.
     """
     n = len(values)

@@ -313,7 +313,7 @@ class ProviderKind:
     file_tokens: Callable[[Model, File], FileTokens] = lambda model, file: FileTokens(0, 0)
 
     def cache_floor_of(self, model: Model) -> int | None:
-        """Return the minimum tokens of a prompt that the vendor caches. Return None if it caches none of this model."""
+        """Return the minimum tokens of a prompt that is cached. Return None if the model's prompts are not cached."""
         return self.cache_floor(model) if model.cache else None
 
 

@@ -104,8 +104,8 @@ class Batches:
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
         """Return the id of a batch created after `since` (seconds since the epoch). Return None if it is not found.
 
-        The batch is found by its name. If the vendor has no names, skip `others` and find a batch with as many requests
-        that has a result for one of them. Raise AmbiguousBatchError if a batch with as many requests has not ended.
+        The batch is found by its name. If the vendor has no names, skip `others` and find a batch with the same number
+        of requests and a result for one of them. Raise AmbiguousBatchError if a batch with that number has not ended.
         """
         undecided = None
         async for body in self._listed(since):

@@ -235,7 +235,7 @@ class LocalProvider:
         self._model = model
 
     async def complete(self, request: Request) -> Completion:
-        """Make one call. Raise ProviderError (`context_exceeded` if the prompt is too long)."""
+        """Make one call. Raise ProviderError if it fails (reason `context_exceeded` if the prompt is too long)."""
         body: dict[str, Any] = {
             **self._sampling,
             "messages": _spoken(request.messages),
@@ -268,7 +268,7 @@ class LocalProvider:
             return dict(self.states.engine.handle_chat_completions({**body, "cache_prompt": entered}))
 
     async def close(self) -> None:
-        """Release the engine after an abandoned call has ended, because the call still uses it."""
+        """Wait up to 60 s for an abandoned call, which still uses the engine. Then release the engine."""
         self._lock.acquire(timeout=_MAX_WAIT_S)
         self.states.folder.cleanup()
         del self.states

@@ -260,7 +260,7 @@ class RemoteProvider:
         return {self.renamed.get(name, name): value for name, value in self.body_of(request).items()}
 
     async def fetch(self, method: str, path: str, **content: Any) -> HttpResponse:
-        """Send any request (see `SdkConnection.send`). Raise ProviderError or, for a large body, TooLargeError."""
+        """Send any request (see `SdkConnection.send`). Raise ProviderError if it fails, TooLargeError for a large body."""
         answer = await self._send(method, path, **content)
         if not answer.is_success:
             raise self._status_error(answer)
@@ -273,7 +273,7 @@ class RemoteProvider:
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpResponse, sent: Container[str] | None = None) -> Completion:
-        """Return the completion of a response. A content filter's error is a refusal; raise ProviderError for others.
+        """Read a response. A content filter's error becomes a refusal. Raise ProviderError for any other error.
 
         `sent` has the names of the request's parameters. It is None if they are not known, as in a batch.
         """

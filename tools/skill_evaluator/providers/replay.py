@@ -28,7 +28,7 @@ from skill_evaluator.providers.base import (
 
 
 class AnswerLine(FrozenModel):
-    """One call with its output, or with its error as a reason or an object."""
+    """One call with its output or its error. The error is a reason or a `Failure`."""
 
     model_config = ConfigDict(strict=True)
 

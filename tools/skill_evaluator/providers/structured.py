@@ -40,7 +40,7 @@ _MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # Anthropic's limits per schema
 
 
 class _Refusal(NamedTuple):
-    """A vendor's rule that a schema breaks, the place in the schema, and whether its strict form keeps the rule."""
+    """A vendor's rule that a schema breaks, the place in the schema, and whether the strict form keeps the rule."""
 
     pointer: str
     rule: str

@@ -114,7 +114,7 @@ class Http:
         return self._session
 
     async def _read(self, response: aiohttp.ClientResponse, limit: asyncio.Timeout) -> bytes:
-        """Read a body (of an error, its beginning). Raise TooLargeError if it is over the limit, decompressed."""
+        """Read a body, or the beginning of an error's body. Raise TooLargeError if any other body is over the limit."""
         is_success = 200 <= response.status < 300
         max_bytes, body = self.max_bytes if is_success else _ERROR_BYTES, bytearray()
         while len(body) <= max_bytes and (part := await response.content.read(_READ_BYTES)):
@@ -223,7 +223,7 @@ class Transport(httpx2.AsyncBaseTransport):
         self._http, self._note_access = http, note_access
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request of an SDK and store the response. Return its status with an empty object as body."""
+        """Send a request of an SDK and store the response. Return a response with its status and the body `{}`."""
         headers = {name: value for name, value in request.headers.items() if name not in _SET_BY_AIOHTTP}
         authorization = headers.get("authorization", "")
         if self._note_access is not None and authorization.startswith("Bearer "):

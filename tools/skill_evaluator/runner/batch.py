@@ -83,7 +83,7 @@ class Batch:
 
     @property
     def is_open(self) -> bool:
-        """Whether the vendor has or may have the batch, and its results are not collected."""
+        """Whether the vendor has, or may have, the batch and its results are not collected yet."""
         return self.stage in ("intended", "submitted")
 
     @property

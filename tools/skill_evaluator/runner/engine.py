@@ -321,7 +321,7 @@ class Engine:
         return self._stop.is_set() or self._hopeless.is_set()
 
     async def _make_call(self, call: Call) -> Replicate | None:
-        """Make one call with its retries. Return its outcome, or None if the calls of the model must end before it."""
+        """Make one call with its retries and return its outcome. Return None if the calls of the model must end."""
         prompt = prompt_of(call)
         request = replace(self.request_for(call), cache=prompt in self._cached)
         if prompt not in self._worst_cases:

@@ -332,7 +332,7 @@ def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None
 
 
 def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:
-    """Merge the parts of a run (shards or repeated jobs): each call's first output, else its last error."""
+    """Merge the parts of a run (shards or repeated jobs): each planned call's first output, else its last error."""
     return first_outputs(
         (replicate.call, replicate.answered, replicate)
         for manifest, replicates in parts
@@ -404,7 +404,7 @@ def new_invocation(now: datetime.datetime) -> str:
 
 
 def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:
-    """Return the id of a component's run, or of its shard, with a model. `mark` distinguishes runs of an invocation."""
+    """Return the run id of a component, a model and a shard, if any. `mark` distinguishes the runs of an invocation."""
     of_skill = skill if len(skill) <= 40 else f"{skill[:33]}-{digest(skill)[-6:]}"  # the id names a file
     mark_suffix = f"@{slug(mark)}" if mark else ""  # a slug has no @
     shard_suffix = f"-{shard.index}of{shard.count}" if shard else ""
@@ -437,7 +437,7 @@ _WITHOUT_EFFECT = {"accepts", "limits", "price", "cache", "api_key_env", "auth",
 
 
 def settings_digest(model: Model) -> str:
-    """Digest the settings of a model that affect its outputs, and its provider's revision if above 1."""
+    """Return the digest of the model settings that affect outputs, and of the provider's revision if above 1."""
     values = model.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     if model.provider == "google" and model.auth == "oidc":
         values["served_by"] = "vertex"  # another service than with API keys
@@ -479,7 +479,7 @@ def slug(model_id: str) -> str:
 
 
 def check_writable(folder: Path, remedy: str = "--results DIR and --no-leaderboard") -> None:
-    """Create a folder if necessary. Raise StorageError with the options in `remedy` if it is not writable."""
+    """Create a folder if necessary. If it is not writable, raise StorageError; the message suggests `remedy`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

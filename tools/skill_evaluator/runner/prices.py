@@ -180,7 +180,7 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
 
 
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
-    """Return the price of the `served` model, or None if it is unknown. `price` is that of the requested model."""
+    """Return the price of the `served` model, or None if it is unknown. If `served` is None, return `price`."""
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
     is_requested = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])

@@ -142,7 +142,7 @@ def estimate_input_tokens(request: Request) -> int:
 
 
 def max_input_tokens(request: Request) -> int:
-    """Return an upper bound of the input tokens: one per byte of text and schema, plus those of files and vendors."""
+    """Return an upper bound of the input tokens: one per byte of text and schema, plus those of files and templates."""
     template_tokens = _MAX_TEMPLATE_TOKENS + 2 * _TEMPLATE_TOKENS * len(request.messages[2:])
     return _input_bytes(request) + template_tokens + request.file_tokens
 

@@ -305,7 +305,7 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
 
 
 def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
-    """Acquire a file lock. Return None if another process holds it for `seconds`. Raise StorageError if writing fails."""
+    """Acquire a file lock. Return None if another process holds it for `seconds`. Raise StorageError on failure."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):

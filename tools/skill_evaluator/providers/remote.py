@@ -260,7 +260,7 @@ class RemoteProvider:
         return {self.renamed.get(name, name): value for name, value in self.body_of(request).items()}
 
     async def fetch(self, method: str, path: str, **content: Any) -> HttpResponse:
-        """Send any request (see `SdkConnection.send`). Raise ProviderError if it fails, TooLargeError for a large body."""
+        """Send any request (see `SdkConnection.send`). Raise ProviderError, or TooLargeError for a large body."""
         answer = await self._send(method, path, **content)
         if not answer.is_success:
             raise self._status_error(answer)

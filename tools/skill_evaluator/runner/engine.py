@@ -203,7 +203,10 @@ class RunningRun:
         return replace(request, file_tokens=file_tokens, by_tool_call=by_tool_call)
 
     def begin(self, server: Server | None) -> None:
-        """Create the run folder if it is new, lock it and open the journal. Call this after all providers are open."""
+        """Create the run folder if it is new, lock it and open the journal. Call this after all providers are open.
+
+        Raise RunError if another process executes the run, and StorageError if the folder cannot be written.
+        """
         if not (self.run.folder / MANIFEST).exists():
             create_run(self.run.folder, self.run.manifest.model_copy(update={"server": server}))
         if self._lock is None:
@@ -211,7 +214,7 @@ class RunningRun:
         self._journal = LinesWriter(self.run.folder / ANSWERS)
 
     def save_outcome(self, replicate: Replicate) -> Future[Any] | None:
-        """Append an outcome to the journal and pass it to `on_outcome`. Return the result of `on_outcome`."""
+        """Append an outcome to the journal, then return the result of `on_outcome`. Raise StorageError on failure."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
         append_outcome(self._journal, replicate)

@@ -332,7 +332,7 @@ def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None
 
 
 def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:
-    """Merge the parts of a run (shards or repeated jobs): each planned call's first output, else its last error."""
+    """Merge the parts of a run (shards or repeated jobs): each call's first output, else its last error."""
     return first_outputs(
         (replicate.call, replicate.answered, replicate)
         for manifest, replicates in parts

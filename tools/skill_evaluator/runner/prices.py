@@ -122,7 +122,7 @@ def not_applicable(
 def estimate(
     sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int, *, batch: bool = False
 ) -> CostEstimate:
-    """Estimate a model's run with `replicates` calls for each case; `sizes` is by case id."""
+    """Estimate a run with `replicates` calls per case. `sizes` is by case id. `batch` lowers `cost_upper_usd`."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
     sizes = {case_id: size.of_model(model, kind) for case_id, size in sizes.items()}
     cost = total_or_none(max_call_cost(price, size.maximum, limit, batch=batch) for size in sizes.values())

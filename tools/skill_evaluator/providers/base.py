@@ -172,7 +172,7 @@ def sum_of_counts(*counts: Any) -> int | None:
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The reason why a call has no output. `reason` is a stable code, `message` a text for people."""
+    """The reason why a call has no output: a kind, a stable code (`reason`), a text and an HTTP status, if any."""
 
     kind: Annotated[FailureKind, _or_default("provider_error")] = "provider_error"
     reason: Annotated[Reason, _or_default("unknown")]
@@ -320,7 +320,7 @@ class ProviderKind:
 def first_outputs(attempts: Iterable[tuple[CallKey, bool, Attempt]]) -> dict[CallKey, Attempt]:
     """Return, by call, the first attempt with an output, or the last attempt if none has an output.
 
-    `attempts` has the call, whether there is an output, and the value to return, for each attempt in order.
+    Each item of `attempts` is a call, whether the attempt has an output, and the value to return.
     """
     selected: dict[CallKey, Attempt] = {}
     answered = set[CallKey]()

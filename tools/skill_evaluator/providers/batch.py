@@ -28,7 +28,7 @@ _SLACK_BYTES = 200  # allowance per request: line ends and enclosing text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
-    """The limits of one batch at a vendor. A batch ends after `hours` at the latest."""
+    """The maximum requests, bytes and hours of one batch at a vendor."""
 
     requests: int
     request_bytes: int

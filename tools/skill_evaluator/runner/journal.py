@@ -447,7 +447,7 @@ def settings_digest(model: Model) -> str:
 
 
 def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder. Raise RunError if `saved_run` does or if an input changed since the run began."""
+    """Read a run from its folder. Raise RunError as `saved_run` does, or if an input changed since it began."""
     run = saved_run(folder, component, models)
     if changes := changes_since(run, component, cases):
         raise RunError(f"cannot resume {folder}; changed since it began: {', '.join(changes)}; start a new run")

@@ -103,7 +103,7 @@ def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputS
 def not_applicable(
     cases: Iterable[Case], sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind
 ) -> dict[str, str]:
-    """Return the reason by case id for each case that a model is not called for; `sizes` is by case id, too."""
+    """Return the reason for each case that is not applicable to a model, by case id. `sizes` is by case id, too."""
     context, accepted = context_of(model, kind), model.accepts
     if accepted is None:
         accepted = tuple(kind.accepts(model)) if kind.accepts else ()

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Return an object of `__all__`; its module is imported only now, so that `import skill_evaluator` is fast."""
+    """Import and return an object of `__all__`. Raise AttributeError for any other name."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

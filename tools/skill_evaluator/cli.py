@@ -95,7 +95,7 @@ _EXITS = {EXIT_OK: "success", EXIT_BUG: "internal error", EXIT_USER_ERROR: "inva
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command, by default that of sys.argv, and exit with 2 for a user's error, 1 for a bug, or its own code."""
+    """Run a command, by default that in sys.argv. Exit with 2 for invalid input, 1 for a bug, else its own code."""
     with inert_output():  # the error, too, since it quotes what was read
         sys.exit(_exit_code(list(sys.argv[1:] if arguments is None else arguments)))
 
@@ -128,7 +128,7 @@ def _exit_code(arguments: list[str]) -> int:
 
 
 def _report_bug(problem: Exception) -> int:
-    """Print a traceback without keys, or one line if pydantic refused a value; return the exit code of the error."""
+    """Print a traceback without keys, or one line if pydantic rejected a value. Return the exit code."""
     from skill_evaluator.providers.redaction import error_of
 
     error = error_of(problem)
@@ -173,7 +173,7 @@ def _run(name: str, arguments: Sequence[str], asks_for_help: bool) -> int:
 
 
 def _with_library(options: Any) -> Any:
-    """Return the options with component folders replaced by names, and with the folders that settings.yaml declares."""
+    """Replace component folders in the options by names, and set the folders that settings.yaml declares."""
     changes = dict[str, Any]()
     components, config = getattr(options, "components", None), getattr(options, "config", CONFIG)
     if components is not None:

@@ -18,7 +18,7 @@ class SkillEvaluatorError(Exception):
 
 
 def refuse(problem: SkillEvaluatorError) -> None:
-    """Raise a problem; as the `on_problem` callback of a reader it stops at the first invalid row."""
+    """Raise `problem`. A reader with this function as `on_problem` stops at the first invalid row."""
     raise problem
 
 
@@ -74,6 +74,4 @@ class GitError(SkillEvaluatorError):
 
 
 class StorageError(SkillEvaluatorError):
-    """A file or folder must not be replaced or cannot be written (disk full, permissions, quota, locked by another
-    process).
-    """
+    """A file or folder cannot be written (disk full, permissions, quota, lock) or must not be replaced."""

@@ -47,7 +47,7 @@ class FrozenModel(BaseModel):
 
     @classmethod
     def view(cls, source: object, **values: Any) -> Self:
-        """Build the model from `values`, and the other fields from the attributes of `source` with the same names."""
+        """Build the model from `values`. Copy all other fields from the attributes of `source`, if it has them."""
         names = (name for name in cls.model_fields if name not in values and hasattr(source, name))
         return cls(**{name: getattr(source, name) for name in names}, **values)
 
@@ -58,7 +58,7 @@ class StrictModel(FrozenModel, extra="forbid"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeLimit:
-    """The maximum number of bytes read from a file or line; `setting` is its key in settings.yaml."""
+    """The maximum size of a file or line in bytes. `setting` is the key in settings.yaml that changes it, if any."""
 
     max_bytes: int
     setting: str | None = None
@@ -72,12 +72,12 @@ _ANY_FILE = SizeLimit(max_bytes=64_000_000)
 
 
 def read_text(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> str:
-    """Read a UTF-8 text file; raise `error` if it is missing, unreadable, too large or not UTF-8."""
+    """Read a text file. Raise `error` if it is missing, unreadable, too large or not UTF-8. Line ends become `\\n`."""
     return decoded(read_bytes(path, error, limit), path, error)
 
 
 def decoded(content: bytes, path: Path, error: type[SkillEvaluatorError] = ConfigError) -> str:
-    """Decode a file's content; raise `error` if it is not UTF-8 text. Line ends become `\\n`."""
+    """Decode the content of a file. Raise `error` if it is not UTF-8 or has a NUL character. Line ends become `\\n`."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -101,7 +101,7 @@ def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit
 
 @contextlib.contextmanager
 def open_file(path: Path, error: type[SkillEvaluatorError]) -> Iterator[IO[bytes]]:
-    """Open a file for reading bytes; raise `error` if the file is missing, unreadable or a device."""
+    """Open a file to read its bytes. Raise `error` if it is missing, unreadable or not a regular file."""
     try:
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -117,7 +117,7 @@ def open_file(path: Path, error: type[SkillEvaluatorError]) -> Iterator[IO[bytes
 
 
 def parse_json(text: str, path: Path, error: type[SkillEvaluatorError] = ConfigError) -> Any:
-    """Parse JSON (RFC 8259: no NaN or Infinity); raise `error` with line and column if it is invalid."""
+    """Parse JSON. Raise `error` if it is invalid, too deep or too large, or has NaN, Infinity or duplicate keys."""
     try:
         return _load_json(text)
     except json.JSONDecodeError as problem:
@@ -127,12 +127,12 @@ def parse_json(text: str, path: Path, error: type[SkillEvaluatorError] = ConfigE
 
 
 def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> Any:
-    """Read one JSON value from a file; raise `error` if it is invalid."""
+    """Read one JSON value from a file. Raise `error` if the file cannot be read or `parse_json` rejects it."""
     return parse_json(read_text(path, error, limit), path, error)
 
 
 def _load_json(text: str, *, finite: bool = True) -> Any:
-    """Parse JSON; raise ValueError if it is nested too deeply or, if `finite`, has NaN or duplicate keys."""
+    """Parse JSON. Raise ValueError if it is invalid, too deep or too large or, if `finite`, has NaN or a key twice."""
     too_deep = f"it is nested more than {_MAX_JSON_LEVELS} levels deep"
     if len(text) > _MAX_JSON_COMMAS and text.count(",") > _MAX_JSON_COMMAS:
         raise ValueError(f"it has more than {_MAX_JSON_COMMAS:,} values, or commas in its texts")
@@ -174,7 +174,7 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
 
 
 def validated(model: type[ModelT], value: Any, path: Path, error: type[SkillEvaluatorError] = ConfigError) -> ModelT:
-    """Validate a value from a file with a model; raise `error` with the key path of the first problem."""
+    """Build a model from a value of a file. If it is invalid, raise `error` with the key path of the first problem."""
     try:
         return model.model_validate(value)
     except ValidationError as problem:
@@ -184,7 +184,7 @@ def validated(model: type[ModelT], value: Any, path: Path, error: type[SkillEval
 
 
 def first_problem(problem: ValidationError, model: type[BaseModel] | None = None, path: Path | None = None) -> str:
-    """Describe the first problem of a ValidationError, with key path, file and advice."""
+    """Describe the first problem of a ValidationError: message, key path, file (`path`, if not None) and any advice."""
     details = problem.errors(include_url=False)[0]
     message, advice = problem_message(details, model, path)
     kinds = ("constrained-float", "literal[")  # pydantic's markers for union members, which are not keys
@@ -193,7 +193,7 @@ def first_problem(problem: ValidationError, model: type[BaseModel] | None = None
 
 
 def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: Path | None) -> tuple[str, str]:
-    """Return the message of a pydantic problem without the location, and advice, which may be empty."""
+    """Return two texts about a pydantic problem: a message without the location, and advice, which may be empty."""
     kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
     *parents, name = problem["loc"] or ("",)
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -243,14 +243,14 @@ def _entries(count: int) -> str:
 def read_versioned(
     model: type[ModelT], path: Path, key: str, newest: int, error: type[SkillEvaluatorError] = ConfigError
 ) -> ModelT:
-    """Read a JSON file; raise `error` if it is invalid or its version, under `key`, is above `newest`."""
+    """Read a JSON file as a model. Raise `error` if it is invalid, or if its version (at `key`) is above `newest`."""
     value = read_json(path, error)
     refuse_newer(value, path, key, newest, error)
     return validated(model, value, path, error)
 
 
 def refuse_newer(value: Any, path: Path, key: str, newest: int, error: type[SkillEvaluatorError]) -> None:
-    """Raise `error` if the version under `key` of a file's JSON value is above `newest` or not an integer."""
+    """Raise `error` if the version at `key` in the JSON value of a file is above `newest` or is not an integer."""
     version = value.get(key, newest) if isinstance(value, dict) else newest
     if not isinstance(version, int):
         raise error(f"{key} in {path} is {version!r}; a whole number is expected")
@@ -259,12 +259,12 @@ def refuse_newer(value: Any, path: Path, key: str, newest: int, error: type[Skil
 
 
 def json_text(value: Any) -> str:
-    """Format a value as the JSON of this project's files: two spaces, UTF-8, a newline at the end."""
+    """Format a value as indented JSON with a newline at the end. Raise ValueError for NaN and Infinity."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def replace_text(path: Path, content: str | bytes) -> None:
-    """Replace a file as a whole and create its folder; raise StorageError and keep the old file if that fails."""
+    """Replace a file atomically and create its folder. If that fails, keep the old file and raise StorageError."""
     raw = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -283,7 +283,7 @@ def replace_text(path: Path, content: str | bytes) -> None:
 
 @contextlib.contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Convert an OSError in the block, which writes `path`, to a StorageError that names the path."""
+    """Convert an OSError that the block raises to a StorageError that names `path`."""
     try:
         yield
     except OSError as problem:
@@ -292,7 +292,7 @@ def storing(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """Hold a file lock in the block; raise StorageError if another process holds it for `seconds`."""
+    """Hold a file lock in the block. Raise StorageError if another process holds it for `seconds` or writing fails."""
     with storing(lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
     lock = try_lock(lock_path, seconds)
@@ -305,7 +305,7 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
 
 
 def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
-    """Return a held file lock, which the caller releases, or None if another process holds it after `seconds`."""
+    """Acquire a file lock. Return None if another process holds it for `seconds`. Raise StorageError on failure."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):
@@ -332,7 +332,7 @@ class LinesWriter:
                     self._write(b"\n")
 
     def append(self, value: Any) -> None:
-        """Append a value as a line; raise StorageError and write nothing if that fails."""
+        """Append a value as one line of JSON. If that fails, leave no partial line and raise StorageError."""
         line = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
         with storing(self.path):
             self._write(line.encode("utf-8", "backslashreplace"))
@@ -359,14 +359,14 @@ class LinesWriter:
 def read_lines(
     path: Path, error: type[SkillEvaluatorError] = ConfigError, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, Any]]:
-    """Yield line number and value of each line of a JSON Lines file; see `read_placed_lines`."""
+    """Yield the number and the JSON value of each line that `read_placed_lines` yields."""
     return ((number, value) for number, _, value in read_placed_lines(path, error, torn_lines=torn_lines, limit=limit))
 
 
 def read_checked(
     path: Path, check: Callable[[Any], CheckedT], error: type[SkillEvaluatorError] = ConfigError
 ) -> Iterator[tuple[int, CheckedT]]:
-    """Yield line number and checked value of each line of a JSON Lines file; raise `error` if `check` fails."""
+    """Yield the number and the checked value of each line of a JSON Lines file. Raise `error` for an invalid line."""
     for number, value in read_lines(path, error):
         try:
             yield number, check(value)
@@ -377,7 +377,10 @@ def read_checked(
 def read_placed_lines(
     path: Path, error: type[SkillEvaluatorError], *, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, int, Any]]:
-    """Yield number, byte offset and value of each line; if `torn_lines`, skip invalid lines and accept NaN."""
+    """Yield the number (from 1), the byte offset and the JSON value of each line that is not blank.
+
+    Raise `error` for a line that is too long or not JSON. If `torn_lines`, accept NaN and skip lines that are not JSON.
+    """
     offset = 0
     with open_file(path, error) as handle:
         for number, line in enumerate(iter(lambda: handle.readline(limit.max_bytes + 1), b""), 1):

@@ -31,7 +31,7 @@ def is_component_name(name: str) -> bool:
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether a name is safe as a file name: letters and digits of any script, `@`, `.`, `_`, `+`, `-`."""
+    """Return whether a name has 1 to 240 letters, digits or characters of `@._+-`, and does not begin with a dot."""
     return _FILE_NAME.fullmatch(name) is not None
 
 
@@ -57,7 +57,7 @@ def invocation_of(run_id: str) -> str:
 
 
 def is_baseline(run_id: str, beside: str | None) -> bool:
-    """Return whether a run is an interleaved baseline; `beside` is the id of the run it was interleaved with."""
+    """Return whether a run is an interleaved baseline. `beside` is the id of the run interleaved with it, if any."""
     return beside is not None and f"@{BASELINE}" in run_id
 
 

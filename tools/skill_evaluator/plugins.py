@@ -15,7 +15,7 @@ def names(group: str) -> list[str]:
 
 
 def load(group: str, name: str, kind: type) -> Any:
-    """Load a plugin of a group, or return None if no package has it; raise ConfigError if it is not a `kind`."""
+    """Load a plugin of a group. Return None if no package has it. Raise ConfigError if it fails or is not a `kind`."""
     from importlib.metadata import entry_points
 
     entries = list(entry_points(group=group, name=name))
@@ -26,7 +26,7 @@ def load(group: str, name: str, kind: type) -> Any:
 
 
 def call(label: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return `function(*arguments)` of a plugin. Convert an exception to a ConfigError with `label` and its line."""
+    """Return the result of a plugin's `function`. Convert an unexpected exception to a ConfigError with `label`."""
     try:
         return function(*arguments)
     except (SkillEvaluatorError, MemoryError):

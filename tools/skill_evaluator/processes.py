@@ -34,7 +34,7 @@ def hide_from_children(variables: Iterable[str]) -> None:
 
 
 def child_environment() -> dict[str, str]:
-    """Return the environment for a child process such as git: the current one without API keys."""
+    """Return the environment of this process without variables hidden from children and variables named `*_API_KEY`."""
     hidden = {name for name in os.environ if name in _key_variables or name.endswith("_API_KEY")}
     return {name: value for name, value in os.environ.items() if name not in hidden}
 
@@ -43,7 +43,7 @@ def child_environment() -> dict[str, str]:
 class Program:
     """A program to run in a folder, without a shell, and its limits.
 
-    Its variables are `environment`, PATH, LC_CTYPE, and HOME and TMPDIR: a new folder that is deleted afterwards.
+    It gets the variables in `environment`, PATH, LC_CTYPE, HOME and TMPDIR. The last two name a temporary folder.
     """
 
     argv: Sequence[str]
@@ -66,7 +66,7 @@ class ProcessResult:
 
     @property
     def problem(self) -> str | None:
-        """The reason for the failure as a sentence with the last line of stderr, or None if the exit code is 0."""
+        """A message about the failure, with the last line of stderr. None if the program exited with code 0."""
         if self.reason == "exited" and self.code == 0:
             return None
         last_line = self.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
@@ -80,7 +80,7 @@ class ProcessResult:
 
 
 def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event | None = None) -> ProcessResult:
-    """Run a program until it ends, reaches a limit or `cancelled` is set; then kill its process group."""
+    """Run a program until it ends, exceeds a limit or `cancelled` is set. Kill its process group. Return the result."""
     if sys.platform == "linux":  # hides the memory and environment of this process, which may contain keys
         import ctypes
 
@@ -134,7 +134,7 @@ def _wait(
 
 
 async def run_process_in(threads: "Executor", program: Program, stdin: bytes = b"") -> ProcessResult:
-    """Run a program with `run_process` in a thread of a pool. If the task is cancelled, the program is ended."""
+    """Run a program in a thread of `threads` and return the result. If the task is cancelled, end the program."""
     import asyncio
 
     cancelled = threading.Event()

@@ -40,7 +40,7 @@ class Repository:
     """The git repository that contains a path; file paths are relative to its `root`, with `/`."""
 
     def __init__(self, path: Path) -> None:
-        """Open the repository; raise GitError if there is none or git refuses it."""
+        """Open the repository that contains `path`. Raise GitError if there is none, if it is bare or if git fails."""
         try:
             self.root = Path(_text(_folder_of(path), "rev-parse", "--show-toplevel").removesuffix("\n"))
         except GitError as problem:
@@ -52,7 +52,7 @@ class Repository:
         self._text, self._run = partial(_text, self.root), partial(_run, self.root)
 
     def commit(self, ref: str) -> str | None:
-        """Return the commit id of a ref, or None if the ref is empty, all zeros or not in this clone."""
+        """Return the commit id of a ref. Return None if the ref is empty, invalid, all zeros or not in this clone."""
         if not ref.strip("0") or ref.startswith("-"):
             return None
         return self._answer("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
@@ -65,17 +65,17 @@ class Repository:
         return next(names, None)
 
     def resolve_symbolic(self, name: str) -> str | None:
-        """Return the short name of the branch that a ref such as HEAD points to, or None if it is not symbolic."""
+        """Return the short name of the branch that a ref such as HEAD points to. Return None if it is not symbolic."""
         return self._line_or_none("symbolic-ref", "--quiet", "--short", name)
 
     def address(self, remote: str) -> str | None:
-        """Return the URL of a remote without credentials, or None if there is no such remote."""
+        """Return the URL of a remote and remove its credentials. Return None if there is no such remote."""
         url = self._line_or_none("remote", "get-url", remote)
         return None if url is None else _CREDENTIALS.sub("", url)
 
     @property
     def is_clean(self) -> bool:
-        """Whether the work tree has no uncommitted changes and no new files; ignored files do not count."""
+        """Whether the work tree has no changed and no new files. Ignored files and submodules do not count."""
         return not self._text("status", *_STATUS, env=_harmless(self.root))
 
     def ignores(self, path: Path) -> bool:
@@ -83,14 +83,14 @@ class Repository:
         return self._line_or_none("check-ignore", "--", str(path.absolute())) is not None
 
     def relative_path(self, path: Path) -> str:
-        """Return a path relative to the root; raise GitError if it is outside the repository."""
+        """Resolve links in a path. Return it relative to the root. Raise GitError if it is outside the repository."""
         try:
             return path.resolve().relative_to(self.root.resolve()).as_posix()
         except ValueError:
             raise GitError(f"{path} is outside the repository {self.root}") from None
 
     def relative_path_without_links(self, path: Path) -> str:
-        """Return a path relative to the root; raise GitError if it is outside the repository or contains a link."""
+        """Return a path relative to the root. Raise GitError if it is outside the repository or contains a link."""
         relative, ancestor = self.relative_path(path), Path(os.path.abspath(path))  # noqa: PTH100 (links must not be resolved)
         while ancestor.resolve() != self.root.resolve():
             if ancestor.is_symlink() or ancestor == ancestor.parent:
@@ -116,7 +116,7 @@ class Repository:
         return {path: mode[12:] for mode, _, path in entries if mode[7:11] == "blob"}
 
     def work_files(self) -> dict[str, str | None]:
-        """Return the blob id of each file of the work tree that is not ignored, by path (None: new or changed)."""
+        """Return the blob id of each file that is not ignored, by path. New, changed and deleted files have None."""
         entries = (entry.partition("\t") for entry in self._text("ls-files", "-s", "-z", "--full-name").split("\0"))
         modes = ((mode.split(), path) for mode, _, path in entries if path)
         files: dict[str, str | None] = {path: blob for (mode, blob, _), path in modes if mode != "160000"}  # submodules
@@ -124,14 +124,14 @@ class Repository:
         return files | dict.fromkeys(filter(None, changed))
 
     def changed_since(self, commit: str) -> set[str]:
-        """Return the paths of files in the work tree that differ from a commit, without ignored files."""
+        """Return the paths of the files that were changed, added or deleted since a commit, without ignored files."""
         options = ("--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z")
         changed = self._text("diff", *options, commit, "--", env=_harmless(self.root))
         new = self._text("ls-files", "-o", "-z", "--full-name", "--exclude-standard")
         return set(filter(None, (changed + new).split("\0")))
 
     def commits_of(self, path: str) -> list[str]:
-        """Return the ids of HEAD and its ancestors that changed a path, newest first; empty if HEAD has no commit."""
+        """Return the ids of the commits up to HEAD that changed a path, newest first. Return [] before any commit."""
         if self.commit("HEAD") is None:
             return []
         return self._text("log", "--format=%H", "HEAD", "--", f":(top,literal){path}").split()
@@ -159,7 +159,7 @@ class Repository:
         return contents
 
     def fetch(self, remote: str, branch: str) -> str | None:
-        """Fetch a branch of a remote and return its commit id, or None if the remote has no such branch."""
+        """Fetch a branch and return its commit id. Return None if the remote lacks it. Raise GitError if git fails."""
         self._refuse_names(remote, branch)
         local_ref = f"refs/remotes/{remote}/{branch}"
         try:
@@ -171,17 +171,17 @@ class Repository:
         return self.commit(local_ref)
 
     def fetch_commit(self, address: str, ref: str, env: Mapping[str, str]) -> str:
-        """Fetch a branch, tag or commit id from a URL and return the commit id; raise GitError if that fails."""
+        """Fetch a branch, tag or commit (`ref`) from a URL and return the commit id. Raise GitError if that fails."""
         local_ref = f"{_FETCHED}/{ref}"
         self._run("fetch", *_FETCH_OPTIONS, "--depth=1", "--", address, f"{ref}:{local_ref}", env=env)
         return self._text("rev-parse", "--verify", f"{local_ref}^{{commit}}").strip()
 
     def fetched_commit(self, ref: str) -> str | None:
-        """Return the id of the commit that `fetch_commit` last fetched for a ref, or None if it never was."""
+        """Return the id of the commit that `fetch_commit` last fetched for `ref`, or None if it never fetched `ref`."""
         return self.commit(f"{_FETCHED}/{ref}")
 
     def check_out(self, commit: str, folder: Path) -> None:
-        """Check out a commit in a separate folder, unless the folder exists; raise GitError if that fails."""
+        """Check out a commit in a separate folder. Do nothing if the folder exists. Raise GitError if git fails."""
         if folder.exists():
             return
         part = folder.with_name(f"{folder.name}.part")  # renamed when it is complete
@@ -200,7 +200,7 @@ class Repository:
             raise GitError(f"{branch!a} cannot be the name of a branch") from None
 
     def merge_base(self, commit: str) -> str:
-        """Return the merge base of HEAD and a commit, or the commit itself if there is none."""
+        """Return the merge base of HEAD and `commit`. Return `commit` if they have no merge base."""
         return self._line_or_none("merge-base", "HEAD", commit) or commit
 
     def is_ancestor(self, commit: str, descendant: str) -> bool:
@@ -208,7 +208,7 @@ class Repository:
         return self._answer("merge-base", "--is-ancestor", commit, descendant) is not None
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes | None], message: str) -> str | None:
-        """Commit files by path (None removes) onto the last parent; return the id, or None if nothing changes."""
+        """Commit files by path (None deletes) onto the last parent. Return the id, or None if nothing changes."""
         for path in files:
             if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
                 raise GitError(f"{path!a} cannot be the path of a file in a repository")
@@ -235,7 +235,7 @@ class Repository:
         return self._text("commit-tree", tree, *onto, "-m", message, env=_IDENTITY).strip()
 
     def push(self, remote: str, commit: str, branch: str) -> bool:
-        """Push a commit to a branch of a remote; return False if the branch has moved since it was fetched."""
+        """Push a commit to a branch of a remote. Return False if the branch has moved. Raise GitError if it fails."""
         self._refuse_names(remote, branch)
         try:
             self._run("push", "--porcelain", remote, f"{commit}:refs/heads/{branch}")
@@ -250,7 +250,7 @@ class Repository:
         return True
 
     def _answer(self, *arguments: str) -> str | None:
-        """Return the stripped output of a git command, or None if git exits with 1, which means no."""
+        """Return the stripped output of a git command. Return None if its exit code is 1, which means no."""
         try:
             return self._text(*arguments).strip()
         except GitError as problem:
@@ -297,7 +297,7 @@ def _folder_of(path: Path) -> Path:
 
 
 def open_store(folder: Path) -> Repository:
-    """Open the repository in a cache folder, or create it; raise GitError or StorageError if that fails."""
+    """Open the repository in a cache folder. Create it if necessary. Raise GitError or StorageError if that fails."""
     if not (folder / ".git").exists():
         with storing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -312,7 +312,7 @@ def within(folder: str, name: str) -> str:
 
 @contextmanager
 def tolerating_git() -> Iterator[None]:
-    """Turn a GitError of the block into a warning, except in CI; ignore a missing git, repository or commit."""
+    """Print a GitError of the block as a warning; in CI raise it. Ignore a missing git, repository or commit."""
     try:
         yield
     except GitError as problem:
@@ -324,7 +324,10 @@ def tolerating_git() -> Iterator[None]:
 
 
 def commit_of(*paths: Path) -> str | None:
-    """Return the commit that last changed these paths, or None; `-dirty` is added for uncommitted changes."""
+    """Return the id of the commit that last changed these paths. Append `-dirty` if they have uncommitted changes.
+
+    Return None if no commit changed them, or if git fails (see `tolerating_git`).
+    """
     folder, pathspecs = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
     with tolerating_git():
         commit = _text(folder, "log", "-1", "--format=%H", "--", *pathspecs).strip()
@@ -334,7 +337,7 @@ def commit_of(*paths: Path) -> str | None:
 
 
 def _harmless(folder: Path) -> dict[str, str]:
-    """Return an environment in which `git status` runs no program of the repository's own configuration."""
+    """Return environment variables with which git runs no program of the repository's own configuration."""
     try:
         listing = _text(folder, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
     except GitError:  # there are no filters
@@ -352,7 +355,7 @@ def _harmless(folder: Path) -> dict[str, str]:
 
 
 def author_at(path: Path) -> str | None:
-    """Return the author of commits in a folder as `Name <email>`, or None if git has no name and e-mail."""
+    """Return the author of new commits at a path as `Name <email>`. Return None if git has no name and e-mail."""
     try:
         ident = _text(_folder_of(path), "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT")
     except GitError:  # git is not installed, or name and e-mail are not configured

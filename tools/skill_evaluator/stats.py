@@ -59,11 +59,11 @@ def smallest_drop(variance: float, n: int, quantiles: float) -> float | None:
 
 
 def unit_interval(values: Sequence[float]) -> Interval | None:
-    """Return the 95 % confidence interval of the mean of n independent values in [0, 1], or None if n < 2.
+    """Return the 95 % confidence interval of the mean of n independent values in [0, 1]. Return None if n < 2.
 
-    If all values are equal, another value may be anything in [0, 1] with a probability of at most `unseen_share(n)`. If
-    all are 0 or 1, it is the `rate_interval`. Otherwise it is Student's t interval on the log-odds of the mean (delta
-    method), which skewed scores near 0 or 1 require; the variance counts one additional value at half the range.
+    If all values are equal, the interval allows other values with a probability of at most `unseen_share(n)`. If the
+    values are only 0 and 1, it is the `rate_interval`. Otherwise it is Student's t interval on the log-odds of the mean
+    (delta method), which skewed scores require. The variance counts one additional value at half the range.
     """
     n = len(values)
     if n < 2:
@@ -81,7 +81,7 @@ def unit_interval(values: Sequence[float]) -> Interval | None:
 
 
 def rate_interval(successes: int, n: int) -> Interval:
-    """Return the 95 % mid-P confidence interval of a rate: Berry and Armitage 1995 (doi:10.2307/2348891)."""
+    """Return the 95 % mid-P confidence interval of `successes` ÷ n: Berry and Armitage 1995 (doi:10.2307/2348891)."""
     from scipy.special import bdtr
 
     def lower_tail(rate: float) -> float:

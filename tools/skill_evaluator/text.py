@@ -76,7 +76,7 @@ def rename_keys(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, An
 
 
 def frozen(value: Any) -> Hashable:
-    """Return a hashable form of a JSON value, equal for equal values: objects and arrays become tuples."""
+    """Return a hashable form of a JSON value. Values with the same canonical JSON have equal forms."""
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     if isinstance(value, dict):
@@ -102,7 +102,7 @@ def count_leaves(value: Any) -> int:
 
 
 def refuse_constant(name: str) -> Any:
-    """Raise ValueError; as the `parse_constant` of `json.loads` it refuses NaN and Infinity."""
+    """Raise ValueError. `json.loads` calls this function as `parse_constant` for NaN and Infinity."""
     raise ValueError(f"{name} is not a JSON value")
 
 
@@ -129,7 +129,7 @@ def digest(content: str | bytes) -> str:
 
 
 def letters_of(options: Sequence[str]) -> str:
-    """Return the letters that name the options of a multiple-choice question, from A."""
+    """Return the letters of the options of a multiple-choice question: `ABC` for three options."""
     return ascii_uppercase[: len(options)]
 
 
@@ -144,7 +144,7 @@ def listed(names: Sequence[str], max_names: int = 5) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Format the most similar of `names` as `(did you mean 'x'?)`, or all of them if none is similar."""
+    """Format the most similar of `names` as `(did you mean 'x'?)`. If none is similar, format all: `(known: x, y)`."""
     choices = sorted(names)
     close = difflib.get_close_matches(name, choices, n=1, cutoff=0.6)
     if close:
@@ -153,7 +153,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def nearest_path(path: str, paths: Collection[str]) -> str:
-    """Format the known paths below a path, else the most similar path (or last name), else all paths.
+    """Format a hint for an unknown path: the known paths below it, else the most similar path, else all paths.
 
     >>> nearest_path("price", ["total", "lines[].price"]), nearest_path("lines", ["line", "lines[].price"])
     ('(known: lines[].price)', '(known: lines[].price)')
@@ -224,12 +224,12 @@ _GENERATED = re.compile(r"\d+\.\d+\.\d+\+[0-9a-f]{8}")
 
 
 def is_generated(version: str) -> bool:
-    """Return whether a version has the form of a generated one: it ends with + and 8 digits of the prompt's digest."""
+    """Return whether a version has the form of a generated version, such as `0.3.0+3af3d45f`."""
     return _GENERATED.fullmatch(version) is not None
 
 
 def version_words(version: str, timestamp: str) -> str:
-    """Format a version for a report; a generated version is followed by the date of its run.
+    """Format a version for a report. Append the date of `timestamp` if the version is generated.
 
     >>> version_words("0.3.0+3af3d45f", "2026-01-24T09:30:00Z"), version_words("1.2.0", "2026-01-24T09:30:00Z")
     ('0.3.0+3af3d45f (2026-01-24)', '1.2.0')
@@ -243,7 +243,7 @@ _MAX_TOKENS = 20_000  # tokens in both texts; the time grows with the square
 
 
 def marked_differences(first: str, second: str) -> tuple[list[Piece], list[Piece]]:
-    """Return the pieces of both texts, each with a flag for "not in the other text". Long texts are one piece.
+    """Split two texts into pieces, each with whether the other text lacks it. A long text is one piece with False.
 
     >>> marked_differences("It opens at 8", "It opens at nine")
     ([('It opens at ', False), ('8', True)], [('It opens at ', False), ('nine', True)])

@@ -60,7 +60,7 @@ def read_configuration(folder: Path) -> Configuration:
 
 
 def with_program(configuration: Configuration, component: Component) -> Configuration:
-    """Return the configuration for a component. A program of the component replaces the models."""
+    """Return the configuration for a component. If the component has a program, it replaces the models."""
     if component.program is None:
         return configuration
     values = program.values_of(component.program.variables, configuration.keys, os.environ)
@@ -138,7 +138,7 @@ def find_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
 
 
 def missing_variables(model: Model, kind: ProviderKind, keys: Keys) -> list[str]:
-    """Return the required variables of a model's key and identity that are not set; ` or ` joins alternatives."""
+    """Return the required variables of a model that are not set. Alternatives are one entry, such as `A or B`."""
     variables = key_variables(model, kind)
     missing = [" or ".join(variables)] if variables and find_key(model, kind, keys) is None else []
     if model.auth == "oidc" and kind.federation is not None:

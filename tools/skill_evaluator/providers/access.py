@@ -27,13 +27,13 @@ _refused = partial(ProviderError, "identity_refused", kind="no_credentials", fat
 
 
 def identifiers_of(federation: Federation) -> dict[str, str]:
-    """Return the values of a federation's environment variables by name, without blank ones. They are not secret."""
+    """Return the values of the federation's environment variables that are not blank, by name. They are not secret."""
     values = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
     return {name: value for name, value in values.items() if value}
 
 
 def needs_token(kind: ProviderKind) -> bool:
-    """Return whether the job requests an identity token; otherwise the vendor's SDK finds credentials."""
+    """Return whether the provider exchanges a token of the job. If not, the vendor's SDK finds the credentials."""
     federation = kind.federation
     if federation is None:
         return False
@@ -42,7 +42,7 @@ def needs_token(kind: ProviderKind) -> bool:
 
 @dataclass(eq=False, repr=False)  # a repr would show the token
 class Identity:
-    """The identity of this job at one vendor, whose SDK exchanges the token."""
+    """The identity of this job at one vendor. The vendor's SDK exchanges the job's token for access."""
 
     federation: Federation
     request_token: str | None
@@ -60,7 +60,7 @@ class Identity:
         self._has_access = True
 
     def token(self) -> str:
-        """Request an identity token from GitHub. Raise ProviderError. This blocks, so call it in a thread."""
+        """Request an identity token from GitHub. Raise ProviderError if that fails. Call it in a thread: it blocks."""
         import httpx2
         from google.auth import jwt
 
@@ -81,7 +81,7 @@ class Identity:
         return token
 
     def error_of(self, problem: BaseException) -> ProviderError:
-        """Return the error of a failed exchange, which is fatal if the vendor refused the job's first exchange."""
+        """Return the error of a failed exchange. It is fatal if the vendor refused the job's token the first time."""
         status = getattr(problem, "status_code", 401)
         answered = isinstance(problem, self.refusals) and status is not None
         if self._has_access or not answered or status == 429 or status >= 500:
@@ -89,7 +89,7 @@ class Identity:
         return self.refused(str(problem), status)
 
     def refused(self, message: str, status: int) -> ProviderError:
-        """Return the error of a refused identity, with the vendor's message and rule and the claims of the token."""
+        """Return the fatal error of a refused identity, with the vendor's message, its rule and the token's claims."""
         claims = ", ".join(f"{name} '{self._claims.get(claim)}'" for name, claim in _CLAIMS.items())
         of_token = f"the token has {claims}" if self._claims else "no token from GitHub was exchanged"
         unset = {name: f"({name} is not set)" for name in self.federation.optional}
@@ -103,7 +103,7 @@ Options = dict[str, Any]  # options of an SDK's client: the transport, no retrie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloud:
-    """A vendor's models in one cloud."""
+    """The access to a vendor's models in one cloud."""
 
     needs: tuple[str, ...]  # keys of the model in models.yaml
     variables: tuple[str, ...] = ()  # possible variables of the key
@@ -121,7 +121,7 @@ CLOUDS: Mapping[tuple[str, str], Cloud] = {  # keys: provider, place
 
 
 def check_cloud(model: Model, where: str) -> None:
-    """Raise ConfigError if `place` is invalid for the provider, or for missing, unused or conflicting settings."""
+    """Raise ConfigError if the provider is not in the cloud `place`, or if a setting is missing, unused or wrong."""
     cloud = cloud_of(model)
     if model.place is not None and cloud is None:
         clouds = [name for provider, name in CLOUDS if provider == model.provider]
@@ -154,7 +154,7 @@ def _address(model: Model, variable: str) -> str | None:
 
 
 def cloud_client(model: Model, key: str | None, options: Options) -> Any:
-    """Open the vendor's client for the cloud of a model."""
+    """Open the vendor's client for a model in a cloud. Raise ConfigError if the environment or boto3 prevents it."""
     region = model.region or "global"
     match model.provider, model.place:
         case "openai", "azure":

@@ -53,7 +53,7 @@ class Request:
 
     @property
     def dialogue(self) -> tuple[Message, ...]:
-        """The messages of user and assistant."""
+        """All messages except the system message."""
         return self.messages[self.messages[0].role == "system" :]
 
     @property
@@ -135,7 +135,7 @@ class Completion:
     latency_s: Annotated[Annotated[float, Field(ge=0)] | None, _or_default(None)] = field(default=None, compare=False)
 
     def redacted(self, redact: Callable[[str], str]) -> "Completion":
-        """Return the completion without keys. Identifiers are cut to 300 characters afterwards."""
+        """Return the completion with its texts and identifiers redacted. Identifiers are then cut to 300 characters."""
         redacted: dict[str, Any] = {name: redact(getattr(self, name)) for name in ("text", "reasoning", "tool_call")}
         for name in ("served_model", "request_id", "fingerprint"):
             if value := getattr(self, name):
@@ -149,7 +149,7 @@ def fields_of(value: Any) -> Mapping[str, Any]:
 
 
 def joined(parts: Any, *keys: str) -> str:
-    """Join by line breaks the value at the path `keys` of each object in a list, as JSON unless it is a text."""
+    """Join the values at the path `keys` of a list's objects, one per line. Values other than text become JSON."""
     values = list(parts) if isinstance(parts, list) else []
     for key in keys:
         values = [fields_of(value).get(key) for value in values]
@@ -159,7 +159,7 @@ def joined(parts: Any, *keys: str) -> str:
 
 
 def sum_of_counts(*counts: Any) -> int | None:
-    """Add the token counts that are not None. Return None if there are none, or if one is impossible.
+    """Add the token counts that are not None. Return None if all are None, or if a count is impossible.
 
     >>> sum_of_counts(5, None, 100), sum_of_counts(5, -100), sum_of_counts(5, "many"), sum_of_counts(None)
     (105, None, None, None)
@@ -172,7 +172,7 @@ def sum_of_counts(*counts: Any) -> int | None:
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The reason why a call has no output. `reason` is a stable code, `message` a text for people."""
+    """The reason why a call has no output: a kind, a stable code (`reason`), a text and an HTTP status, if any."""
 
     kind: Annotated[FailureKind, _or_default("provider_error")] = "provider_error"
     reason: Annotated[Reason, _or_default("unknown")]
@@ -205,13 +205,13 @@ class ProviderError(SkillEvaluatorError):
         self.retry_after_s = self.retry_after_s if usable else None
 
     def failure(self, redact: Callable[[str], str] = str) -> Failure:
-        """Return the failure without keys, its message cut to 500 characters."""
+        """Return the error as a Failure. Its message is redacted and cut to 500 characters."""
         message = redact(str(self)[:_MAX_RAW_CHARS])[:_MAX_MESSAGE]
         return Failure(kind=self.kind, reason=self.reason, message=message, status=self.status)
 
 
 def unreachable(problem: object, *, fatal: bool = False) -> ProviderError:
-    """Return the error of a call that did not reach the server, so that nothing is billed."""
+    """Return the error of a call that did not reach the server and is not billed. It is retryable unless `fatal`."""
     return ProviderError("unreachable", f"no connection: {problem}", retryable=not fatal, fatal=fatal)
 
 
@@ -231,12 +231,12 @@ class Sampling:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """The settings by name that are equal in all requests, without the seed."""
+        """The settings that are equal in all requests, by name: all except the seed and unavailable settings."""
         settings = {**self.sent, **self.extra}
         return {name: value for name, value in settings.items() if name not in ("seed", *self.unavailable)}
 
     def of(self, request: "Request", limit_name: str) -> dict[str, int]:
-        """Return the seed and the output limit of a request by name, unless the model ignores them."""
+        """Return the output limit (as `limit_name`) and the `seed` of a request, each only if the model uses it."""
         limit = {} if "max_tokens" in self.unavailable else {limit_name: request.max_output_tokens}
         return {**limit, **({"seed": request.seed} if "seed" in self.sent else {})}
 
@@ -265,7 +265,7 @@ class Provider(Protocol):
     """An open connection to one model."""
 
     async def complete(self, request: Request) -> Completion:
-        """Make one call without retries; raise ProviderError."""
+        """Make one call without retries. Raise ProviderError if it has no completion."""
 
     async def close(self) -> None:
         """Release sockets, threads and memory."""
@@ -313,14 +313,14 @@ class ProviderKind:
     file_tokens: Callable[[Model, File], FileTokens] = lambda model, file: FileTokens(0, 0)
 
     def cache_floor_of(self, model: Model) -> int | None:
-        """Return the number of tokens from which a prompt of the model is cached, or None if none is cached."""
+        """Return the minimum tokens of a prompt that is cached. Return None if the model's prompts are not cached."""
         return self.cache_floor(model) if model.cache else None
 
 
 def first_outputs(attempts: Iterable[tuple[CallKey, bool, Attempt]]) -> dict[CallKey, Attempt]:
     """Return, by call, the first attempt with an output, or the last attempt if none has an output.
 
-    `attempts` has the call, whether there is an output, and the value to return, for each attempt in order.
+    Each item of `attempts` is a call, whether the attempt has an output, and the value to return.
     """
     selected: dict[CallKey, Attempt] = {}
     answered = set[CallKey]()
@@ -333,7 +333,7 @@ def first_outputs(attempts: Iterable[tuple[CallKey, bool, Attempt]]) -> dict[Cal
 
 
 def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Provider:
-    """Open a provider. Raise ConfigError for an unexpected exception."""
+    """Open a provider. Raise SkillEvaluatorError if that fails: ConfigError for an unexpected exception."""
     try:
         return kind.open(model, key, settings)
     except SkillEvaluatorError:
@@ -343,7 +343,7 @@ def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings
 
 
 async def call_once(provider: Provider, request: Request, settings: Settings) -> Completion:
-    """Make one call. Raise ProviderError for every exception except StorageError."""
+    """Make one call. A StorageError is raised unchanged. Every other failure is raised as a ProviderError."""
     import asyncio
 
     try:
@@ -371,14 +371,14 @@ async def call_once(provider: Provider, request: Request, settings: Settings) ->
 
 
 def within_limits(completion: Completion, settings: Settings) -> Completion:
-    """Return a completion. A text over `limits.answer_bytes` is dropped, and the stop reason is `too_large`."""
+    """Return the completion. If its text is over `limits.answer_bytes`, drop it and set the stop reason `too_large`."""
     if len(completion.text.encode("utf-8", "surrogatepass")) > settings.limits.answer_bytes:
         return replace(completion, text="", stop_reason="too_large")
     return completion
 
 
 def refuse_changed(request: Request) -> None:
-    """Raise ProviderError if a file of the request has changed since its case was read."""
+    """Raise ProviderError if a file of the request cannot be read or has changed since its case was read."""
     for file in request.files:
         try:
             with file.path.open("rb") as handle:

@@ -28,7 +28,7 @@ _SLACK_BYTES = 200  # allowance per request: line ends and enclosing text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
-    """The limits of one batch at a vendor. A batch ends after `hours` at the latest."""
+    """The maximum requests, bytes and hours of one batch at a vendor."""
 
     requests: int
     request_bytes: int
@@ -102,10 +102,10 @@ class Batches:
         return required_id(await self.api.create(self, name, entries), self.api.id_key)
 
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
-        """Return the id of a batch that was created after `since` (seconds since the epoch), or None.
+        """Return the id of a batch created after `since` (seconds since the epoch). Return None if it is not found.
 
-        The batch is found by its name. At a vendor without names it is found by the number of its requests and by a
-        result of one of them; `others` are skipped. Raise AmbiguousBatchError if such a batch has not ended.
+        The batch is found by its name. If the vendor has no names, skip `others` and find a batch with the same number
+        of requests and a result for one of them. Raise AmbiguousBatchError if a batch with that number has not ended.
         """
         undecided = None
         async for body in self._listed(since):
@@ -143,7 +143,7 @@ class Batches:
         return _read(self.api.status, await self.get(self._place(batch_id)))
 
     async def results(self, status: BatchStatus) -> Results:
-        """Return the results of an ended batch by custom id; the first result of an id counts.
+        """Return the completions and errors of an ended batch by custom id. The first result of an id counts.
 
         Raise ProviderError if all files are deleted, or if a line is not JSON and results are missing.
         """
@@ -235,7 +235,7 @@ def response_from(status: int, body: Any, request_id: Any = None) -> HttpRespons
 
 
 def required_id(body: Json, key: str = "id") -> str:
-    """Return the id at `key` in a response. Raise ProviderError if there is none."""
+    """Return the id at `key` in a response. Raise ProviderError if it is missing or invalid."""
     name = body.get(key)
     if not isinstance(name, str) or not name or not name.isprintable():
         raise malformed(f"a response without {key}")
@@ -243,7 +243,7 @@ def required_id(body: Json, key: str = "id") -> str:
 
 
 def count_of(*counts: Any) -> int | None:
-    """Add counts of requests. Return None unless all are whole numbers."""
+    """Add counts of requests. Return None if a count is not a whole number or is negative."""
     whole = [count for count in counts if isinstance(count, int) and count >= 0]
     return sum(whole) if len(whole) == len(counts) else None
 

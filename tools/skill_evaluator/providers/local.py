@@ -65,7 +65,7 @@ def params_of(model: Model) -> LocalParams:
 
 
 def find_weights(path: Path | None, sha256: str | None) -> Path:
-    """Return the path of the weights; if `path` is None those of SmolLM2, fetched if necessary.
+    """Return the path of the weights. If `path` is None, return that of SmolLM2, and fetch it if necessary.
 
     Raise ConfigError if the file is missing, is not GGUF or does not match `sha256`.
     """
@@ -132,7 +132,7 @@ def _spoken(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 
 def _shared_beginning(messages: Sequence[Message], constant: int) -> list[Message]:
-    """Return the messages up to `constant` characters, followed by `_END`."""
+    """Return the beginning of the messages, `constant` characters in all, followed by `_END`."""
     result: list[Message] = []
     for message in messages:
         if constant < len(message.text) or message is messages[-1]:
@@ -169,9 +169,9 @@ class _SharedStates:
         self.engine = library.Server(common)
 
     def enter(self, messages: Sequence[Message], constant: int) -> bool:
-        """Restore the engine's state after the messages, whose first `constant` characters all prompts share.
+        """Bring the engine into the state after the messages: restore the state, or evaluate the messages and save it.
 
-        Return False if the prompt is too long for a state.
+        All prompts share the first `constant` characters. Return False if the prompt is too long.
         """
         prompt = self._rendered(messages)
         if self._restore(prompt):
@@ -235,7 +235,7 @@ class LocalProvider:
         self._model = model
 
     async def complete(self, request: Request) -> Completion:
-        """Make one call. Raise ProviderError (`context_exceeded` if the prompt is too long)."""
+        """Make one call. Raise ProviderError if it fails (reason `context_exceeded` if the prompt is too long)."""
         body: dict[str, Any] = {
             **self._sampling,
             "messages": _spoken(request.messages),
@@ -268,7 +268,7 @@ class LocalProvider:
             return dict(self.states.engine.handle_chat_completions({**body, "cache_prompt": entered}))
 
     async def close(self) -> None:
-        """Release the engine after an abandoned call has ended, because the call still uses it."""
+        """Wait up to 60 s for an abandoned call, which still uses the engine. Then release the engine."""
         self._lock.acquire(timeout=_MAX_WAIT_S)
         self.states.folder.cleanup()
         del self.states

@@ -155,7 +155,7 @@ def _file(file: File) -> Mapping[str, Any]:
 async def server_version(model: Model) -> str | None:
     """Return the version that an OpenAI-compatible server (`base_url`) reports at `/version`.
 
-    Return None if it reports none or cannot be reached, and for other models.
+    Return None for any other model, and if the server cannot be reached or reports no version.
     """
     if model.provider != "openai" or not model.base_url:
         return None

@@ -45,14 +45,14 @@ _no_answer = partial(ProviderError, "no_answer", perhaps_billed=True)
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the named variables by name, from CI's secret, else `keys`, else `environment`, if set."""
+    """Return the values of the `names` that are set, by name, from CI's secret, else `keys`, else `environment`."""
     lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
     variables = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
     return {name: variables[name] for name in names if variables.get(name)}
 
 
 def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) -> ProviderKind:
-    """Return the provider kind that runs a component's program; `values` has its variables by name."""
+    """Return the provider kind of a component's program or endpoint. `values` has its variables by name."""
 
     def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
         limited = partial(Program, folder=folder, output_bytes=settings.limits.response_bytes)
@@ -82,7 +82,7 @@ class RunProvider:
         self._threads = ThreadPoolExecutor(_MAX_THREADS)
 
     async def complete(self, request: Request) -> Completion:
-        """Run the program once. Raise ProviderError if it fails or writes no answer."""
+        """Run the program once. Raise ProviderError if it fails or writes no answer. Too much output gives no text."""
         task = {
             "inputs": {name: _program_input(value) for name, value in request.inputs.items()},
             "turns": [{"role": turn.role, "content": turn.text} for turn in request.turns],
@@ -141,7 +141,7 @@ def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings)
 
 
 def _fill_placeholders(value: Any, request: Request) -> Any:
-    """Replace the `{{input}}` placeholders of a body. A text with only a placeholder becomes the value itself."""
+    """Replace each `{{NAME}}` in a JSON value by the input NAME. A text with only a placeholder becomes the input."""
     if isinstance(value, dict):
         return {name: _fill_placeholders(child, request) for name, child in value.items()}
     if isinstance(value, list):

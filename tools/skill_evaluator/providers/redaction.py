@@ -37,7 +37,7 @@ class Redactor:
         self._pattern = _pattern_of(self._keys)
 
     def __call__(self, text: str) -> str:
-        """Replace each key in a text by a mask."""
+        """Replace each key and each remembered token in a text by `[redacted]`."""
         if len(_TOKENS) > len(self._tokens):
             self._tokens = frozenset(_TOKENS)
             self._pattern = _pattern_of(self._keys | self._tokens)
@@ -50,9 +50,9 @@ def redactor_of(keys: Mapping[str, str], models: Iterable[Model]) -> Redactor:
 
 
 def error_of(problem: Exception, component: str | None = None) -> SkillEvaluatorError:
-    """Return the InternalError of an unexpected exception, without keys, and print its traceback to stderr.
+    """Convert an unexpected exception to an InternalError, and print its traceback to stderr. Both are without keys.
 
-    A pydantic ValidationError means invalid input, which is a SkillEvaluatorError without a traceback.
+    A pydantic ValidationError means invalid input: return a SkillEvaluatorError and print nothing.
     """
     shown = [name for name in child_environment() if not name.endswith(("_KEY", "_TOKEN"))]
     redact = Redactor(value for name, value in os.environ.items() if name not in shown)
@@ -64,7 +64,7 @@ def error_of(problem: Exception, component: str | None = None) -> SkillEvaluator
 
 
 def result_or_error(component: str, work: Callable[[], ResultT]) -> ResultT | SkillEvaluatorError:
-    """Return the result of `work` on a component, or its error, so that a bug does not stop other components."""
+    """Return the result of `work`. If `work` raises an exception, return it as a SkillEvaluatorError."""
     try:
         return work()
     except SkillEvaluatorError as problem:

@@ -106,7 +106,7 @@ def content_of(
     file: Callable[[File], Any],
     text: Callable[[str], Any] = lambda text: {"type": "text", "text": text},
 ) -> str | list[Any]:
-    """Return the text of a message. If it has files, return its parts, converted by `file` or `text`."""
+    """Return the text of a message. If it has files, return a list of its parts, each converted by `file` or `text`."""
     if not message.files:
         return message.text
     parts = (part for part in message.parts if isinstance(part, File) or part.strip())
@@ -115,7 +115,7 @@ def content_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """The response of a server. An error has the vendors' form: `{"error": {"message": …}}`, or the inner object."""
+    """The response of a server. The body of an error is `{"error": {"message": …}}` or only the inner object."""
 
     status: int
     headers: Mapping[str, str]  # names in lower case
@@ -129,7 +129,7 @@ class HttpResponse:
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """The error object in the body; empty if there is none."""
+        """The object at `error` in the JSON body, else the whole body. Empty if that is not an object."""
         try:
             body = json.loads(self.content.decode(errors="replace"))
         except (ValueError, RecursionError):
@@ -146,17 +146,17 @@ class HttpResponse:
 
 
 class TooLargeError(Exception):
-    """The body of a response is over the limit."""
+    """The body of a response is over the limit of bytes or values."""
 
 
 def parsed_body(content: bytes) -> Any:
-    """Parse a JSON body. Raise ValueError or RecursionError. A huge integer becomes a float."""
+    """Parse a JSON body. Raise ValueError or RecursionError if it is invalid. A huge integer becomes a float."""
     # Python refuses to read integers of thousands of digits
     return json.loads(content, parse_int=lambda digits: int(digits) if len(digits) < 20 else float(digits))
 
 
 def parsed_response(content: bytes) -> Any:
-    """Parse the JSON of one response. Raise TooLargeError for too many values, ValueError or RecursionError."""
+    """Parse the JSON of one response. Raise TooLargeError for too many values, and the errors of `parsed_body`."""
     if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MAX_VALUES:
         raise TooLargeError
     return parsed_body(content)
@@ -194,7 +194,7 @@ def is_content_filter(error: HttpResponse) -> bool:
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the wait in seconds from `retry-after-ms` or `retry-after` (a number or an HTTP date), or None."""
+    """Return the seconds to wait by `retry-after-ms` or `retry-after`. Return None if both are missing or invalid."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         if _NUMBER.fullmatch(text := headers.get(name, "").strip()):
             return float(text) * unit
@@ -243,7 +243,7 @@ class RemoteProvider:
         return self.identity is None
 
     async def complete(self, request: Request) -> Completion:
-        """Make one call. Raise ProviderError. A body over the limit is an output without text."""
+        """Make one call. Raise ProviderError if it fails. A body over the limit gives a completion without text."""
         body = self.body(request)
         try:
             answer = await self._send("POST", self.path, body=body)
@@ -260,7 +260,7 @@ class RemoteProvider:
         return {self.renamed.get(name, name): value for name, value in self.body_of(request).items()}
 
     async def fetch(self, method: str, path: str, **content: Any) -> HttpResponse:
-        """Send any request (see `SdkConnection.send`). Raise ProviderError for an error, or TooLargeError."""
+        """Send any request (see `SdkConnection.send`). Raise ProviderError, or TooLargeError for a large body."""
         answer = await self._send(method, path, **content)
         if not answer.is_success:
             raise self._status_error(answer)
@@ -273,9 +273,9 @@ class RemoteProvider:
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpResponse, sent: Container[str] | None = None) -> Completion:
-        """Read a response; the error of a content filter is a refusal. Raise ProviderError for any other error.
+        """Read a response. A content filter's error becomes a refusal. Raise ProviderError for any other error.
 
-        `sent` has the parameters of the request, None if they are not known, as in a batch.
+        `sent` has the names of the request's parameters. It is None if they are not known, as in a batch.
         """
         if answer.is_success:
             try:

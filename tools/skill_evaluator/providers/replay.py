@@ -28,7 +28,7 @@ from skill_evaluator.providers.base import (
 
 
 class AnswerLine(FrozenModel):
-    """One call with its output, or with its error as a reason or an object."""
+    """One call with its output or its error. The error is a reason or a `Failure`."""
 
     model_config = ConfigDict(strict=True)
 
@@ -54,7 +54,7 @@ class AnswerLine(FrozenModel):
 
     @property
     def failure(self) -> Failure | None:
-        """The error, or None if the line has no error or a text that is not blank."""
+        """The error. None if the line has no error, or if its text is not blank."""
         if self.error is None or (self.text or "").strip():
             return None
         return Failure(reason=self.error) if isinstance(self.error, str) else self.error
@@ -77,7 +77,7 @@ class AnswerLine(FrozenModel):
 
 
 def line_at(path: Path, offset: int) -> AnswerLine:
-    """Read the line at a byte offset. Raise RunError if the file has changed."""
+    """Read the line at a byte offset. Raise RunError if it cannot be read or is invalid."""
     try:
         with path.open("rb") as handle:
             handle.seek(offset)

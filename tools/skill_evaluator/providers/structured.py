@@ -40,7 +40,7 @@ _MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # Anthropic's limits per schema
 
 
 class _Refusal(NamedTuple):
-    """A vendor's rule that a schema breaks, where, and whether the strict form of the schema solves it."""
+    """A vendor's rule that a schema breaks, the place in the schema, and whether the strict form keeps the rule."""
 
     pointer: str
     rule: str
@@ -48,7 +48,7 @@ class _Refusal(NamedTuple):
 
 
 def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
-    """Return a message with the models and a remedy for each rule of a vendor that a component's schema breaks."""
+    """Return a message for each vendor's rule that a component's schema breaks. It has the models and a remedy."""
     root = _without_dialect(component.schema or {})
     refused_by = defaultdict[str, list[str]](list)
     for model in models if root and component.program is None else ():
@@ -165,7 +165,7 @@ def sent_schema(request: Request, model: Model) -> dict[str, Any]:
 
 
 def response_format(request: Request, model: Model) -> dict[str, Any]:
-    """Return an object with OpenAI's `response_format` for a request, empty if the output may be any text."""
+    """Return an object with OpenAI's `response_format` for a request. It is empty if the output may be any text."""
     if request.schema is None or model.structured_output == "none":
         return {}
     if not model.sends_schema:
@@ -176,7 +176,7 @@ def response_format(request: Request, model: Model) -> dict[str, Any]:
 
 @lru_cache(maxsize=32)
 def _strict_form(text: str, provider: str) -> dict[str, Any]:
-    """Return the strict form of a schema: Anthropic's by its SDK; OpenAI's SDK transforms classes only."""
+    """Return the strict form of the schema in `text`. Raise ProviderError if the schema has none."""
     schema: dict[str, Any] = json.loads(text)
     for rule, refusals in _refusals(schema, provider, is_strict=True).items():
         message = f"the output schema at {refusals[0].pointer}: {rule}"
@@ -238,10 +238,10 @@ def _allows_null(node: Any, root: Schema) -> bool:
 
 
 def output_of(completion: Completion, request: Request, model: Model) -> Completion:
-    """Return the completion with the output as its text, as it is saved and scored.
+    """Return the completion with the output as its text. A completion that was cut or refused is unchanged.
 
-    The output of a tool call is its arguments, or a failure (`no_tool_call`) if they are missing. A null that only the
-    strict form of the schema required is removed.
+    The output of a tool call is its arguments; if they are missing, the stop reason becomes `no_tool_call`. Nulls that
+    only the strict form of the schema required are removed.
     """
     if completion.stop_reason in ("length", "too_large", "refusal"):
         return completion

@@ -114,7 +114,7 @@ class Http:
         return self._session
 
     async def _read(self, response: aiohttp.ClientResponse, limit: asyncio.Timeout) -> bytes:
-        """Read a body, or the beginning of an error's body. The limit is on decompressed bytes."""
+        """Read a body, or the beginning of an error's body. Raise TooLargeError if any other body is over the limit."""
         is_success = 200 <= response.status < 300
         max_bytes, body = self.max_bytes if is_success else _ERROR_BYTES, bytearray()
         while len(body) <= max_bytes and (part := await response.content.read(_READ_BYTES)):
@@ -135,7 +135,7 @@ class PlainConnection:
         self._http = Http(timeout_s, max_bytes)
 
     async def send(self, method: str, path: str = "", *, body: Any = None) -> HttpResponse:
-        """Send JSON, or no body, and return the response of any status."""
+        """Send JSON, or no body, and return the response of any status. Raise the errors of `Http.send`."""
         headers, content = self._headers, RequestBody(b"")
         if body is not None:
             headers, content = {**headers, "content-type": "application/json"}, RequestBody(json_bytes(body))
@@ -147,7 +147,7 @@ class PlainConnection:
 
 
 def _proxy_for(url: str) -> str | None:
-    """Return the proxy that the environment names for an address, or None.
+    """Return the proxy that the environment names for an address. Return None if it names no proxy.
 
     Raise ProviderError for an invalid proxy, or for a proxy that does not speak HTTP, which could read the key.
     """
@@ -223,7 +223,7 @@ class Transport(httpx2.AsyncBaseTransport):
         self._http, self._note_access = http, note_access
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request of an SDK."""
+        """Send a request of an SDK and store the response. Return a response with its status and the body `{}`."""
         headers = {name: value for name, value in request.headers.items() if name not in _SET_BY_AIOHTTP}
         authorization = headers.get("authorization", "")
         if self._note_access is not None and authorization.startswith("Bearer "):
@@ -329,7 +329,7 @@ def _requests_of(client: Any) -> Send:
 
 
 def without_environment(variable: str, omit: Any) -> dict[str, Any]:
-    """Return a header by name with the value `omit` for each header in a variable, so that an SDK omits it.
+    """Return the headers in an environment variable by name, with the value `omit`, so that an SDK does not send them.
 
     Raise ConfigError for a header that the SDK itself sets, such as the key.
     """

@@ -83,7 +83,7 @@ class Batch:
 
     @property
     def is_open(self) -> bool:
-        """Whether the vendor has or may have the batch, and its results are not collected."""
+        """Whether the vendor has, or may have, the batch and its results are not collected yet."""
         return self.stage in ("intended", "submitted")
 
     @property
@@ -117,7 +117,7 @@ class BatchJournal:
         return [batch for batch in self.batches if batch.is_open]
 
     def custom_id(self, run_id: str, position: int) -> str:
-        """Return the id of a call in the next batch: `3f9a01bc-12-1` is call 12 of a run's schedule in its batch 1."""
+        """Return the id of a call in the next batch: `3f9a01bc24de-12-1` is call 12 of a run's schedule in batch 1."""
         return f"{digest(run_id).removeprefix('sha256:')[:12]}-{position}-{len(self.batches) + 1}"
 
     def intend(self, run_id: str, calls: Mapping[str, Call]) -> Batch:
@@ -261,7 +261,7 @@ class BatchEngine:
                     self._journal.note(batch.number, "deleted")
 
     async def _status(self, batch: Batch) -> BatchStatus | None:
-        """Return the status of a batch that has ended. Return None while it is in progress."""
+        """Return the status of a batch that has ended, was deleted or is overdue. Return None for any other batch."""
         batch_id, batches = batch.batch_id or "", self._batches
         try:
             status = await batches.status(batch_id)
@@ -281,7 +281,10 @@ class BatchEngine:
         return BatchStatus(batch_id=batch_id, state=f"overdue {status.state}", ended=True, done=0, unanswered=lost())
 
     async def _results(self, status: BatchStatus) -> tuple[BatchStatus, Results]:
-        """Read the results, again if they are incomplete. If they are deleted, return a status for lost calls."""
+        """Return the status and the results of an ended batch. Read the results again if some are missing.
+
+        If the vendor has deleted the results, return no results and a status in which the calls are lost.
+        """
         retry = self._settings.retry
         if not status.body or status.unanswered.reason == "batch_failed":
             return status, {}
@@ -362,7 +365,7 @@ class BatchEngine:
             self._journal.note(batch.number, "submitted", id=batch_id)
 
     async def _next_requests(self, queue: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
-        """Take the next batch from `queue`: requests and calls by custom id, both empty if no batch can be sent now."""
+        """Take the next batch from `queue`. Return requests and calls by custom id, both empty if none can be sent."""
         batches, requests, calls = self._batches, dict[str, Request](), dict[str, Call]()
         size, pending = 0, self._pending_calls()
         queued = sum(self._worst_case(call).tokens for call in pending) if self._model.limits.queued_tokens else 0

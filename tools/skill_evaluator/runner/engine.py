@@ -54,7 +54,7 @@ def prompt_of(call: Call) -> Prompt:
 def cached_prompts(
     calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
 ) -> frozenset[Prompt]:
-    """Return the prompts with several calls and an estimate of at least `cache_floor` tokens; empty if it is None."""
+    """Return the prompts with several calls and at least `cache_floor` estimated tokens; empty if the floor is None."""
     if cache_floor is None:
         return frozenset()
     calls_by_prompt = by_key((prompt_of(call), call) for call in calls)
@@ -66,7 +66,7 @@ def cached_prompts(
 
 
 def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[list[Call]]:
-    """Return lists of calls that are made one after another: the calls of a cached prompt, or a single other call."""
+    """Group calls into lists that are made in sequence: all calls of a cached prompt, or a single other call."""
     keyed = ((prompt_of(call) if prompt_of(call) in cached else (call.arm, call), call) for call in calls)
     return list(by_key(keyed).values())
 
@@ -104,9 +104,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Return the remaining time in seconds at the present rate, or None until a call of this attempt was answered
-        or failed.
-        """
+        """The remaining seconds at the present rate. None until a call of this attempt at the run has an outcome."""
         if finished := self.answered + self.failed:
             return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
         return None
@@ -198,14 +196,17 @@ class RunningRun:
         self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
 
     def request_for(self, call: Call) -> Request:
-        """Build the request of a call, with the maximum tokens of its files, and no tool if the provider has none."""
+        """Build the request of a call. Add the maximum tokens of its files. Drop the tool if the provider has none."""
         request, model = self.handlers.request_for(self.run, call), self.run.model
         file_tokens = sum(self.kind.file_tokens(model, file).upper_bound for file in request.files)
         by_tool_call = request.by_tool_call and self.kind.tools
         return replace(request, file_tokens=file_tokens, by_tool_call=by_tool_call)
 
     def begin(self, server: Server | None) -> None:
-        """Create the run folder if it is new, and open the journal. Call this only after all providers are open."""
+        """Create the run folder if it is new, lock it and open the journal. Call this after all providers are open.
+
+        Raise RunError if another process executes the run, and StorageError if the folder cannot be written.
+        """
         if not (self.run.folder / MANIFEST).exists():
             create_run(self.run.folder, self.run.manifest.model_copy(update={"server": server}))
         if self._lock is None:
@@ -213,7 +214,7 @@ class RunningRun:
         self._journal = LinesWriter(self.run.folder / ANSWERS)
 
     def save_outcome(self, replicate: Replicate) -> Future[Any] | None:
-        """Append an outcome to the journal, then return the result of `on_outcome`."""
+        """Append an outcome to the journal, then return the result of `on_outcome`. Raise StorageError on failure."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
         append_outcome(self._journal, replicate)
@@ -224,7 +225,7 @@ class RunningRun:
         return self.handlers.on_outcome(self.run, replicate)
 
     def finish(self) -> None:
-        """Close the journal and release the lock. The outcome of a call that was not repeated is its earlier error."""
+        """Close the journal and release the lock. Pass earlier errors of unrepeated calls to `on_outcome`."""
         if self._journal is not None:
             self._journal.close()
         self.release()
@@ -323,7 +324,7 @@ class Engine:
         return self._stop.is_set() or self._hopeless.is_set()
 
     async def _make_call(self, call: Call) -> Replicate | None:
-        """Make one call with its retries. Return None if the model was halted before the call."""
+        """Make one call with its retries and return its outcome. Return None if the calls of the model must end."""
         prompt = prompt_of(call)
         request = replace(self.request_for(call), cache=prompt in self._cached)
         if prompt not in self._worst_cases:

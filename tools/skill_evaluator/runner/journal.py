@@ -68,7 +68,7 @@ Transport = Literal["direct", "batch"]  # single calls, or batches (see batches.
 
 
 class RunPlan(FrozenModel):
-    """The planned calls of a model, or of a shard of its cases: each case is called `replicates` times."""
+    """The planned calls of a model on the cases of a component or of a shard. Each case has `replicates` calls."""
 
     skill: ComponentName
     skill_version: VersionText
@@ -125,12 +125,15 @@ class Manifest(RunPlan):
         return has_equal_keys and not any(run.draft or run.reruns_failing for run in (self, manifest))
 
     def has_same_plan(self, manifest: "Manifest") -> bool:
-        """Return whether both runs make the same calls with the same settings; seeds may differ."""
+        """Return whether both runs have the same inputs (by `has_same_inputs`) and the same calls. Seeds may differ."""
         has_equal_keys = all(getattr(self, name) == getattr(manifest, name) for name in _PLAN_KEYS)
         return has_equal_keys and self.has_same_inputs(manifest) and (self.beside is None) == (manifest.beside is None)
 
     def is_part_of(self, manifest: "Manifest") -> bool:
-        """Return whether the run of `manifest` has all calls of this run; never for batches or interleaved runs."""
+        """Return whether the run of `manifest` has all calls of this run, with the same inputs.
+
+        Return False if either run is a draft, a rerun, interleaved or in batches.
+        """
         is_plain = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, manifest))
         has_equal_keys = (self.skill_version, self.shard) == (manifest.skill_version, manifest.shard)
         is_subset = self.replicates <= manifest.replicates and self.cases.items() <= manifest.cases.items()
@@ -148,7 +151,7 @@ class Manifest(RunPlan):
 
 
 def create_run(folder: Path, manifest: Manifest) -> None:
-    """Write or replace the manifest of a run folder, created if necessary; raise StorageError if that fails."""
+    """Write or replace the manifest of a run folder. Create the folder if necessary. Raise StorageError on failure."""
     replace_text(folder / MANIFEST, json_text(manifest.model_dump(mode="json")))
 
 
@@ -161,7 +164,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check_same_inputs(folder: Path, planned: Manifest) -> None:
-    """Raise RunError if a folder has outputs of another component or model, or for other inputs."""
+    """Raise RunError if the run in a folder has another component or model, or other inputs, than the planned run."""
     existing = read_manifest(folder) if (folder / MANIFEST).exists() else planned
     differing_keys = [name for name in ("skill", "model_id") if getattr(existing, name) != getattr(planned, name)]
     if reasons := differing_keys or planned.differences(existing):
@@ -321,7 +324,7 @@ def has_other_outputs(
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the path of a record, in the run folder or in `records`, with other outputs than the folder, or None."""
+    """Return the path of a record, in `folder` or `records`, whose outputs differ from those of the run, else None."""
     for path in (folder / RECORD, records / f"{manifest.run_id}.json"):
         if path.exists() and has_other_outputs(read_record(path), folder, manifest):
             return path
@@ -329,7 +332,7 @@ def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None
 
 
 def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:
-    """Merge the outcomes of a run's parts (shards or repeated jobs) into one outcome per planned call."""
+    """Merge the parts of a run (shards or repeated jobs): each call's first output, else its last error."""
     return first_outputs(
         (replicate.call, replicate.answered, replicate)
         for manifest, replicates in parts
@@ -349,7 +352,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSize:
-    """The options of new runs: the replicates per case, the cases (`shard`, `selection`) and the transport."""
+    """The options of new runs: replicates per case, seed, cases (`shard`, `selection`), invocation id and transport."""
 
     replicates: int
     seed: int
@@ -362,7 +365,7 @@ class RunSize:
 def new_runs(
     component: Component, cases: Sequence[Case], models: Sequence[Model], results_dir: Path, kinds: Kinds, size: RunSize
 ) -> list[Run]:
-    """Plan a run for every model, with the cases that are applicable to the model, without writing it."""
+    """Plan a run for every model on the cases, or the shard of the cases, that are applicable to it. Write nothing."""
     now, shard = datetime.datetime.now(datetime.UTC), size.shard
     invocation = size.invocation or new_invocation(now)
     sizes = input_sizes(component, cases)
@@ -401,7 +404,7 @@ def new_invocation(now: datetime.datetime) -> str:
 
 
 def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:
-    """Return the id of a component's run, or of its shard, with a model. `mark` distinguishes runs of an invocation."""
+    """Return the run id of a component, a model and a shard, if any. `mark` distinguishes the runs of an invocation."""
     of_skill = skill if len(skill) <= 40 else f"{skill[:33]}-{digest(skill)[-6:]}"  # the id names a file
     mark_suffix = f"@{slug(mark)}" if mark else ""  # a slug has no @
     shard_suffix = f"-{shard.index}of{shard.count}" if shard else ""
@@ -409,7 +412,7 @@ def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = 
 
 
 def run_with_component(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
-    """Return the run of a version, `component`, with the model, cases and invocation of `run`. Its id has `mark`."""
+    """Return a run of another version, `component`, with model, cases and invocation of `run`. Its id has `mark`."""
     shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
     run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
     update = {
@@ -434,7 +437,7 @@ _WITHOUT_EFFECT = {"accepts", "limits", "price", "cache", "api_key_env", "auth",
 
 
 def settings_digest(model: Model) -> str:
-    """Digest the settings of a model that affect its outputs, and its provider's revision if above 1."""
+    """Return the digest of the model settings that affect outputs, and of the provider's revision if above 1."""
     values = model.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     if model.provider == "google" and model.auth == "oidc":
         values["served_by"] = "vertex"  # another service than with API keys
@@ -444,7 +447,7 @@ def settings_digest(model: Model) -> str:
 
 
 def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder. Raise RunError with the changed inputs if any changed since it began."""
+    """Read a run from its folder. Raise RunError as `saved_run` does, or if an input changed since it began."""
     run = saved_run(folder, component, models)
     if changes := changes_since(run, component, cases):
         raise RunError(f"cannot resume {folder}; changed since it began: {', '.join(changes)}; start a new run")
@@ -476,7 +479,7 @@ def slug(model_id: str) -> str:
 
 
 def check_writable(folder: Path, remedy: str = "--results DIR and --no-leaderboard") -> None:
-    """Create a folder if necessary. Raise StorageError with the options in `remedy` if it is not writable."""
+    """Create a folder if necessary. If it is not writable, raise StorageError; the message suggests `remedy`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

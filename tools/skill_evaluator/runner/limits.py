@@ -22,9 +22,9 @@ _CUT_INTERVAL_S = 1.0  # overload errors within this time count as one
 def limits_of(
     models: Sequence[Model], settings: Settings, shards: int = 1, planned: Mapping[str, Limits] = MappingProxyType({})
 ) -> dict[str, Limits]:
-    """Return the limits of concurrent models by id: their own, under a share of the ceiling of their provider.
+    """Return the limits of concurrent models by model id. Models of one provider share the provider's ceiling equally.
 
-    `planned` has the limits of a planned job by model id. The limits of other models are divided by `shards`.
+    The limits in `planned`, by model id, are upper bounds. The limits of all other models are divided by `shards`.
     """
     of_provider = Counter(model.provider for model in models)
     limits = {}
@@ -85,12 +85,12 @@ class Gate:
                 return
 
     def leave(self) -> None:
-        """Release the place."""
+        """Release the place of a call that has ended."""
         self._count(-1)
         self._wake()
 
     def succeeded(self, latency_s: float = 0.0) -> None:
-        """Count a successful call, which raises the limit slightly, or doubles it at the end of a round."""
+        """Count a successful call and its latency, and adapt the limit."""
         if self._grows:
             self._latencies_s.append(latency_s)
             if len(self._latencies_s) >= 2 * self.limit:  # the first half started under the lower limit
@@ -228,7 +228,7 @@ class Budget:
         return True
 
     def reserve_now(self, upper_bound_usd: float, *, begun: bool = False) -> bool:
-        """Reserve the maximum cost of an attempt if it fits or the attempt has `begun`. Return whether it did."""
+        """Reserve the maximum cost of an attempt if it fits or the attempt has `begun`. Otherwise return False."""
         if self._max_cost is None:
             return True
         fits = self._spent + self._reserved + upper_bound_usd <= self._max_cost

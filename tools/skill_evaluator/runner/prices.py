@@ -45,7 +45,7 @@ Priced = tuple[Model, Price | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSize:
-    """The input tokens of one case without its files: a likely number, and bounds."""
+    """The input tokens of one case: a likely number, a maximum and a minimum, without the tokens of its `files`."""
 
     likely: int
     maximum: int
@@ -103,7 +103,7 @@ def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputS
 def not_applicable(
     cases: Iterable[Case], sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind
 ) -> dict[str, str]:
-    """Return the reason by case id for each case that a model is not called for; `sizes` is by case id, too."""
+    """Return the reason for each case that is not applicable to a model, by case id. `sizes` is by case id, too."""
     context, accepted = context_of(model, kind), model.accepts
     if accepted is None:
         accepted = tuple(kind.accepts(model)) if kind.accepts else ()
@@ -122,7 +122,7 @@ def not_applicable(
 def estimate(
     sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind, replicates: int, *, batch: bool = False
 ) -> CostEstimate:
-    """Estimate a model's run with `replicates` calls for each case; `sizes` is by case id."""
+    """Estimate a run with `replicates` calls per case. `sizes` is by case id. `batch` lowers `cost_upper_usd`."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
     sizes = {case_id: size.of_model(model, kind) for case_id, size in sizes.items()}
     cost = total_or_none(max_call_cost(price, size.maximum, limit, batch=batch) for size in sizes.values())
@@ -146,7 +146,7 @@ def estimate(
 def _case_cost(
     price: Price | None, size: InputSize, limit: int, replicates: int, cache_floor: int | None, *, batch: bool
 ) -> float | None:
-    """Return the maximum cost of a case's replicates. If `cache_floor` is set, later ones can read the cache."""
+    """Return the maximum cost of a case's replicates. If `cache_floor` is set, later replicates can read the cache."""
     usage = Usage(input_tokens=size.maximum, output_tokens=limit, batch=batch)
     reads_cache = cache_floor is not None and replicates > 1 and size.likely >= cache_floor
     first_cost = usage_cost(price, replace(usage, cache_write_tokens=size.maximum) if reads_cache else usage)
@@ -155,7 +155,7 @@ def _case_cost(
 
 
 def sum_of(estimates: Sequence[CostEstimate]) -> CostEstimate:
-    """Add up the estimates of several runs."""
+    """Add up the estimates of several runs. A total cost is None if one of the costs is None."""
     counts: Any = {name: sum(getattr(estimate, name) for estimate in estimates) for name in _COUNTS}
     costs: Any = {name: total_or_none(getattr(estimate, name) for estimate in estimates) for name in _COSTS}
     return CostEstimate(**counts, **costs)
@@ -180,7 +180,7 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
 
 
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
-    """Return the price of the model that was `served`, or None if unknown; `price` is that of the requested model."""
+    """Return the price of the `served` model, or None if it is unknown. If `served` is None, return `price`."""
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
     is_requested = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
@@ -196,7 +196,7 @@ def answer_cost(model: Model, price: Price | None, completion: Completion) -> fl
 
 
 def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float | None:
-    """Return the cost of a call in USD, 0 if it failed, or None if it is unknown."""
+    """Return the cost of a call in USD. Return 0 if it failed and is not billed, and None if the cost is unknown."""
     if replicate.completion is not None:
         return answer_cost(model, price, replicate.completion)
     is_lost = replicate.error is not None and replicate.error.reason == LOST  # may be billed
@@ -204,7 +204,7 @@ def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float 
 
 
 def budget_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
-    """Return the higher cost in USD of an output at the requested and the served model's price, or None if unknown."""
+    """Return the cost of an output in USD, at the higher price of requested and served model, or None if unknown."""
     costs = (usage_cost(price, completion.usage), answer_cost(model, price, completion))
     return max((cost for cost in costs if cost is not None), default=None)
 
@@ -232,7 +232,7 @@ def _listed_price(provider: str, api_name: str) -> Price | None:
 
 
 def context_of(model: Model, kind: ProviderKind) -> int | None:
-    """Return a model's context length in tokens from models.yaml, the provider or the price library, or None."""
+    """Return a model's context length in tokens, from models.yaml if it is set there. Return None if it is unknown."""
     if model.limits.context_tokens is not None or not model.is_direct or model.price is not None:
         return model.limits.context_tokens
     if kind.context_tokens is not None:

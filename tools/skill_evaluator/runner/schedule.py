@@ -54,7 +54,10 @@ class Replicate:
 
     @property
     def failure(self) -> Failure | None:
-        """The error, or the failure of an output that was refused, cut or empty; None for a usable output."""
+        """The error, or the failure of an output that cannot be used. Otherwise None.
+
+        It cannot be used if it was refused or cut, lacks its tool call, or has reasoning or a tool call but no text.
+        """
         if self.completion is None:
             return self.error
         text, stop_reason = self.completion.text, self.completion.stop_reason
@@ -127,21 +130,19 @@ def build_request(component: Component, case: Case, *, replicate: int, seed: int
 
 
 def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
-    """Return the seed of a replicate, of 31 bits, which is equal in all runs with the same `seed`."""
+    """Return the seed of a replicate (31 bits). It depends only on `seed`, the case id and the replicate."""
     raw = hashlib.sha256(f"{seed}/{case_id}/{replicate}".encode()).digest()
     return int.from_bytes(raw[:4], "big") & 0x7FFF_FFFF
 
 
 def estimate_input_tokens(request: Request) -> int:
-    """Estimate the input tokens of a request: four bytes of text per token, plus the tokens of files."""
+    """Estimate the input tokens of a request: one per four bytes of text and schema, plus those of files."""
     text_tokens = _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS * len(request.messages)
     return text_tokens + request.file_tokens
 
 
 def max_input_tokens(request: Request) -> int:
-    """Return an upper bound of the input tokens: one per byte of messages and schema, those of files, and those that
-    vendors add.
-    """
+    """Return an upper bound of the input tokens: one per byte of text and schema, plus those of files and templates."""
     template_tokens = _MAX_TEMPLATE_TOKENS + 2 * _TEMPLATE_TOKENS * len(request.messages[2:])
     return _input_bytes(request) + template_tokens + request.file_tokens
 

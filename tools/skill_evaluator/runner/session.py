@@ -41,7 +41,7 @@ Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
-    """Return the models with all required keys, by id, and warn about others. Raise ConfigError if there are none."""
+    """Return the models whose keys are set, by id. Warn about other models. Raise ConfigError if no model remains."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         lack = missing_key(model, configuration.kinds[model.provider], configuration.keys)

@@ -154,7 +154,7 @@ class JudgeCalibration(FrozenModel):
 
 
 def read_calibration(config: Path, settings: Settings) -> JudgeCalibration | None:
-    """Read the calibration file that the settings name; return None if they name none. Raise JudgeError."""
+    """Read the calibration file that the settings name. Return None if they name none. Raise JudgeError if invalid."""
     name = settings.policy.judge.calibration
     if name is None:
         return None

@@ -57,7 +57,7 @@ class SentenceVotes:
 
     @property
     def verdicts(self) -> dict[str, Vote]:
-        """The vote that settled the sentence, by check id; a vote whose `holds` is None if no vote did."""
+        """The vote that settled each sentence, by check id. Its `holds` is None if no vote settled the sentence."""
         return {
             name: settled_by(votes) or Vote(None, votes[-1].ground if votes else "the judge was not called")
             for name, votes in self.votes.items()
@@ -65,7 +65,7 @@ class SentenceVotes:
 
 
 def settled_by(votes: Sequence[Vote]) -> Vote | None:
-    """Return the vote that settles a sentence: a first yes, or the second of two equal votes; None if not settled."""
+    """Return the vote that settles a sentence: a first yes, or the second of two equal votes. Else return None."""
     if votes and votes[0].holds:
         return votes[0]
     for verdict in (True, False):
@@ -76,7 +76,7 @@ def settled_by(votes: Sequence[Vote]) -> Vote | None:
 
 
 def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) -> SentenceVotes:
-    """Read the votes on an output from the judge's results by question id; make the next question if one is open."""
+    """Read the votes on an output; `answered` has results by question id. Make the next question if one is needed."""
     votes: dict[str, list[Vote]] = {name: [] for name in item.sentences}
     unread: list[str] = []
     for attempt in range(MAX_VOTES):

@@ -51,10 +51,11 @@ _MAX_NAME = 100  # characters
 def dimensions_of(
     names: Sequence[str] = (), preset: str = "default", blocking: Collection[str] = ()
 ) -> tuple[Dimension, ...]:
-    """Return the dimensions in `names` (each may list several, separated by commas), or without names those of a
-    preset. An unknown name defines a new dimension. Factuality and the `blocking` dimensions block; without names,
-    correctness in the preset `code`, too. Raise ConfigError for an unknown preset, and for a name that is given twice,
-    too long or unprintable.
+    """Return the dimensions in `names`, or those of the preset if there are no names. Commas may separate names.
+
+    An unknown name defines a new dimension. Factuality and the dimensions in `blocking` block. Without names,
+    correctness in the preset `code` blocks, too. Raise ConfigError for an unknown preset, and for a name that is
+    repeated, too long or unprintable.
     """
     if preset not in PRESETS:
         raise ConfigError(f"unknown preset '{preset}' {nearest(preset, PRESETS)}")

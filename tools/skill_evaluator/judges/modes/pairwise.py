@@ -108,7 +108,7 @@ class OrderJudgement(Judgement):
 
 
 class PairJudgement(FrozenModel):
-    """The joint verdict of both orders on one criterion or overall; `winner` is null unless both orders count."""
+    """The joint verdict of both orders on a criterion or overall. `winner` and `agreed` are null unless both count."""
 
     criterion: Label
     replicate: NonNegativeInt

@@ -152,7 +152,7 @@ def regression_form(dimensions: Sequence[ship_rules.Dimension]) -> forms.Form:
 
 
 class DimensionFinding(FrozenModel):
-    """A judge's verdict in one dimension; `impact` and `verified` are null unless the candidate is worse."""
+    """A judge's verdict in one dimension. `impact` and `verified` (a quotation shows it) are null unless worse."""
 
     dimension: str
     verdict: ship_rules.Finding
@@ -386,7 +386,7 @@ class RateAlert(FrozenModel):
 
 
 class RateChange(FrozenModel):
-    """A judge's rates of regressions in two batches. `q`: Fisher's exact `p`, adjusted over the dimensions."""
+    """A judge's rates of regressions in two batches. `q`: Fisher's exact `p`, adjusted; `rose`: higher and q < 0.05."""
 
     judge: ModelId
     dimension: Label

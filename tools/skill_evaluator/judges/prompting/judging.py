@@ -88,7 +88,7 @@ StoredLine = StoredVerdict | StoredScore
 
 
 class JudgeRecord(FrozenModel):
-    """A judge and its calls; amounts are null if unknown. `hit_rate`: the share of cached input tokens."""
+    """A judge and its calls; unknown amounts are null. `hit_rate`: share of cached input tokens; `stopped`: reason."""
 
     model_id: ModelId
     provider: Label

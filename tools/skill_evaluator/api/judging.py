@@ -301,7 +301,7 @@ class Judges:
         """Write the majority labels and all scores of reviewers to a file that `judge calibrate` reads.
 
         They replace its labels of the same items. Only items drawn at random are exported. Return the number of labels,
-        of questions without a majority, and of items that were not drawn at random.
+        of questions without a majority, and of labelled items that were not drawn at random.
         """
         return export_labels(queue_in(self.config, begun=True), file)
 

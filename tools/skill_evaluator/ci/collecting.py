@@ -212,7 +212,7 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
 def _verdicts(
     records: Iterable[Record], checkout: CiOptions, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
-    """Compare final runs with their recorded baselines; return the verdicts, and the errors by component."""
+    """Compare final runs with baselines or, if `again`, their earlier runs. Return verdicts and errors by component."""
     verdicts, undecided = [], {}
     for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
         verdict = result_or_error(skill, partial(_verdict, skill, final, checkout, again=again))
@@ -268,7 +268,7 @@ def _lost_values_of_model(
 def _score_run(
     gathered: GatheredRun, arrivals: Arrivals, request: CollectRequest, until: float
 ) -> tuple[ci.RunOutcome, Record | None]:
-    """Score one run and write its record; return None for the record if no output was scored or it is refused."""
+    """Score one run and write its record. The record is None if no output arrived or was scored, or it is refused."""
     if not gathered.folders:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     record = _record(gathered, arrivals, request, until)

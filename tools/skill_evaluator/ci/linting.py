@@ -305,7 +305,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
-    """Call each model whose key is here, except free ones; return by model id the error, or None if it answered."""
+    """Call each model whose key is here, except free models. Return each error by model id, None if it answered."""
     redact, settings = redactor_of(configuration.keys, configuration.models), configuration.settings
 
     async def call(model: Model) -> str | None:
@@ -364,7 +364,7 @@ def _key_of_program(
 
 
 def _key_location(environment: str, variables: Sequence[str], names: _SecretNames) -> InCi:
-    """Return environment or repository if it has a key, environment first; else missing, or unknown if not listed."""
+    """Return where CI has a key: `environment` before `repository`, else `missing`, or `unknown` if not listed."""
     if names.environments is None:
         return "unknown"
     of_environment = names.environments.get(environment, frozenset())

@@ -210,7 +210,7 @@ def _merged(
 
 
 def outputs_of(plan: Plan) -> dict[str, Any]:
-    """Return the outputs of the planning job by name: the matrix of jobs, and the numbers of jobs and faults."""
+    """Return the outputs of the planning job: the `matrix` of jobs, and the numbers of `jobs` and `faults`."""
     runs = {run.id: run for run in plan.runs}
     matrix = [
         {

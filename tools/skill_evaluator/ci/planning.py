@@ -138,7 +138,7 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
 
 
 def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) -> int:
-    """Add chosen and skipped components and faults to a plan; return the number of unchanged, not chosen components."""
+    """Add chosen and skipped components and faults to a plan; return the number of unchanged components not chosen."""
     repository = Repository(request.components)
     if plan.head is None:
         raise GitError(f"{repository.root} has no commit yet; commit the components first")

@@ -62,7 +62,7 @@ class GitHub:
             pass
 
     def comment(self, commit: str, page: Page) -> str | None:
-        """Comment on the pull request that merged a commit; return the comment's URL. Return None if there is none."""
+        """Comment on the pull request that merged a commit; return the comment's URL. Return None if none did."""
         with _api() as repository:
             pulls = repository.get_commit(commit).get_pulls()
             request = next((pull for pull in pulls if pull.merged_at), None)
@@ -81,7 +81,7 @@ class GitHub:
             return str(issue.create_comment(body).html_url)
 
     def pull_request(self, branch: str, to: str, title: str) -> str | None:
-        """Find or open the pull request from `branch` to `to`. Return its URL, or None if there is no change."""
+        """Find or open a pull request from `branch` to `to`; return its URL. Return None if no commit is new."""
         with _api() as repository:
             from github import GithubException
 
@@ -178,7 +178,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
 
 
 def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
-    """Return a repository's address, and git's variables with FIXTURES_TOKEN: {} unless set and OWNER/NAME."""
+    """Return a repository's address, and git's variables for FIXTURES_TOKEN; {} without it or OWNER/NAME."""
     hide_from_children(["FIXTURES_TOKEN"])
     token = os.environ.get("FIXTURES_TOKEN", "")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):

@@ -88,7 +88,7 @@ def _commit_message(records: Sequence[Record]) -> str:
 
 
 def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
-    """Return the records that `collect` wrote, by id, and errors of unreadable ones. Raise PlanError for no outcome."""
+    """Return the collected records by id, and errors of unreadable ones. Raise PlanError for a broken outcome."""
     path = folder / OUTCOME
     outcome = read_json(path, PlanError)
     runs = outcome.get("runs") if isinstance(outcome, dict) else None

@@ -206,7 +206,7 @@ class RegressionAnswer(FrozenModel):
 def read_answer(
     text: str | Unscored, pair: JudgedPair, rules: ship_rules.ShipRules, order: Order = 1, replicate: int = 0
 ) -> RegressionAnswer:
-    """Read the last complete answer in a judge's output, except copies of judged texts; else set `unscored`."""
+    """Return the last complete answer in a judge's output that copies no judged text. Set `unscored` if none exists."""
     judged = (pair.item.input, pair.item.baseline_output, pair.item.candidate_output)
     answer = last_valid_verdict(text, lambda value: _check_answer(value, pair, rules), judged)
     if isinstance(answer, Unscored):

@@ -97,7 +97,7 @@ def read_outputs(
 
 
 def read_compared(request: RegressionRequest, limits: SafetyLimits) -> ComparedOutputs:
-    """Read the outputs to compare; raise JudgeError, RunError, ComponentError or FixtureError."""
+    """Read the outputs to compare. Raise JudgeError, RunError, ComponentError or FixtureError."""
     if (request.items is None) == (request.candidate is None) or (request.items and request.baseline):
         raise JudgeError("use either --items FILE, or --candidate RUN with or without --baseline RUN")
     if request.items is not None:
@@ -132,9 +132,9 @@ def pairs_of_outputs(
     candidate: pinned.PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Return pairs of outputs and the reasons for skipped cases, by case id. Raise JudgeError if nothing is comparable.
+    """Return pairs of outputs and the reasons for skipped cases, by case id. `unanswered`: why the candidate has none.
 
-    `unanswered`: the reason for each missing output of the candidate, by case id.
+    Raise JudgeError if no case can be compared, or if the component or its prompt is another one.
     """
     if baseline.skill != component.name:
         raise JudgeError(f"the baseline {baseline.run_id} is a run of '{baseline.skill}', not '{component.name}'")

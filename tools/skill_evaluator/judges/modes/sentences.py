@@ -176,7 +176,7 @@ class SentencesJudge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceAnswers:
-    """The results of a judge by question id; `manifest` is from its last pass, None if there was none."""
+    """The results of a judge by question id; `manifest` is from its last pass, None if it made no pass."""
 
     manifest: Manifest | None = None
     answered: Mapping[str, Replicate] = field(default_factory=dict)
@@ -193,7 +193,7 @@ class SentenceAnswers:
 
 
 def read_sentence_answers(folder: Path, digests: Mapping[str, str] | None = None) -> SentenceAnswers:
-    """Read the results of the judge with these digests, or of the last judge if `digests` is None; raise RunError."""
+    """Read the results of the judge with these digests, or of the last judge if `digests` is None. Raise RunError."""
     passes = [(read_manifest(path), path) for path in _passes(folder)]
     judge_digests = digests or (passes[-1][0].digests if passes else {})
     judge_passes = [(manifest, path) for manifest, path in passes if manifest.digests == judge_digests]
@@ -209,7 +209,7 @@ def _passes(folder: Path) -> Sequence[Path]:
 
 
 def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session: Session) -> SentenceAnswers:
-    """Call a judge on the sentences without a readable verdict, until each is settled or its call failed."""
+    """Call a judge until each sentence is settled or its call failed. Return all results, earlier ones included."""
     earlier = read_sentence_answers(judge.folder, judge.digests)
     manifest, answered, stopped = earlier.manifest, dict(earlier.answered), None
     price = price_of(judge.model, session.configuration.kinds[judge.model.provider])

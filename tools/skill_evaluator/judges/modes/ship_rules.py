@@ -108,7 +108,7 @@ def severity_of(impacts: Iterable[Impact]) -> RegressionSeverity:
 
 
 def decide(worse: Mapping[str, Impact], dimensions: Sequence[Dimension], rules: ShipRules) -> tuple[ShipDecision, str]:
-    """Return the decision and its reason; `worse` has the impact of each regression by dimension."""
+    """Return the ship decision and its reason; `worse` has the impact of each regression by dimension."""
     blocking = [dimension.name for dimension in dimensions if dimension.blocking and dimension.name in worse]
     high, medium = ([name for name, impact in worse.items() if impact == level] for level in ("high", "medium"))
     rules_in_order: list[tuple[ShipDecision, str, Collection[str]]] = [

@@ -140,7 +140,7 @@ def families_of(models: Sequence[Model]) -> dict[str, str]:
 def family_warnings(
     judges: Sequence[Model], models: Sequence[Model], writers: Iterable[str | None], demand: str, *, refuse: bool
 ) -> list[str]:
-    """Return a warning for each judge in a writer's family. If `refuse`, raise JudgeError for the first one."""
+    """Return a warning for each judge in a writer's family. If `refuse`, raise JudgeError instead."""
     families = families_of([*models, *judges])
     by_family = {family_of(name, families): name for name in dict.fromkeys(writers) if name is not None}
     warnings = [

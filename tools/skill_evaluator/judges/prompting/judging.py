@@ -387,7 +387,7 @@ class JudgeSession:
     def of(
         cls, request: JudgeRequest, watch: Watch | None = None, judges: tuple[str, ...] | None = None
     ) -> "JudgeSession":
-        """Return the session of a request with `judges`, or else its own. Raise ConfigError or JudgeError."""
+        """Return the session of a request; `judges` replaces those it names. Raise ConfigError or JudgeError."""
         counts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
         refuse_amounts(counts, request.max_calls, request.max_cost)
         if request.dry_run and request.resumed is not None:

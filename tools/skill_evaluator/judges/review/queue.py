@@ -240,7 +240,7 @@ def choices(item: ReviewItem, question: ReviewQuestion, first: Order = 1) -> lis
 
 
 def refuse_misfit(label: ReviewLabel, items: Mapping[str, ReviewItem], where: str = "") -> None:
-    """Raise JudgeError, beginning with `where`, unless a label answers each question of an item with a valid choice."""
+    """Raise JudgeError unless a label has one valid answer to each question of its item. `where`: prefix of errors."""
     item = item_of(items, label.item, where)
     allowed = {question.name: [answer for _, answer in choices(item, question)] for question in item.questions}
     name = f"{where}the label of {item.id} by {label.reviewer}"
@@ -305,7 +305,7 @@ def queue_in(config: Path, *, begun: bool = False) -> ReviewQueue:
 
 
 def item_of(items: Mapping[str, ReviewItem], item_id: str, where: str = "") -> ReviewItem:
-    """Return the item with this id. Raise JudgeError, beginning with `where`, if the id is unknown."""
+    """Return the item with this id. Raise JudgeError if the id is unknown. `where`: prefix of the error."""
     if item_id not in items:
         raise JudgeError(f"{where}the queue has no item '{item_id}' {nearest(item_id, items)}")
     return items[item_id]
@@ -325,8 +325,8 @@ def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
 def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
     """Write majority labels and all scores of reviewers into a file of labels; replace its labels of the same items.
 
-    Return the numbers of exported labels, of questions without a majority, and of items that were not drawn at random,
-    which are not exported. Raise JudgeError or StorageError.
+    Return the numbers of exported labels, of questions without a majority, and of labelled items that were not drawn
+    at random, which are not exported. Raise JudgeError for invalid lines, StorageError if writing fails.
     """
     items = queue.items()
     labels = latest(queue.labels(items))

@@ -40,7 +40,7 @@ _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sente
 
 
 def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | judging.JudgeRunSize:
-    """Measure judges against human labels; in a dry run return the size. Raise JudgeError for invalid input."""
+    """Measure judges against human labels. In a dry run return the size instead. Raise JudgeError for invalid input."""
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
     labels = read_labels(request.labels)
@@ -152,7 +152,7 @@ def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubr
 
 
 def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[CorruptedPair]:
-    """Pair the outputs that people prefer with corrupted versions; add controls. Raise JudgeError if impossible."""
+    """Corrupt outputs that people prefer, and add controls. Raise JudgeError if --corrupt is set and no output fits."""
     good = [
         OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=text)
         for pair in labels.of(LabelledPair)

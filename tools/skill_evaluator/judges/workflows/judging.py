@@ -199,7 +199,7 @@ class Mode:
 
 
 def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | judging.JudgeRunSize:
-    """Judge the outputs of a request; in a dry run return the size. Raise JudgeError, RunError or ConfigError."""
+    """Judge the outputs of a request. In a dry run return the size. Raise JudgeError, RunError or ConfigError."""
     cascade_ids = cascade_judges(request)
     session = judging.JudgeSession.of(request, watch, cascade_ids)
     if isinstance(request, RegressionRequest):

@@ -52,7 +52,7 @@ _CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 
 @cli.options
 class PlanRequest(matrix.CiOptions, cli.PlatformOption, cli.FormatOption):
-    """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
+    """The options of `plan`. Without `base` or `drift`, a person started it, and version bumps do not count."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
     base: str | None = cli.option("Plan components with a new version since this commit.", metavar="COMMIT")

@@ -235,7 +235,7 @@ def _on_fisher_scale(value: float, step: float, n: int) -> Estimate:
 
 
 class Trust(FrozenModel):
-    """Whether κ with human labels reaches a bar. If undecided, `trusted` is null; `more_labels` would decide."""
+    """Whether κ with human labels reaches a bar. If undecided, `trusted` is null; about `more_labels` more decide."""
 
     kappa: Estimate
     trusted: bool | None

@@ -31,7 +31,7 @@ _CLAIMS = (
 
 
 class CorruptedPair(RegressionItem):
-    """A pair with a known defect; a control has no dimension and no impact. `source`: id of the original output."""
+    """A pair with a known defect. `source`: id of the original output. A control has no dimension and no impact."""
 
     source: str
     corruption: str
@@ -44,7 +44,7 @@ Corrupted = tuple[str, Impact]
 
 
 class Corruption(NamedTuple):
-    """A kind of corruption. `apply(prompt, output, random)` corrupts an output, or returns None if it cannot."""
+    """A corruption in one dimension. `apply(prompt, output, random)` corrupts an output or returns None."""
 
     dimension: str
     apply: Callable[[str, str, Random], Corrupted | None]

@@ -96,7 +96,7 @@ class DimensionRate(FrozenModel):
 
 
 class BatchResult(FrozenModel):
-    """A batch with labelled pairs. `rated`: the number of labels by human severity, then by the judge's severity."""
+    """A batch with labelled pairs; `too_few`: under 100. `rated`: labels by human, then judge's severity."""
 
     pairs: NonNegativeInt
     too_few: bool
@@ -106,7 +106,7 @@ class BatchResult(FrozenModel):
 
 
 class SentenceErrors(FrozenModel):
-    """Counts of verdicts on sentences that hold (`yes`) and do not hold (`no`); `lost` verdicts were not settled."""
+    """Counts of settled and of right verdicts by human label: holds (`yes`) or not (`no`). `lost`: not settled."""
 
     yes: NonNegativeInt = 0
     yes_right: NonNegativeInt = 0

@@ -399,7 +399,7 @@ class RateChange(FrozenModel):
 
 
 class RegressionResults(ModeResults):
-    """The results of `judge regression`. `against`: the earlier judge run of `changes`."""
+    """The results of `judge regression`. `baseline`, `candidate`: run ids; `changes`: since the judge run `against`."""
 
     judges: list[JudgeRegressions]
     baseline: RunId | None = None

@@ -32,7 +32,7 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class Vote(NamedTuple):
-    """A judge's verdict on a sentence and its ground; `holds` is None if the judge's output does not count."""
+    """A judge's verdict on a sentence. `ground`: its evidence or, if `holds` is None, why the output does not count."""
 
     holds: bool | None
     ground: str

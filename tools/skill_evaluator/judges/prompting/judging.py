@@ -88,7 +88,7 @@ StoredLine = StoredVerdict | StoredScore
 
 
 class JudgeRecord(FrozenModel):
-    """A judge and its calls; unknown amounts are null. `hit_rate`: share of cached input tokens; `stopped`: reason."""
+    """A judge and its calls; unknown amounts are null. `hit_rate`: cached share of input; `stopped`: why it ended."""
 
     model_id: ModelId
     provider: Label
@@ -308,7 +308,7 @@ class JudgeRunSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCalls:
-    """One judge of a judge run: its outputs by call, its record, and the failure that stopped its calls, or None."""
+    """One judge of a judge run, with its outputs by call. `stopped`: the failure that ended its calls, if any."""
 
     run: journal.Run
     answers: Mapping[Call, Replicate]

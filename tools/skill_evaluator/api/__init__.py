@@ -76,7 +76,7 @@ class Library:
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
-        """The models of models.yaml; raise ConfigError if the file is missing or invalid."""
+        """The models of models.yaml. Raise ConfigError if the file is missing or invalid."""
         return load_models(self.config)
 
     @cached_property
@@ -105,7 +105,7 @@ class Library:
         return load_component(self.components, skill, self.settings.limits, self.fixtures)
 
     def recorded(self, skill: str) -> RecordedComponent:
-        """Return a component with its recorded runs and the settings of their verdicts."""
+        """Return a component with its recorded runs, and the settings by which they are compared."""
         component = self.component(skill)
         return RecordedComponent(component=component, archive=Archive(component), settings=self.settings)
 
@@ -245,8 +245,8 @@ class Library:
         """Compare a version with its baseline, as `compare` does.
 
         `baseline` and `candidate` are versions, run ids, or files of records or of other tools' results; two files need
-        no component. `between` compares two models on the same version. `different_days`: the results of the other tool
-        were measured on different days.
+        no component. `between` compares two models on the same version. `different_days` allows for noise between days,
+        if the files were measured on different days.
         """
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
         before, after, recorded = _records_named(baseline), _records_named(candidate), None
@@ -273,10 +273,10 @@ class Library:
         return result.model_copy(update={"unmeasured": unmeasured, "ship": ship})
 
     def exit_code(self, results: Sequence[ComparisonResult], fail_on: Sequence[str] = ()) -> int:
-        """Return the exit code for the worst verdict: 3 if it regressed, 4 for any other verdict that fails, else 0.
+        """Return the exit code of the worst verdict: 0 if `fail_on` lacks it, else 3 for `regressed`, 4 for others.
 
-        `fail_on` has the verdicts that fail, by default those of policy.fail_on. Return 4 also if another model was
-        served and no verdict fails.
+        By default `fail_on` is policy.fail_on. Return 4 instead of 0 if a model is incomparable because another model
+        was served and `policy.served` is `same`.
         """
         return exit_code_of(results, self.settings.policy, fail_on)
 
@@ -322,7 +322,7 @@ class Library:
     ) -> Accepted:
         """Make a recorded version the accepted baseline of later versions, with person and reason, as `accept` does.
 
-        By default it is the highest version with a complete record, and git's author accepts it.
+        By default, `version` is the highest with a complete record and `by` is git's author.
         """
         recorded, models = self.recorded(skill), [models] if isinstance(models, str) else models
         return accept(recorded.component, recorded.archive, version, reason=reason, by=by, models=models)
@@ -334,10 +334,10 @@ class Library:
     def explain(
         self, run: str, *, case: str | None = None, field: str | None = None
     ) -> tuple[Manifest, list[CaseView]]:
-        """Return the manifest of a run, and the outputs of a case beside its ground truth, as `explain` does.
+        """Return the manifest of a run, and its outputs for `case` beside the ground truth, as `explain` does.
 
-        With `field`, return this field of all cases instead. `run` is a run folder, or the id of a run in a component's
-        evals/results.
+        With `field`, return the outputs of this field in all cases instead. `run` is a run folder, or the id of a run
+        in a component's evals/results.
         """
         return explain(run, self.components, self.config, self.fixtures, case=case, field=field)
 
@@ -409,7 +409,7 @@ class Library:
         return switch(request_of(SwitchRequest, locals()), watch or no_progress, write_report)
 
     def import_cases(self, table: CaseTable, *, on_problem: ProblemHandler = refuse) -> ImportedCases:
-        """Make cases from the rows of a table; existing cases are never overwritten.
+        """Make cases from the rows of a table, and write them if `table.yes`. Existing cases are never overwritten.
 
         `on_problem` receives the error of an invalid row; by default it is raised.
         """
@@ -444,7 +444,7 @@ class Library:
         return lint(request_of(LintRequest, locals()))
 
     def doctor(self) -> DoctorReport:
-        """Call each model once, and report keys and the problems that prevent runs here and in CI."""
+        """Call each model that has a key here once. Report keys, and problems that prevent runs here and in CI."""
         return examine(read_configuration(self.config), self.config)
 
     def export(

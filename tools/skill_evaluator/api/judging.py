@@ -300,8 +300,8 @@ class Judges:
     def export_labels(self, file: Path) -> tuple[int, int, int]:
         """Write the majority labels and all scores of reviewers to a file that `judge calibrate` reads.
 
-        They replace labels of the same items. Only items drawn at random are exported. Return the number of labels, of
-        questions without a majority, and of items that were not drawn at random.
+        They replace its labels of the same items. Only items drawn at random are exported. Return the number of labels,
+        of questions without a majority, and of labelled items that were not drawn at random.
         """
         return export_labels(queue_in(self.config, begun=True), file)
 

@@ -72,7 +72,7 @@ def edited_schemas() -> dict[str, str]:
 
 
 def write_schemas(folder: Path) -> Iterator[Path]:
-    """Write the schema of every format into a folder, and yield its path."""
+    """Write the schema of every format into a folder, and yield the path of each."""
     for name in FORMATS:
         path = folder / f"{name}.json"
         replace_text(path, schema_text(name))

@@ -167,7 +167,7 @@ def _read_arrivals(request: CollectRequest) -> Arrivals:
 
 
 def resume_commands(request: CollectRequest, outcome: ci.Outcome) -> list[str]:
-    """Return the commands that make the missing calls of incomplete and missing runs."""
+    """Return the shell commands that make the missing calls of incomplete and missing runs, one per planned run."""
     unfinished = {(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")}
     arrivals = _read_arrivals(request)
     folders: dict[str, Path] = {}
@@ -185,7 +185,7 @@ def resume_commands(request: CollectRequest, outcome: ci.Outcome) -> list[str]:
 
 
 def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], request: CollectRequest) -> JudgedRun:
-    """Read the verdicts of a run's judge on its outputs, except verdicts by an earlier judge prompt."""
+    """Read the verdicts of a run's judge on its outputs, except those by other settings or another judge prompt."""
     configuration, manifest = request.configuration, gathered.manifest
     if not any(case.sentences for case in cases):
         return JudgedRun()
@@ -212,7 +212,7 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
 def _verdicts(
     records: Iterable[Record], checkout: CiOptions, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
-    """Compare final runs with their recorded baselines; return the verdicts, and the errors by component."""
+    """Compare final runs with baselines or, if `again`, their earlier runs. Return verdicts and errors by component."""
     verdicts, undecided = [], {}
     for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
         verdict = result_or_error(skill, partial(_verdict, skill, final, checkout, again=again))
@@ -268,7 +268,7 @@ def _lost_values_of_model(
 def _score_run(
     gathered: GatheredRun, arrivals: Arrivals, request: CollectRequest, until: float
 ) -> tuple[ci.RunOutcome, Record | None]:
-    """Score one run and write its record; return None for the record if no output was scored or it is refused."""
+    """Score one run and write its record. The record is None if no output arrived or was scored, or it is refused."""
     if not gathered.folders:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     record = _record(gathered, arrivals, request, until)
@@ -328,7 +328,7 @@ def _run_outcome(gathered: GatheredRun, status: ci.Status, *reasons: str) -> ci.
 
 
 def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest, until: float) -> Record:
-    """Score the outputs of a run until a deadline; raise PlanError if this checkout differs from the plan."""
+    """Score the outputs of a run until a deadline and return the record. Raise PlanError if the plan does not fit."""
     manifest = gathered.manifest
     component = checkout.component(manifest.skill)
     configuration = with_program(checkout.configuration, component)
@@ -418,7 +418,7 @@ def parts_of_runs(plan: ci.Plan) -> list[list[Part]]:
 
 
 def answers_size(parts: Iterable[Part], arrivals: Arrivals) -> int:
-    """Return the size of the outputs of these parts that arrived, in bytes."""
+    """Return the size in bytes of the output files that arrived for these parts of a run."""
     files = {arrived.folder / journal.ANSWERS for part in parts for arrived in _folders_of(part, arrivals)}
     return sum(file.stat().st_size for file in files if _is_regular_file(file))
 

@@ -52,7 +52,7 @@ def with_identity(workflow: str) -> str:
 
 
 def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, str]:
-    """Return the path of evaluate.yml and a message if it lacks keys or permissions of models.yaml, else {}."""
+    """Return a message by path if evaluate.yml lacks keys or permissions that models.yaml requires, else {}."""
     path = config.parent / WORKFLOWS / EVALUATE
     if not path.exists():
         return {}
@@ -101,7 +101,8 @@ class InitRequest:
 def create_library(request: InitRequest, schemas: Mapping[str, str]) -> tuple[list[str], str | None]:
     """Write the configuration, a component with one case and, if requested, workflows; overwrite nothing.
 
-    Return a report line per file, and the name of the component to evaluate first if there is one.
+    Return a report line per file, and the name of the component to evaluate first. It is None for `--workflows`
+    without `--name`.
     """
     folder = request.folder
     names = sorted(path.parent.name for path in folder.glob("components/*/prompt.md"))
@@ -157,7 +158,7 @@ def _write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
 
 
 def find_branch(folder: Path) -> str:
-    """Return the branch that CI evaluates ("main" outside a repository); raise ConfigError in a subfolder."""
+    """Return the branch that CI evaluates, outside a repository "main". Raise ConfigError in a subfolder of one."""
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     if not existing.is_dir():
         raise ConfigError(f"{existing} is not a folder")
@@ -194,7 +195,7 @@ class Proposal:
 
 
 def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
-    """Find the components of a library and propose the files that it lacks; raise ComponentError if it has none."""
+    """Find the components of a library and propose missing files. Raise ComponentError if there is no component."""
     folder = request.folder
     files = _files_of_library(request, schemas)
     if request.name and not _component_folder(folder, request.name):
@@ -307,7 +308,7 @@ def _propose_sources(request: InitRequest, kinds: Sequence[str], files: Mapping[
 
 
 def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | None, path: Path) -> str:
-    """Add sources and a judge to the text of settings.yaml; raise ConfigError if the result is invalid."""
+    """Add sources and a judge to the text of settings.yaml. Raise ConfigError if the result is invalid."""
     declared: dict[str, Any] = {"sources": [source.model_dump(exclude_defaults=True) for source in sources]}
     if judge is not None:
         declared["policy"] = {"judge": {"model": judge}}

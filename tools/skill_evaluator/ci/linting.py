@@ -175,7 +175,7 @@ def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[M
 
 
 def _all_names(components: Path) -> tuple[str, ...]:
-    """Return the names of all components, incomplete ones included; raise ComponentError if there are none."""
+    """Return the names of all components, incomplete ones included. Raise ComponentError if there are none."""
     if sources_in(components):
         return tuple(component_names(components))
     if not components.is_dir():
@@ -199,7 +199,7 @@ def _problems_of_history(request: LintRequest, name: str, folder: str, past: Lib
 
 
 def _base_commit(request: LintRequest) -> str | None:
-    """Return the commit of `--base`, or None; print a warning if it does not exist or is not in the history of HEAD."""
+    """Return the commit of --base, None if unset or not found. Warn if not found or not in the history of HEAD."""
     if request.base is None:
         return None
     repository = Repository(request.components)
@@ -234,7 +234,7 @@ def _touched(request: LintRequest, repository: Repository, commit: str, names: t
 
 
 class ModelKey(StrictModel):
-    """The location of a model's key on this machine and in CI, and the result of one call.
+    """Whether a model's key is set on this machine (`here`), where it is in CI, and the result of one call.
 
     A model needs a key in one of `variables`, a program all of them. With `auth: oidc` they identify the job.
     """
@@ -277,7 +277,7 @@ class _SecretNames:
 
 
 def examine(configuration: Configuration, config: Path) -> DoctorReport:
-    """Call each model with a key here; report keys and problems here and, as far as `gh` may read, on GitHub."""
+    """Call each model that has a key here. Report keys and problems here and, if `gh` can read them, on GitHub."""
     programs = dict(_programs())
     environments = [environment_of(model, configuration.kinds[model.provider]) for model in configuration.models]
     unseen: list[str] = []
@@ -305,7 +305,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
-    """Call each model whose key is here, except free ones; return by model id the error, or None if it answered."""
+    """Call each model whose key is here, except free models. Return each error by model id, None if it answered."""
     redact, settings = redactor_of(configuration.keys, configuration.models), configuration.settings
 
     async def call(model: Model) -> str | None:
@@ -364,7 +364,7 @@ def _key_of_program(
 
 
 def _key_location(environment: str, variables: Sequence[str], names: _SecretNames) -> InCi:
-    """Return the location of a key in CI. An environment's secret takes precedence over the repository's."""
+    """Return where CI has a key: `environment` before `repository`, else `missing`, or `unknown` if not listed."""
     if names.environments is None:
         return "unknown"
     of_environment = names.environments.get(environment, frozenset())

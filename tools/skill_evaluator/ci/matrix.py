@@ -56,7 +56,7 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return a version. With `recorded`, a generated one is numbered by the records here and on these branches."""
+        """Return `version`. With `recorded`, number a generated version by the records here and on those branches."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = Repository(self.components), self.components / skill / "leaderboard.json"
@@ -112,7 +112,7 @@ class PlannedEvaluation:
         return estimates
 
     def minutes(self, calls: int) -> float:
-        """Estimate the duration of a number of slow calls, in minutes."""
+        """Estimate the duration of a number of calls in minutes, if each call takes 10 seconds."""
         in_flight = 1 if self.kind.one_at_a_time else self.model.limits.max_concurrency or IN_FLIGHT
         max_per_minute = self.model.limits.requests_per_minute or math.inf
         return max(calls * _SLOW_CALL_S / 60.0 / in_flight, calls / max_per_minute)
@@ -210,7 +210,7 @@ def _merged(
 
 
 def outputs_of(plan: Plan) -> dict[str, Any]:
-    """Return the outputs of the planning job by name: the matrix of jobs, and the numbers of jobs and faults."""
+    """Return the outputs of the planning job: the `matrix` of jobs, and the numbers of `jobs` and `faults`."""
     runs = {run.id: run for run in plan.runs}
     matrix = [
         {
@@ -267,12 +267,12 @@ def with_limits(
 
 
 def key_variable_of(model: Model, kind: ProviderKind) -> str:
-    """Return the first variable that may hold a model's key; "" if the model needs no key."""
+    """Return the first variable that may hold a model's key. Return "" if the model needs no key."""
     return next(iter(secrets_for(model, kind)), "")
 
 
 def secrets_for(model: Model, kind: ProviderKind) -> tuple[str, ...]:
-    """Return the names of the secrets that may hold a model's key; empty for a model without a key."""
+    """Return the names of the secrets that may hold a model's key. Return () if the model needs no key."""
     return () if model.auth == "oidc" else key_variables(model, kind)
 
 

@@ -134,14 +134,14 @@ class Plan(FrozenModel):
     retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
 
     def run(self, run_id: str) -> PlannedRun:
-        """Return the run with this id in the plan; raise PlanError if there is none."""
+        """Return the run with this id in the plan. Raise PlanError if there is none."""
         runs = {run.id: run for run in self.runs}
         if run_id not in runs:
             raise PlanError(f"the plan has no run '{run_id}' {nearest(run_id, list(runs))}")
         return runs[run_id]
 
     def job_of(self, run: PlannedRun) -> str:
-        """Return the id of the job of a run."""
+        """Return the id of the job that makes a run, or the id of the run if no job does."""
         return next((job.id for job in self.jobs if run.id in job.runs), run.id)
 
     def manifests(self) -> Iterator[tuple[PlannedRun, Manifest]]:
@@ -171,7 +171,7 @@ class Plan(FrozenModel):
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan; raise PlanError if it is invalid or its `plan_version` is newer."""
+    """Read a plan. Raise PlanError if it is missing, invalid or of a newer version."""
     return read_versioned(Plan, path, "plan_version", PLAN_VERSION, PlanError)
 
 

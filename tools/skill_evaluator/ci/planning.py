@@ -52,7 +52,7 @@ _CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 
 @cli.options
 class PlanRequest(matrix.CiOptions, cli.PlatformOption, cli.FormatOption):
-    """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
+    """The options of `plan`. Without `base` or `drift`, a person started it, and version bumps do not count."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
     base: str | None = cli.option("Plan components with a new version since this commit.", metavar="COMMIT")
@@ -66,7 +66,7 @@ class PlanRequest(matrix.CiOptions, cli.PlatformOption, cli.FormatOption):
 
 
 def make_plan(request: PlanRequest) -> Plan:
-    """Return the plan for a request; raise SkillEvaluatorError if it cannot be made."""
+    """Return the plan for a request. Raise a SkillEvaluatorError if it cannot be made."""
     if request.drift and (request.base is not None or request.pull_request is not None):
         raise PlanError("--drift runs the recorded versions: it cannot be combined with --base or --pull-request")
     refuse_amounts({"--replicates": request.replicates}, None, request.max_cost)
@@ -138,7 +138,7 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
 
 
 def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) -> int:
-    """Add chosen and skipped components and faults to a plan; return the number of unchanged, not chosen components."""
+    """Add chosen and skipped components and faults to a plan; return the number of unchanged components not chosen."""
     repository = Repository(request.components)
     if plan.head is None:
         raise GitError(f"{repository.root} has no commit yet; commit the components first")
@@ -209,7 +209,7 @@ def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> 
 
 
 def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[matrix.PlannedEvaluation]:
-    """Yield each chosen component on each model. Add unreadable components to the plan; raise if a person named one."""
+    """Yield each chosen component on each model. Add errors to the plan, but raise those of named components."""
     repository = Repository(request.components)
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in plan.chosen).items():
         try:

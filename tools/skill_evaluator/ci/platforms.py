@@ -37,7 +37,7 @@ class GitHub:
     """GitHub Actions, the platform `github`."""
 
     def set_outputs(self, values: Mapping[str, Any]) -> None:
-        """Pass values, as texts or JSON, to later jobs by the file in GITHUB_OUTPUT; raise PlanError above 1 MiB."""
+        """Write values, as texts or JSON, to the file in GITHUB_OUTPUT for later jobs. Raise PlanError above 1 MiB."""
         texts = {
             name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
             for name, value in values.items()
@@ -62,14 +62,14 @@ class GitHub:
             pass
 
     def comment(self, commit: str, page: Page) -> str | None:
-        """Write or update the comment on the pull request that merged a commit; return its URL if there is one."""
+        """Comment on the pull request that merged a commit; return the comment's URL. Return None if none did."""
         with _api() as repository:
             pulls = repository.get_commit(commit).get_pulls()
             request = next((pull for pull in pulls if pull.merged_at), None)
         return None if request is None else self.comment_on(request.number, page)
 
     def comment_on(self, number: int, page: Page) -> str:
-        """Write or update the comment on a pull request and return its URL; raise PlanError if GitHub refuses."""
+        """Write or update the comment on a pull request. Return its URL. Raise PlanError if GitHub refuses."""
         body = f"{_MARK}\n{page.within(_MAX_COMMENT_CHARS - len(_MARK) - len(_link()) - 1)}{_link()}"
         with _api() as repository:
             issue = repository.get_issue(number)
@@ -81,7 +81,7 @@ class GitHub:
             return str(issue.create_comment(body).html_url)
 
     def pull_request(self, branch: str, to: str, title: str) -> str | None:
-        """Find or open the pull request from `branch` to `to`; return its URL, or None if there is nothing to merge."""
+        """Find or open a pull request from `branch` to `to`; return its URL. Return None if no commit is new."""
         with _api() as repository:
             from github import GithubException
 
@@ -107,7 +107,7 @@ def _link() -> str:
 
 @contextmanager
 def _api() -> Iterator[Any]:
-    """Yield this job's repository as a PyGithub object; raise PlanError if GitHub refuses or cannot be reached."""
+    """Yield this job's repository as a PyGithub object. Raise PlanError if GitHub fails, ConfigError without access."""
     try:
         import github
     except ImportError:
@@ -178,7 +178,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
 
 
 def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
-    """Return a repository's address, and git's variables with FIXTURES_TOKEN; {} if it is not named as `owner/name`."""
+    """Return a repository's address, and git's variables for FIXTURES_TOKEN; {} without it or OWNER/NAME."""
     hide_from_children(["FIXTURES_TOKEN"])
     token = os.environ.get("FIXTURES_TOKEN", "")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):

@@ -52,7 +52,7 @@ class PublishRequest(ComponentsOption, FormatOption):
 class Published:
     """The ids of the published records, their branch and commit, and the `problems` of records that are not published.
 
-    `commit` is None if the records existed already, `branch` if there was nothing to publish.
+    `commit` is None if no record is new. `branch` is None if there is no record at all.
     """
 
     records: Sequence[str]
@@ -88,7 +88,7 @@ def _commit_message(records: Sequence[Record]) -> str:
 
 
 def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
-    """Read the records that `collect` wrote, sorted by id, and the problems of unreadable ones."""
+    """Return the collected records by id, and errors of unreadable ones. Raise PlanError for a broken outcome."""
     path = folder / OUTCOME
     outcome = read_json(path, PlanError)
     runs = outcome.get("runs") if isinstance(outcome, dict) else None
@@ -147,7 +147,7 @@ def publish_records(
 def _find_parents(
     repository: Repository, request: PublishRequest, folder: str
 ) -> tuple[list[str], list[Record], list[LeaderboardError]]:
-    """Return the commit's parents, the records of the review branch that the evaluated branch lacks, and problems.
+    """Return the commit's parents, records of the review branch to add, and errors of records that cannot be read.
 
     If both branches moved, the commit merges them: the tree of the evaluated branch, with all records derived again.
     """

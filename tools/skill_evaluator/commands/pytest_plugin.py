@@ -34,12 +34,12 @@ class TriedSkill:
 
     @property
     def verdict(self) -> str | None:
-        """The verdict on the worst model. None if there is no recorded baseline or the run is incomplete."""
+        """The verdict on the worst model. It is None if no recorded baseline exists or the run is incomplete."""
         comparison = self.result["comparison"]
         return None if comparison is None else str(comparison["verdict"])
 
     def check(self) -> None:
-        """Fail the test if the command fails, with the text of the result; warn if there is no verdict."""
+        """Fail the test with the text of the result if `exit_code` is not 0. Warn if it is 0 without a verdict."""
         __tracebackhide__ = True
         if self.exit_code:
             pytest.fail(str(self), pytrace=False)

@@ -48,7 +48,7 @@ class Estimate(FrozenModel):
 
 
 def rate(successes: int, n: int) -> Estimate:
-    """Return a share of n units with its mid-P interval (`stats.rate_interval`).
+    """Return successes ÷ n with its mid-P interval (`stats.rate_interval`). Both are None if n is 0.
 
     >>> rate(8, 10).value, [round(bound, 3) for bound in rate(8, 10).ci95]
     (0.8, [0.48, 0.965])
@@ -59,7 +59,7 @@ def rate(successes: int, n: int) -> Estimate:
 
 
 def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) -> Estimate:
-    """Return the mean of values in [low, high], one per unit, with the interval of `stats.unit_interval`."""
+    """Return the mean of values in [low, high], one per unit, with its interval, which is None if n < 2."""
     n, width = len(values), high - low
     bounds = unit_interval([(value - low) / width for value in values])
     ci95 = None if bounds is None else (low + width * bounds[0], low + width * bounds[1])
@@ -69,7 +69,8 @@ def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) ->
 def difference(minuend: Estimate, subtrahend: Estimate) -> Estimate:
     """Return minuend − subtrahend of two independent rates, with an interval from their intervals (MOVER).
 
-    Newcombe 1998, method 10 (doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I). n is the smaller.
+    Newcombe 1998, method 10 (doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I). n is the smaller
+    of both. The value is None if a rate is undefined.
     """
     n = min(minuend.n, subtrahend.n)
     if minuend.value is None or subtrahend.value is None or minuend.ci95 is None or subtrahend.ci95 is None:
@@ -84,8 +85,8 @@ def corrected_rate(reported: Estimate, sensitivity: Estimate, specificity: Estim
     """Correct a reported rate for the judge's errors: (reported + TNR − 1) ÷ (TPR + TNR − 1), clipped to [0, 1].
 
     `sensitivity` (TPR) is the share of known positives that the judge reports, `specificity` (TNR) the share of known
-    negatives that it does not report. The value is None if the judge reports positives no more often than negatives.
-    Return None if a rate is undefined.
+    negatives that it does not report. The value is None if the judge reports known positives no more often than known
+    negatives. Return None if a rate is undefined.
 
     Rogan and Gladen 1978 (doi:10.1093/oxfordjournals.aje.a112510). The interval is from a bootstrap that draws the
     rates from Beta(count + ½, n − count + ½), or a uniform rate if the drawn judge is no better than chance. At 0 and 1
@@ -159,14 +160,14 @@ def shift(before: Sequence[float], after: Sequence[float], scale: tuple[float, f
 
 
 def _agreeing_share(replicates: Sequence[Hashable]) -> float | None:
-    """Return the share of equal pairs of outputs, without those that are None. Return None if there is no pair."""
+    """Return the share of equal pairs among the outputs that are not None. Return None if there is no pair."""
     counts = Counter(verdict for verdict in replicates if verdict is not None)
     pairs = math.comb(counts.total(), 2)
     return sum(math.comb(count, 2) for count in counts.values()) / pairs if pairs else None
 
 
 def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Estimate:
-    """Return the mean share of equal pairs of outputs for one request, from 0 to 1. An output of None is skipped."""
+    """Return the mean over requests of the share of equal pairs of outputs, 0 to 1. An output of None is skipped."""
     return mean_within([same for replicates in repeats if (same := _agreeing_share(replicates)) is not None])
 
 
@@ -234,7 +235,7 @@ def _on_fisher_scale(value: float, step: float, n: int) -> Estimate:
 
 
 class Trust(FrozenModel):
-    """Whether κ with human labels reaches a bar; if undecided, the estimated number of `more_labels` that decides."""
+    """Whether κ with human labels reaches a bar. If undecided, `trusted` is null; about `more_labels` more decide."""
 
     kappa: Estimate
     trusted: bool | None

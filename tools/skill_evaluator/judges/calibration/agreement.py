@@ -50,7 +50,7 @@ def label_results(
     scales: Mapping[str, int] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[results.JudgeResult]:
-    """Measure each judge's agreement and biases. `scales`: highest score by criterion; `families`: by model id."""
+    """Measure each judge's agreement and biases. `scales`: highest score by criterion; `families`: family by model."""
     rows = []
     for judge, lines in by_key((one.judge, one) for one in verdicts).items():
         agreement, biases = list[results.LabelAgreement](), list[results.BiasResult]()
@@ -158,7 +158,7 @@ def _confidence(units: Sequence[Unit]) -> results.MeanConfidence | None:
 
 
 def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[results.BiasResult]:
-    """Return position bias, length bias, self-preference and noise; `own_models`: ids of the judge's family."""
+    """Return position and length bias, self-preference and noise if defined. `own_models`: of the judge's family."""
     longer, own_family = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
     for unit in units:
         if isinstance(unit.line, LabelledPair) and unit.requests:
@@ -194,7 +194,7 @@ def _win_share(winner: object, output: int) -> float:
 def score_biases(
     criterion: str, units: Sequence[Unit], highest: int, own_models: Collection[str]
 ) -> list[results.BiasResult]:
-    """Return leniency, length bias, self-preference and noise of scores; `own_models`: ids of the judge's family."""
+    """Return leniency, length bias, self-preference and noise if defined. `own_models`: ids of the judge's family."""
     scored = [(unit, unit.line) for unit in units if unit.verdict is not None and isinstance(unit.line, ScoredItem)]
     lengths = [(len(item.output), unit.verdict - unit.label) for unit, item in scored if item.output is not None]
     gaps: dict[bool, list[float]] = {True: [], False: []}
@@ -224,9 +224,10 @@ def _bias_rows(
 
 
 def with_probe(name: str, labels: Labels) -> Labels:
-    """Add the text of a probe to each scored output, and to the worse output of each pair.
+    """Add the text of a probe to each scored output, to the worse output of each pair, and to output 1 of a tie.
 
-    JSON outputs and pairs without `human` are skipped.
+    Ids end in `/` and the probe's name. JSON outputs and pairs without `human` are skipped. Raise JudgeError for an
+    unknown probe.
     """
     if name not in PROBES:
         raise JudgeError(f"no probe '{name}' {nearest(name, PROBES)}")
@@ -381,7 +382,7 @@ def with_alerts(
 def _measured_errors(
     judge: judging.JudgeRecord, prompts: Sequence[PromptIdentity], calibration: results.JudgeCalibration | None
 ) -> tuple[Mapping[str, results.DimensionDetection], str]:
-    """Return a judge's corruption test by dimension, and the problem to name if a dimension is not in it."""
+    """Return a judge's corruption test by dimension, and the message for a dimension that the test lacks."""
     if calibration is None or calibration.judging is None:
         return {}, "name the results of `judge calibrate --corrupt N` as policy.judge.calibration in settings.yaml"
     measured = {(one.judge, one.record.settings): one.detection for one in calibration.judges if one.record}

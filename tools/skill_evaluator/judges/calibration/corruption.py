@@ -31,7 +31,7 @@ _CLAIMS = (
 
 
 class CorruptedPair(RegressionItem):
-    """A pair with a known defect; a control has no dimension and no impact. `source`: id of the original output."""
+    """A pair with a known defect. `source`: id of the original output. A control has no dimension and no impact."""
 
     source: str
     corruption: str
@@ -44,7 +44,7 @@ Corrupted = tuple[str, Impact]
 
 
 class Corruption(NamedTuple):
-    """A kind of corruption. `apply(prompt, output, random)` corrupts an output, or returns None if it cannot."""
+    """A corruption in one dimension. `apply(prompt, output, random)` corrupts an output or returns None."""
 
     dimension: str
     apply: Callable[[str, str, Random], Corrupted | None]
@@ -109,7 +109,7 @@ def change_fact(_: str, text: str, random: Random) -> Corrupted | None:
 
 
 def remove_part(_: str, text: str, random: Random) -> Corrupted | None:
-    """Remove a JSON entry, a list item or a sentence. Return None if the text would be too short."""
+    """Remove a JSON entry, a list item or a sentence. Return None if the text has too few of them."""
     value = json_value(text)
     starts = [match.start() for match in _BULLET.finditer(text)]
     sentences = [match.span() for match in _SENTENCE.finditer(text)]
@@ -130,7 +130,7 @@ def remove_part(_: str, text: str, random: Random) -> Corrupted | None:
 
 
 def break_format(prompt: str, text: str, _: Random) -> Corrupted | None:
-    """Write a list or a JSON value as running text. Return None unless the prompt requests a list or JSON."""
+    """Write a list or JSON value as running text. Return None for other texts, or if the prompt requests neither."""
     value = json_value(text)
     if not _STRUCTURED_FORM.search(prompt) or (value is None and len(_BULLET.findall(text)) < 2):
         return None

@@ -131,7 +131,7 @@ def _parse_label(value: Any) -> LabelLine:
 
 
 def read_verdicts(path: Path, labels: Labels) -> list[StoredLine]:
-    """Read the verdicts on labelled items; print the number of skipped items. Raise JudgeError if none is labelled."""
+    """Read the verdicts on labelled items; print the number of others. Raise JudgeError if no item is labelled."""
     labelled = {(line.mode, line.id) for line in labels.lines if isinstance(line, LabelledPair | ScoredItem)}
     verdicts, unlabelled = list[StoredLine](), dict[str, int]()
     for number, line in _unique_lines(path, _parse_verdict):

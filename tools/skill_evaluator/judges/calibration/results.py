@@ -96,7 +96,7 @@ class DimensionRate(FrozenModel):
 
 
 class BatchResult(FrozenModel):
-    """A batch with labelled pairs. `rated`: the number of labels by human severity, then by the judge's severity."""
+    """A batch with labelled pairs; `too_few`: under 100. `rated`: labels by human, then judge's severity."""
 
     pairs: NonNegativeInt
     too_few: bool
@@ -106,7 +106,7 @@ class BatchResult(FrozenModel):
 
 
 class SentenceErrors(FrozenModel):
-    """Counts of verdicts on sentences that hold (`yes`) and do not hold (`no`); `lost` verdicts were not settled."""
+    """Counts of settled and of right verdicts by human label: holds (`yes`) or not (`no`). `lost`: not settled."""
 
     yes: NonNegativeInt = 0
     yes_right: NonNegativeInt = 0
@@ -154,7 +154,7 @@ class JudgeCalibration(FrozenModel):
 
 
 def read_calibration(config: Path, settings: Settings) -> JudgeCalibration | None:
-    """Read the calibration file that the settings name; return None if they name none. Raise JudgeError."""
+    """Read the calibration file that the settings name. Return None if they name none. Raise JudgeError if invalid."""
     name = settings.policy.judge.calibration
     if name is None:
         return None

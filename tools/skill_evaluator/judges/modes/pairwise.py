@@ -83,7 +83,7 @@ def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> t
 
 
 def preference_form(criteria: Sequence[Criterion]) -> forms.Form:
-    """Return the form of a judge's output. Evidence and justification come before the winner."""
+    """Return the form of a judge's output: evidence, justification, winner and confidence by criterion."""
     by_criterion = {}
     for criterion in criteria:
         grounds = {**dict.fromkeys(_EVIDENCE, forms.TEXTS), "justification": forms.TEXT}
@@ -93,7 +93,7 @@ def preference_form(criteria: Sequence[Criterion]) -> forms.Form:
 
 
 def winners_of(criterion: Criterion) -> list[str]:
-    """Return the values of `winner` that a criterion allows."""
+    """Return the values of `winner` that a criterion allows: first, second and, if it allows ties, tie."""
     return ["first", "second", *(["tie"] if "ties_allowed" in mitigations_of(criterion) else [])]
 
 
@@ -108,7 +108,7 @@ class OrderJudgement(Judgement):
 
 
 class PairJudgement(FrozenModel):
-    """The joint verdict of both orders on one criterion or overall; `winner` is null unless both orders count."""
+    """The joint verdict of both orders on a criterion or overall. `winner` and `agreed` are null unless both count."""
 
     criterion: Label
     replicate: NonNegativeInt
@@ -135,7 +135,7 @@ def pair_results(matches: Sequence[MatchResult]) -> list[MatchResult]:
 
 
 def winner_of(share: float | None) -> Preferred | None:
-    """Return the winner from output 1's mean share of wins; a tie if the replicates differ. Return None for None."""
+    """Return the winner for output 1's share of wins: 1 if it is 1, 2 if it is 0, else a tie. Return None for None."""
     return None if share is None else 1 if share == 1 else 2 if share == 0 else "tie"
 
 
@@ -194,7 +194,7 @@ SHARES: Mapping[object, float] = {1: 1.0, 2: 0.0, "tie": _TIE_SHARE}
 
 
 def judge_match(match: PairMatch, criteria: Sequence[Criterion], calls: JudgeCalls) -> MatchResult:
-    """Return a judge's verdicts on a match, by replicate and criterion, overall last."""
+    """Return a judge's verdicts on a match by replicate and criterion, overall last, and the shares of wins."""
     texts = [text for text in (*(match.item.texts[name] for name in match.names), match.item.input) if text]
     judgements = []
     for replicate in range(calls.replicates):
@@ -316,7 +316,7 @@ def _criterion_figures(
 
 
 def rank_outputs(results: Sequence[tuple[str, Sequence[str], float | None]]) -> dict[str, Estimate]:
-    """Return the win rates of outputs by name, best first. A result has item id, names and the first output's share."""
+    """Return the win rates of outputs by name, best first. A result: item id, two names, win rate of the first."""
     shares: dict[str, dict[str, list[float]]] = {}  # keys: name, item
     for item, (first, second), share in results:
         if share is not None:
@@ -330,7 +330,7 @@ VERDICTS = "verdicts.jsonl"
 
 
 def verdicts_of(judge: JudgePreferences) -> Iterator[StoredVerdict]:
-    """Yield the lines of verdicts.jsonl: a judge's verdicts on items with two outputs, by order and replicate."""
+    """Yield the lines of verdicts.jsonl for items with two outputs: one per order and replicate that was called."""
     for match in pair_results(judge.matches):
         for replicate, judgements in by_key((one.replicate, one) for one in match.judgements).items():
             *criteria, overall = judgements

@@ -67,9 +67,7 @@ class RegressionItem(questions.JudgedItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
-    """One item, the dimensions of its comparison, and its questions: one per order of the outputs, or none if the
-    outputs are identical.
-    """
+    """One item, its dimensions, and one question per order of its outputs; no question if the outputs are identical."""
 
     item: RegressionItem
     dimensions: tuple[ship_rules.Dimension, ...]
@@ -154,7 +152,7 @@ def regression_form(dimensions: Sequence[ship_rules.Dimension]) -> forms.Form:
 
 
 class DimensionFinding(FrozenModel):
-    """A judge's verdict in one dimension; `impact` and `verified` are null unless the candidate is worse."""
+    """A judge's verdict in one dimension. `impact` and `verified` (a quotation shows it) are null unless worse."""
 
     dimension: str
     verdict: ship_rules.Finding
@@ -201,14 +199,14 @@ class RegressionAnswer(FrozenModel):
     detail: JudgeText = ""
 
     def finding(self, dimension: str) -> DimensionFinding | None:
-        """Return the finding in a dimension. Return None if the output does not count."""
+        """Return the finding in a dimension. Return None if the output does not count or has no such dimension."""
         return next((finding for finding in self.findings if finding.dimension == dimension), None)
 
 
 def read_answer(
     text: str | Unscored, pair: JudgedPair, rules: ship_rules.ShipRules, order: Order = 1, replicate: int = 0
 ) -> RegressionAnswer:
-    """Read a judge's output on a pair: the last complete answer that is not copied from a judged text."""
+    """Return the last complete answer in a judge's output that copies no judged text. Set `unscored` if none exists."""
     judged = (pair.item.input, pair.item.baseline_output, pair.item.candidate_output)
     answer = last_valid_verdict(text, lambda value: _check_answer(value, pair, rules), judged)
     if isinstance(answer, Unscored):
@@ -388,7 +386,7 @@ class RateAlert(FrozenModel):
 
 
 class RateChange(FrozenModel):
-    """A judge's rates of regressions in two batches. `q`: Fisher's exact `p`, adjusted over the dimensions."""
+    """A judge's rates of regressions in two batches. `q`: Fisher's exact `p`, adjusted; `rose`: higher and q < 0.05."""
 
     judge: ModelId
     dimension: Label
@@ -401,7 +399,7 @@ class RateChange(FrozenModel):
 
 
 class RegressionResults(ModeResults):
-    """The results of `judge regression`. `against`: the earlier judge run of `changes`."""
+    """The results of `judge regression`. `baseline`, `candidate`: run ids; `changes`: since the judge run `against`."""
 
     judges: list[JudgeRegressions]
     baseline: RunId | None = None
@@ -426,7 +424,7 @@ class RegressionResults(ModeResults):
 
 
 def read_regressions(path: Path) -> RegressionResults:
-    """Read the evaluation_results.json of a judge run; raise JudgeError."""
+    """Read the evaluation_results.json of a judge run. Raise JudgeError if it is missing or invalid."""
     return read_versioned(RegressionResults, path, "results_version", RESULTS_VERSION, JudgeError)
 
 
@@ -511,7 +509,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
 
 
 def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.Finding, float] | None:
-    """Return the majority verdict and its share; a tie is *same* with half the share. Return None if empty."""
+    """Return the majority and its share; a tie gives *same* and half the share. Return None if `findings` is empty."""
     if not findings:
         return None
     (verdict, votes), *others = Counter(finding.verdict for finding in findings).most_common(2)

@@ -19,7 +19,7 @@ Verdict = int | float | str
 
 
 class Judgement(FrozenModel):
-    """A judge's verdict with its grounds; `quotes` counts the pieces of evidence that quote the texts."""
+    """A judge's verdict and grounds. `quotes`: pieces of evidence that quote a text; `unscored`: why not counted."""
 
     evidence: list[JudgeText] = []
     justification: JudgeText = ""

@@ -20,7 +20,7 @@ from skill_evaluator.text import digest, listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedOutputs:
-    """Items to compare. `left_out`: the reason for each skipped case; `source`: the file or run of the outputs."""
+    """Items to compare. `left_out`: reasons by skipped case; `baseline`, `candidate`: run ids; `source`: file or id."""
 
     items: Mapping[str, RegressionItem]
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -39,7 +39,10 @@ def _counted(reasons: Mapping[str, str]) -> str:
 
 
 def outputs_of_run(folder: Path) -> tuple[pinned.PinnedOutputs, dict[str, str]]:
-    """Return the first output of each case, and the reason for each missing one by case id. Raise JudgeError."""
+    """Return the first output of each case, and the reason for each missing output by case id.
+
+    Raise JudgeError if the run has no output or used a scenario.
+    """
     manifest = read_component_manifest(folder)
     if manifest.scenario is not None:
         raise JudgeError(f"{folder} used the scenario '{manifest.scenario}': use a run without a scenario")
@@ -94,7 +97,7 @@ def read_outputs(
 
 
 def read_compared(request: RegressionRequest, limits: SafetyLimits) -> ComparedOutputs:
-    """Read the outputs to compare; raise JudgeError, RunError, ComponentError or FixtureError."""
+    """Read the outputs to compare. Raise JudgeError, RunError, ComponentError or FixtureError."""
     if (request.items is None) == (request.candidate is None) or (request.items and request.baseline):
         raise JudgeError("use either --items FILE, or --candidate RUN with or without --baseline RUN")
     if request.items is not None:
@@ -129,9 +132,9 @@ def pairs_of_outputs(
     candidate: pinned.PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Return pairs of outputs and the reasons for skipped cases, by case id. Raise JudgeError if nothing is comparable.
+    """Return pairs of outputs and the reasons for skipped cases, by case id. `unanswered`: why the candidate has none.
 
-    `unanswered`: the reason for each missing output of the candidate, by case id.
+    Raise JudgeError if no case can be compared, or if the component or its prompt is another one.
     """
     if baseline.skill != component.name:
         raise JudgeError(f"the baseline {baseline.run_id} is a run of '{baseline.skill}', not '{component.name}'")
@@ -168,7 +171,7 @@ def pairs_of_outputs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pinned.PinReport:
-    """Pin a run's outputs of these cases, replacing those of its model. Raise JudgeError if one cannot be pinned."""
+    """Pin a run's outputs of these cases and replace those of its model. Raise JudgeError if one cannot be pinned."""
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     run, unanswered = outputs_of_run(folder)

@@ -72,7 +72,7 @@ def questions_of(units: Sequence[ItemQuestions]) -> list[JudgeQuestion]:
 
 
 def score_form(criteria: Sequence[Criterion]) -> forms.Form:
-    """Return the form of a judge's output. Evidence and justification come before the score."""
+    """Return the form of a judge's output: by criterion evidence, justification, score, suggestion and confidence."""
     by_criterion = {}
     for criterion in criteria:
         schema = {"type": "integer", "enum": list(range(1, criterion.highest + 1))}
@@ -228,7 +228,7 @@ def _criterion(criterion: Criterion, items: Sequence[ItemScores], lengths: Seque
 
 
 def scores_of(judge: JudgeScores) -> Iterator[StoredScore]:
-    """Yield the score of each output on each criterion, in the form that `judge calibrate` reads."""
+    """Yield the lines of scores.jsonl: one per output, criterion and replicate, except for calls that were not made."""
     for item in judge.items:
         for judgement in item.judgements:
             if judgement.unscored != "not_answered":  # the call was not made

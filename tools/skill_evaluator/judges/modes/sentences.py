@@ -32,7 +32,7 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class Vote(NamedTuple):
-    """A judge's verdict on a sentence and its ground; `holds` is None if the judge's output does not count."""
+    """A judge's verdict on a sentence. `ground`: its evidence or, if `holds` is None, why the output does not count."""
 
     holds: bool | None
     ground: str
@@ -57,7 +57,7 @@ class SentenceVotes:
 
     @property
     def verdicts(self) -> dict[str, Vote]:
-        """The vote that settled the sentence, by check id; a vote whose `holds` is None if no vote did."""
+        """The vote that settled each sentence, by check id. Its `holds` is None if no vote settled the sentence."""
         return {
             name: settled_by(votes) or Vote(None, votes[-1].ground if votes else "the judge was not called")
             for name, votes in self.votes.items()
@@ -65,7 +65,7 @@ class SentenceVotes:
 
 
 def settled_by(votes: Sequence[Vote]) -> Vote | None:
-    """Return the vote that settles a sentence: a first yes, or the second of two equal votes; None if not settled."""
+    """Return the vote that settles a sentence: a first yes, or the second of two equal votes. Else return None."""
     if votes and votes[0].holds:
         return votes[0]
     for verdict in (True, False):
@@ -76,7 +76,7 @@ def settled_by(votes: Sequence[Vote]) -> Vote | None:
 
 
 def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) -> SentenceVotes:
-    """Read the votes on an output from the judge's results by question id; make the next question if one is open."""
+    """Read the votes on an output; `answered` has results by question id. Make the next question if one is needed."""
     votes: dict[str, list[Vote]] = {name: [] for name in item.sentences}
     unread: list[str] = []
     for attempt in range(MAX_VOTES):
@@ -176,7 +176,7 @@ class SentencesJudge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceAnswers:
-    """The results of a judge by question id; `manifest` is from its last pass, None if there was none."""
+    """The results of a judge by question id; `manifest` is from its last pass, None if it made no pass."""
 
     manifest: Manifest | None = None
     answered: Mapping[str, Replicate] = field(default_factory=dict)
@@ -193,7 +193,7 @@ class SentenceAnswers:
 
 
 def read_sentence_answers(folder: Path, digests: Mapping[str, str] | None = None) -> SentenceAnswers:
-    """Read the results of the judge with these digests, or of the last judge if `digests` is None; raise RunError."""
+    """Read the results of the judge with these digests, or of the last judge if `digests` is None. Raise RunError."""
     passes = [(read_manifest(path), path) for path in _passes(folder)]
     judge_digests = digests or (passes[-1][0].digests if passes else {})
     judge_passes = [(manifest, path) for manifest, path in passes if manifest.digests == judge_digests]
@@ -209,7 +209,7 @@ def _passes(folder: Path) -> Sequence[Path]:
 
 
 def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session: Session) -> SentenceAnswers:
-    """Call a judge on the sentences without a readable verdict, until each is settled or its call failed."""
+    """Call a judge until each sentence is settled or its call failed. Return all results, earlier ones included."""
     earlier = read_sentence_answers(judge.folder, judge.digests)
     manifest, answered, stopped = earlier.manifest, dict(earlier.answered), None
     price = price_of(judge.model, session.configuration.kinds[judge.model.provider])

@@ -51,10 +51,11 @@ _MAX_NAME = 100  # characters
 def dimensions_of(
     names: Sequence[str] = (), preset: str = "default", blocking: Collection[str] = ()
 ) -> tuple[Dimension, ...]:
-    """Return the dimensions in `names` (each may list several, separated by commas), or without names those of a
-    preset. An unknown name defines a new dimension. Factuality and the `blocking` dimensions block; without names,
-    correctness in the preset `code`, too. Raise ConfigError for an unknown preset, and for a name that is given twice,
-    too long or unprintable.
+    """Return the dimensions in `names`, or those of the preset if there are no names. Commas may separate names.
+
+    An unknown name defines a new dimension. Factuality and the dimensions in `blocking` block. Without names,
+    correctness in the preset `code` blocks, too. Raise ConfigError for an unknown preset, and for a name that is
+    repeated, too long or unprintable.
     """
     if preset not in PRESETS:
         raise ConfigError(f"unknown preset '{preset}' {nearest(preset, PRESETS)}")
@@ -107,7 +108,7 @@ def severity_of(impacts: Iterable[Impact]) -> RegressionSeverity:
 
 
 def decide(worse: Mapping[str, Impact], dimensions: Sequence[Dimension], rules: ShipRules) -> tuple[ShipDecision, str]:
-    """Return the decision and its reason; `worse` has the impact of each regression by dimension."""
+    """Return the ship decision and its reason; `worse` has the impact of each regression by dimension."""
     blocking = [dimension.name for dimension in dimensions if dimension.blocking and dimension.name in worse]
     high, medium = ([name for name, impact in worse.items() if impact == level] for level in ("high", "medium"))
     rules_in_order: list[tuple[ShipDecision, str, Collection[str]]] = [

@@ -34,7 +34,7 @@ class NamedRubric:
         return {"file": self.file, "digest": self.rubric.digest, "judged": judged, **content}
 
     def field_of(self, component: str) -> str:
-        """Return the judged field, "" for the whole output. Raise JudgeError for two fields or another component."""
+        """Return the field to judge, "" for the whole output. Raise JudgeError for two fields or another component."""
         targets = {one.id: one.applies_to for one in self.criteria if one.applies_to is not None}
         for name, target in targets.items():
             if target.component != component:
@@ -47,7 +47,10 @@ class NamedRubric:
 
 
 def choose_criteria(file: str, rubric: Rubric, names: Sequence[str], methods: Sequence[MethodName]) -> NamedRubric:
-    """Select the named criteria, or all if `names` is empty. Raise JudgeError for an unknown name or other method."""
+    """Select the criteria in `names`, or all if it is empty.
+
+    Raise JudgeError if a name is unknown, or if the method of a selected criterion is not one of `methods`.
+    """
     by_id = {criterion.id: criterion for criterion in rubric.criteria}
     for name in names:
         if name not in by_id:
@@ -70,7 +73,7 @@ def mitigations_of(criterion: Criterion) -> frozenset[Mitigation]:
 
 
 def criteria_text(rubric: Rubric, criteria: Sequence[Criterion], sentences: Mapping[str, str], *, scored: bool) -> str:
-    """Format the criteria as Markdown for the judge; `sentences` has the prompt's sentence by bias mitigation."""
+    """Format criteria as Markdown for a judge, with scores if `scored`. `sentences`: a sentence by bias mitigation."""
     parts = ["\n".join(_criterion_lines(criterion, sentences, scored=scored)) for criterion in criteria]
     if rubric.scoring_guidelines:
         parts.append("\n".join(["## For all criteria", *(f"- {line}" for line in rubric.scoring_guidelines)]))
@@ -106,7 +109,7 @@ _VENDORS = {"anthropic": "claude", "openai": "gpt", "google": "gemini"}
 
 
 def family_of(name: str, families: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the family of a model: from `families`, else from its name, else the first word of its name.
+    """Return the family of a model: from `families`, else a known family in its name, else the first word of its name.
 
     >>> family_of("openai/gpt-5-mini"), family_of("smollm2-135m-instruct-greedy"), family_of("our-own")
     ('gpt', 'smollm', 'our')
@@ -121,7 +124,7 @@ def _known_family(name: str) -> str | None:
 
 
 def families_of(models: Sequence[Model]) -> dict[str, str]:
-    """Return the family of each model by id: as declared in models.yaml, else from its name, else the API's vendor.
+    """Return the family of each model by id: declared, else known by name or vendor, else the first word of its name.
 
     >>> families_of([Model(id="our-judge", provider="anthropic")])
     {'our-judge': 'claude'}
@@ -137,7 +140,7 @@ def families_of(models: Sequence[Model]) -> dict[str, str]:
 def family_warnings(
     judges: Sequence[Model], models: Sequence[Model], writers: Iterable[str | None], demand: str, *, refuse: bool
 ) -> list[str]:
-    """Return a warning for each judge of the family of a writer. If `refuse`, raise JudgeError with `demand`."""
+    """Return a warning for each judge in a writer's family. If `refuse`, raise JudgeError instead."""
     families = families_of([*models, *judges])
     by_family = {family_of(name, families): name for name in dict.fromkeys(writers) if name is not None}
     warnings = [

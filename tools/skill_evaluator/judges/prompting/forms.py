@@ -22,9 +22,7 @@ TEXTS: Form = list_of(TEXT)
 
 
 def one_of(choices: Sequence[str], separator: str = " | ") -> Form:
-    """Return the schema of a text that is one of these choices, and the choices joined by the separator, which show the
-    format.
-    """
+    """Return the form of a text that is one of `choices`. Its placeholder is the choices, joined by `separator`."""
     return {"type": "string", "enum": list(choices)}, separator.join(choices)
 
 
@@ -40,5 +38,5 @@ def object_of(members: Mapping[str, Form]) -> Form:
 
 
 def as_json(form: Form) -> str:
-    """Format a form as JSON for the judge."""
+    """Format the placeholders of a form as JSON, which shows a judge what to write."""
     return json.dumps(form[1], indent=2, ensure_ascii=False)

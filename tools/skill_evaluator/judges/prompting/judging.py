@@ -88,7 +88,7 @@ StoredLine = StoredVerdict | StoredScore
 
 
 class JudgeRecord(FrozenModel):
-    """A judge and its calls; amounts are null if unknown. `hit_rate`: the share of cached input tokens."""
+    """A judge and its calls; unknown amounts are null. `hit_rate`: cached share of input; `stopped`: why it ended."""
 
     model_id: ModelId
     provider: Label
@@ -113,7 +113,7 @@ class NoUsableOutput(FrozenModel):
 def no_usable_output(
     unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Return the reasons why no output counts, and an example. Return None if one counts or `expected` is 0."""
+    """Return the `unscored` reasons and an example if no output counts. Return None if one does or `expected` is 0."""
     if sum(unscored.values()) < expected or not expected:
         return None
     return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])
@@ -192,9 +192,7 @@ class JudgeRun(JudgeRunFields):
         return JudgeRunHead.view(self, rubric_file=rubric_file, items=len(self.items))
 
     def changes_since(self, earlier: "JudgeRun") -> list[str]:
-        """Return the differences from an earlier judge run: names of fields, judges and items; if none of them, the
-        texts of the questions.
-        """
+        """Return the names of changed fields, judges and items; else "the texts of the questions" if these changed."""
         current, previous = self.model_dump(), earlier.model_dump()
         changed = [name for name in _COMPARED_FIELDS if current[name] != previous[name]]
         for name in ("judges", "items"):
@@ -225,7 +223,7 @@ class JudgeTask:
 
 
 def find_judge_run(reference: str, out: Path, mode: JudgeMode) -> Path:
-    """Return the folder of a judge run by folder, id, or `latest` (the newest of this mode). Raise JudgeError."""
+    """Find a judge run by folder, id or `latest` (newest of `mode`); return its folder. Raise JudgeError if absent."""
     if (Path(reference) / JUDGING).is_file():
         return Path(reference)
     ids = sorted(path.parent.name for path in out.glob(f"*/{JUDGING}"))
@@ -237,7 +235,7 @@ def find_judge_run(reference: str, out: Path, mode: JudgeMode) -> Path:
 
 
 def resumed_judge_run(planned: JudgeRun, reference: str, out: Path) -> tuple[JudgeRun, Path]:
-    """Return the judge run to resume and its folder. Raise JudgeError if its inputs differ from the planned run."""
+    """Return the judge run to resume and its folder. Raise JudgeError if it is not found or does not fit `planned`."""
     folder = find_judge_run(reference, out, planned.mode)
     earlier = read_judge_run(folder)
     if changes := planned.changes_since(earlier):
@@ -249,12 +247,12 @@ def resumed_judge_run(planned: JudgeRun, reference: str, out: Path) -> tuple[Jud
 
 
 def read_judge_run(folder: Path) -> JudgeRun:
-    """Read the judging.json of a folder; raise JudgeError if it is broken or of a newer version."""
+    """Read the judging.json of a folder. Raise JudgeError if it is missing, invalid or of a newer version."""
     return read_versioned(JudgeRun, folder / JUDGING, "judging_version", JUDGING_VERSION, JudgeError)
 
 
 def write_judge_run(folder: Path, judging: JudgeRun) -> None:
-    """Write the judging.json of a folder; raise StorageError."""
+    """Write the judging.json of a folder. Raise StorageError if that fails."""
     replace_text(folder / JUDGING, json_text(judging.model_dump(mode="json")))
 
 
@@ -279,7 +277,7 @@ def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list
 
 
 def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str) -> None:
-    """Write the rubric, the prompt, the results and the report on biases; raise StorageError."""
+    """Write the rubric, the prompt, the results and the report on biases. Raise StorageError if that fails."""
     parts = ["# Prompt of the judge\n"]
     for prompt in task.prompts:
         identity = prompt.identity
@@ -295,7 +293,7 @@ def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str)
 
 
 def write_lines(path: Path, lines: Iterable[FrozenModel]) -> None:
-    """Write a JSON Lines file; raise StorageError."""
+    """Write a JSON Lines file. Raise StorageError if that fails."""
     replace_text(path, "".join(f"{line.model_dump_json()}\n" for line in lines))
 
 
@@ -310,7 +308,7 @@ class JudgeRunSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCalls:
-    """One judge of a judge run: its outputs by call, its record, and the failure that stopped its calls, or None."""
+    """One judge of a judge run, with its outputs by call. `stopped`: the failure that ended its calls, if any."""
 
     run: journal.Run
     answers: Mapping[Call, Replicate]
@@ -327,7 +325,7 @@ class JudgeCalls:
         return text_of(self.answers.get(Call(question_id, replicate)))
 
     def unusable(self, unscored: Mapping[UnscoredReason, int], expected: int) -> NoUsableOutput | None:
-        """Return the reasons (`unscored`) why no output counts. Return None if one counts or `expected` is 0."""
+        """Return the `unscored` reasons and an example if no output counts; None if one does or `expected` is 0."""
         return no_usable_output(unscored, expected, texts_of(self.answers.values()))
 
 
@@ -389,7 +387,7 @@ class JudgeSession:
     def of(
         cls, request: JudgeRequest, watch: Watch | None = None, judges: tuple[str, ...] | None = None
     ) -> "JudgeSession":
-        """Read the configuration and the judges: `judges`, or those of the request. Raise ConfigError or JudgeError."""
+        """Return the session of a request; `judges` replaces those it names. Raise ConfigError or JudgeError."""
         counts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
         refuse_amounts(counts, request.max_calls, request.max_cost)
         if request.dry_run and request.resumed is not None:
@@ -459,7 +457,7 @@ class JudgeSession:
         )
 
     def begin(self, task: JudgeTask, stage_folder: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
-        """Start or resume a judge run. Return the run, its folder, and the judges that have a key."""
+        """Start or resume a judge run. Return the run, its folder, and those models of the session that have a key."""
         judging = self.planned(task)
         folder, resumed = stage_folder or self.request.out / judging.id, self.request.resumed
         if stage_folder is not None:
@@ -480,7 +478,7 @@ class JudgeSession:
         budget: Budget | None = None,
         on_outcome: OnOutcome = lambda run, replicate: None,
     ) -> JudgeResults:
-        """Make the calls that have no output yet; `stage_folder` is for a cascade's second stage. Raise JudgeError."""
+        """Make the missing calls; return all outputs. `stage_folder` is that of a cascade's second stage."""
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
         session = self.session(budget=budget)

@@ -134,10 +134,11 @@ def read_judgement(
     criterion: Criterion,
     texts: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the fields of a judgement: a decision with its grounds, or the reason why it does not count.
+    """Return the fields of a judgement. If it does not count, they are `unscored` (the reason) and `detail`.
 
-    `decision` is the decision's key, `score` or `winner`. Each key of `evidence` requires a piece of evidence. `quotes`
-    counts the pieces that quote one of the `texts` shown to the judge.
+    Else they are `evidence`, `confidence`, `quotes`, the decision under its key `decision` (score or winner) and, if
+    written, `justification` and `suggestion`. Each key of the parameter `evidence` requires a piece of evidence.
+    `quotes` counts the pieces that quote one of the `texts` shown to the judge.
     """
     if isinstance(members, Unscored):
         return {"unscored": members.reason, "detail": members.detail}
@@ -176,7 +177,10 @@ def _has_content(value: Any) -> TypeGuard[str]:
 
 
 def contains_quotation(text: str, quotation: str) -> bool:
-    """Return whether a text contains a quotation, apart from case, white space, quotation marks and gaps (`…`)."""
+    """Return whether a text contains a quotation, apart from case, white space, quotation marks and gaps (`…`).
+
+    Return False for a quotation that has no digit and no part of at least four characters.
+    """
     plain = _plain_text(text)
     parts = [part for part in (_plain_text(part).strip(" .,;:!?-") for part in _GAP.split(quotation)) if part]
     is_evidence = any(len(part) >= _MIN_LETTERS or any(character.isdigit() for character in part) for part in parts)

@@ -62,7 +62,7 @@ class ReviewItem(StrictModel):
 
     @property
     def is_random(self) -> bool:
-        """Whether the item was drawn at random from all items, so that its label can measure a judge."""
+        """Whether a label can measure a judge: the item was drawn at random and is no regression of a judge run."""
         return "random" in self.reasons and not (self.kind == "regression" and self.judging)
 
     @model_validator(mode="after")
@@ -87,7 +87,7 @@ def review_item(
 
 
 def scored_item(item: OutputItem, criteria: Sequence[Criterion], judge_run: str | None = None) -> ReviewItem:
-    """Return the item for scoring an output by each criterion, with its reference and source."""
+    """Return the review item for scoring an output by each criterion. It shows the output's reference and source."""
     questions = []
     for criterion in criteria:
         levels = {score: f"{level.label}: {level.description}" for score, level in criterion.rubric.items()}
@@ -102,7 +102,7 @@ def scored_item(item: OutputItem, criteria: Sequence[Criterion], judge_run: str 
 def paired_item(
     item: PairItem, names: tuple[str, str], criteria: Sequence[Criterion] = (), judge_run: str | None = None
 ) -> ReviewItem:
-    """Return the item for comparing two outputs. The item's id omits the names of the outputs, which may be models."""
+    """Return the review item for comparing two outputs. It hides the names of the outputs, which may be models."""
     texts = [(criterion.id, f"{criterion.name}: {criterion.description}") for criterion in criteria]
     texts = [(OVERALL, texts[0][1])] if len(texts) == 1 else [*texts, (OVERALL, "Which output is better?")]
     first, second = (list(item.texts).index(name) + 1 for name in names)
@@ -113,7 +113,7 @@ def paired_item(
 
 
 def regression_item(pair: JudgedPair, judge_run: str | None = None) -> ReviewItem:
-    """Return the item for comparing a candidate with its baseline in each dimension."""
+    """Return the review item for comparing a candidate with its baseline in each dimension."""
     outputs = (pair.item.baseline_output, pair.item.candidate_output)
     questions = [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions]
     return review_item("regression", pair.item.id, outputs, questions, **_item_fields(pair.item, judge_run))
@@ -124,7 +124,7 @@ def _item_fields(item: JudgedItem, judge_run: str | None) -> dict[str, Any]:
 
 
 def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
-    """Read the items to review from a file of pairs for `judge pairwise` or `judge regression`. Raise JudgeError."""
+    """Read review items from a file of pairs for `judge pairwise` or `regression`. Raise JudgeError if invalid."""
     if any(isinstance(value, dict) and "baseline_output" in value for _, value in read_lines(path, JudgeError)):
         return [regression_item(pair) for pair in pairs_of(read_items(path, RegressionItem), dimensions, "default", ())]
     pairs = read_items(path, PairItem).values()
@@ -135,7 +135,7 @@ Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]  # all judged items
 
 
 def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
-    """Return the items in doubt and a random sample, with their reasons. A regression in doubt is never sampled."""
+    """Return the items in doubt and `sample` random items, with their reasons. No regression in doubt is sampled."""
     candidates = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
     sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311
     with_reasons = [(item, (*reasons, *["random"] * (item.id in sampled_ids))) for item, reasons in doubts]
@@ -219,13 +219,13 @@ class ReviewLabel(StrictModel):
 
 
 def first_shown(item: ReviewItem, reviewer: str) -> Order:
-    """Return the output, 1 or 2, that a reviewer sees as A; a hash of item and reviewer decides."""
+    """Return the output, 1 or 2, that a reviewer sees as A: 1 if it is scored, else by a hash of item and reviewer."""
     is_swapped = hashlib.sha256(f"{reviewer}/{item.id}".encode("utf-8", "surrogatepass")).digest()[0] % 2
     return 2 if is_swapped and item.kind != "score" else 1
 
 
 def choices(item: ReviewItem, question: ReviewQuestion, first: Order = 1) -> list[tuple[str, ReviewAnswer]]:
-    """Return the text of each choice and its answer, for a reviewer who sees output `first` as A."""
+    """Return a (text, answer) pair for each choice of a question, for a reviewer who sees output `first` as A."""
     sides = (("A", first), ("B", 3 - first))  # the outputs by their letters
     rows: list[tuple[str, str, Impact | None]] = []  # text, answer, impact
     if item.kind == "score":
@@ -240,7 +240,7 @@ def choices(item: ReviewItem, question: ReviewQuestion, first: Order = 1) -> lis
 
 
 def refuse_misfit(label: ReviewLabel, items: Mapping[str, ReviewItem], where: str = "") -> None:
-    """Raise JudgeError unless the label answers every question of its item once with a valid choice."""
+    """Raise JudgeError unless a label has one valid answer to each question of its item. `where`: prefix of errors."""
     item = item_of(items, label.item, where)
     allowed = {question.name: [answer for _, answer in choices(item, question)] for question in item.questions}
     name = f"{where}the label of {item.id} by {label.reviewer}"
@@ -274,7 +274,7 @@ class ReviewQueue:
         return items
 
     def labels(self, items: Mapping[str, ReviewItem]) -> list[ReviewLabel]:
-        """Return all labels, oldest first. Raise JudgeError with file and line for an invalid label."""
+        """Return all different labels, oldest first. Raise JudgeError with file and line for an invalid label."""
         labels = []
         for number, label in _lines(self.folder / LABELS, ReviewLabel):
             refuse_misfit(label, items, f"{self.folder / LABELS}:{number}: ")
@@ -282,7 +282,7 @@ class ReviewQueue:
         return list(dict.fromkeys(labels))
 
     def add(self, items: Iterable[ReviewItem]) -> list[ReviewItem]:
-        """Append the items that are not queued yet and return them. Raise StorageError."""
+        """Append the items that are not queued yet and return them. Raise StorageError if writing fails."""
         with locked(self.folder / ".reviews.lock"):
             queued = self.items()
             fresh = {item.id: item for item in items if item.id not in queued}
@@ -290,7 +290,7 @@ class ReviewQueue:
         return list(fresh.values())
 
     def label(self, label: ReviewLabel) -> None:
-        """Append a label. Raise JudgeError if it does not fit its item, and StorageError."""
+        """Append a label. Raise JudgeError if it does not fit its item, and StorageError if writing fails."""
         refuse_misfit(label, self.items())
         with locked(self.folder / ".reviews.lock"):
             _append(self.folder / LABELS, [label])
@@ -305,7 +305,7 @@ def queue_in(config: Path, *, begun: bool = False) -> ReviewQueue:
 
 
 def item_of(items: Mapping[str, ReviewItem], item_id: str, where: str = "") -> ReviewItem:
-    """Return an item. Raise JudgeError if its id is unknown."""
+    """Return the item with this id. Raise JudgeError if the id is unknown. `where`: prefix of the error."""
     if item_id not in items:
         raise JudgeError(f"{where}the queue has no item '{item_id}' {nearest(item_id, items)}")
     return items[item_id]
@@ -323,10 +323,10 @@ def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
 
 
 def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
-    """Write the majority labels and all scores of reviewers into a file of labels; replace those of the same items.
+    """Write majority labels and all scores of reviewers into a file of labels; replace its labels of the same items.
 
-    Return the numbers of exported labels, of questions without a majority, and of items that were not drawn at random,
-    which are not exported. Raise JudgeError or StorageError.
+    Return the numbers of exported labels, of questions without a majority, and of labelled items that were not drawn
+    at random, which are not exported. Raise JudgeError for invalid lines, StorageError if writing fails.
     """
     items = queue.items()
     labels = latest(queue.labels(items))

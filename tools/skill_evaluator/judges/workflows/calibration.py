@@ -40,7 +40,7 @@ _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sente
 
 
 def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | judging.JudgeRunSize:
-    """Measure judges against human labels; in a dry run return the size. Raise JudgeError for invalid input."""
+    """Measure judges against human labels. In a dry run return the size instead. Raise JudgeError for invalid input."""
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
     labels = read_labels(request.labels)
@@ -133,7 +133,7 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
 
 
 def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubric | None, Labels]:
-    """Return the criteria and the labels to judge: pairs if the rubric compares outputs, else scored outputs.
+    """Return the criteria and the labels to judge: labelled pairs if the rubric compares outputs, else scored outputs.
 
     Without a rubric, return None and no labels. Raise JudgeError if the rubric has no criterion for the labels.
     """
@@ -152,7 +152,7 @@ def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubr
 
 
 def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[CorruptedPair]:
-    """Pair the outputs that people prefer with corrupted versions; add controls. Raise JudgeError if there is none."""
+    """Corrupt outputs that people prefer, and add controls. Raise JudgeError if --corrupt is set and no output fits."""
     good = [
         OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=text)
         for pair in labels.of(LabelledPair)
@@ -293,7 +293,7 @@ def sentence_result(
 
 
 def _sentence_errors(verdicts: Sequence[tuple[bool, bool | None]]) -> SentenceErrors:
-    """Count settled verdicts; each pair has the human label, then the judge's verdict or None."""
+    """Count the settled and lost verdicts. Each pair has the human label, then the judge's verdict or None."""
     settled = [(human, holds) for human, holds in verdicts if holds is not None]
     return SentenceErrors(
         yes=sum(human for human, _ in settled),

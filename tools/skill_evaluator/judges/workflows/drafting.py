@@ -59,7 +59,7 @@ class NoAnswerError(JudgeError):
 
 
 def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgeRunSize | None:
-    """Have a model draft a rubric and write it to `request.out`; in a dry run return the size. Raise JudgeError."""
+    """Have a model draft a rubric and write it to `request.out`. Return the size in a dry run, else None."""
     out = request.out
     if out.exists():
         raise JudgeError(f"{out} exists already; name a new file")
@@ -98,7 +98,7 @@ def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str,
 def draft(
     request: JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
-    """Return the draft that `read` makes from a model's output; in a dry run the size. Raise JudgeError if it fails."""
+    """Return the draft that `read` makes from an output. In a dry run return the size. Raise JudgeError if it fails."""
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)
@@ -162,7 +162,10 @@ class DraftedCases:
 
 
 def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
-    """Have a model draft cases and write them; in a dry run return the size. Raise NoAnswerError if none is usable."""
+    """Have a model draft cases, write them and return them. In a dry run return the size of the calls.
+
+    Raise ComponentError for a program. Raise NoAnswerError if no draft is usable.
+    """
     limits = load_settings(request.config).limits
     component = load_component(request.components, request.skill, limits, request.fixtures)
     if component.program is not None:

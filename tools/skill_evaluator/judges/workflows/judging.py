@@ -105,7 +105,7 @@ class Mode:
         cascade_ids: Sequence[str] | None,
         draw_report: BiasReport,
     ) -> Judged:
-        """Call the judges, decide, save the results and queue items for review."""
+        """Call the judges, decide, save the results and queue items for review. `cascade_ids`: judges of a cascade."""
         first = last = (session if cascade_ids is None else replace(session, models=session.models[:1])).ask(self.task)
         judges = [self.reduce(list(self.units.values()), calls) for calls in first.runs]
         cascade = results = None
@@ -151,7 +151,7 @@ class Mode:
         return stage.ask(task, stage_folder=first.folder / STRONG, budget=first.session.budget)
 
     def _cascade_result(self, judges: Sequence[Any], ids: Sequence[str], open_keys: Collection[Key]) -> CascadeResult:
-        """Take the last judge's verdict on each unit. In doubt, people replace a score and review what would ship."""
+        """Take the last verdict on each unit. If in doubt, `ship` becomes `review_required`, a number becomes None."""
         decisions = []
         for key, outcome in {key: one for judge in judges for key, one in self.outcomes(judge).items()}.items():
             verdict, by = self.verdict(outcome), ids[key in open_keys]
@@ -199,7 +199,7 @@ class Mode:
 
 
 def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | judging.JudgeRunSize:
-    """Judge the outputs of a request; in a dry run return the size. Raise JudgeError, RunError or ConfigError."""
+    """Judge the outputs of a request. In a dry run return the size. Raise JudgeError, RunError or ConfigError."""
     cascade_ids = cascade_judges(request)
     session = judging.JudgeSession.of(request, watch, cascade_ids)
     if isinstance(request, RegressionRequest):
@@ -213,7 +213,7 @@ def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) 
 
 
 def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
-    """Return the ids of the cheap and the strong judge, or None if there is no cascade. Raise JudgeError."""
+    """Return the ids of the cheap and the strong judge. Return None if there is no cascade. Raise JudgeError."""
     if request.cascade is None:
         return None if request.judges else load_settings(request.config).policy.judge.cascade
     names = tuple(name.strip() for name in request.cascade.split(","))
@@ -357,7 +357,7 @@ def _build_regression(
 
 
 def _ship_decision(results: RegressionResults) -> ShipDecision | None:
-    """Return the most careful decision of the panel, the cascade or the only judge.
+    """Return the most careful decision on an item by the panel, the cascade or the only judge; None if none decided.
 
     Skipped cases turn `ship` into `review_required`, except cases that are not applicable to the model.
     """
@@ -378,7 +378,10 @@ def _load_criteria(
 
 
 def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
-    """Return a warning for each judge of a writer's family, if a criterion forbids one. By policy, raise JudgeError."""
+    """Return warnings of judges in a writer's family and of unknown writers, if a criterion forbids such judges.
+
+    If the policy refuses such judges, raise JudgeError for the first one.
+    """
     demanding = [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
     if not demanding:
         return []

@@ -30,7 +30,7 @@ class JudgeRequest(cli.ConfigOption, cli.FormatOption):
 
     @property
     def resumed(self) -> str | None:
-        """The id or folder of the judge run to continue, `latest` for the newest. None: start a new judge run."""
+        """The id or folder of the judge run to continue, `latest` for the newest. None starts a new judge run."""
         return self.judge_run or (cli.LATEST if self.resume else None)
 
 

@@ -47,7 +47,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """A model's calls: the number of `outcomes` by kind (such as `scored`), cost and median latency; None: unknown."""
+    """The calls of a model: `outcomes` by kind (such as `scored`), cost and median latency. None means unknown."""
 
     planned: int
     outcomes: Mapping[str, int]

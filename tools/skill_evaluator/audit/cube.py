@@ -110,7 +110,7 @@ class Cube:
         )
 
     def centered(self) -> Self:
-        """Return the cube with centered scores, by benchmark: score − the scenario's mean over models + overall mean."""
+        """Return the cube with centered scores, by benchmark: score − scenario's mean over the models + mean of all."""
         means = self.scores.mean(axis=0, keepdims=True)
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
 

@@ -38,10 +38,7 @@ class Comparator:
 
 @cache
 def comparator(name: str) -> Comparator:
-    """Return the comparator with this name, shipped or of a package. Raise ComponentError if there is none.
-
-    Raise ConfigError if the package's comparator cannot be loaded.
-    """
+    """Return the comparator with this name, shipped or of a package. Raise ComponentError if there is none."""
     if name in COMPARATORS:
         return COMPARATORS[name]
     added = plugins.load(COMPARATOR_GROUP, name, Comparator)

@@ -72,7 +72,7 @@ class FieldPlan:
         return cached
 
     def with_numbers(self, value: Any, path: str = "") -> Any:
-        """Return the value at a path with numeric texts replaced by numbers; all scores and digests use this form."""
+        """Return a value, found at `path`, with numeric texts as numbers. All scores and digests use this form."""
         if not self.numeric_texts:
             return value
         if isinstance(value, dict):

@@ -228,7 +228,7 @@ class Archive:
         return self._read[run_id]
 
     def interleaved_baseline(self, run: RecordedRun) -> RecordedRun | None:
-        """Return the interleaved baseline of a run. Return None if `run` has none or is one, or if it is unfinished."""
+        """Return the interleaved baseline of a run. Return None if the run has none or is one, or if calls are unmade."""
         if run.beside is None or run.is_baseline:
             return None
         path = self._record_path(run.beside)
@@ -278,7 +278,7 @@ def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
 
 
 def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
-    """Parse the content of a leaderboard; raise LeaderboardError if it is invalid or of a newer version."""
+    """Parse the content of a leaderboard as `model`. Raise LeaderboardError if it is invalid or of a newer version."""
     try:
         return model.model_validate_json(content)
     except ValidationError:  # the slower parser locates the mistake
@@ -293,7 +293,7 @@ def json_of(content: bytes, path: Path) -> Any:
 
 
 def entry_of(record: Record | Row) -> RecordedRun:
-    """Return the keys of a row or record that select runs."""
+    """Return the keys of a row or record that select runs, as a `RecordedRun`."""
     return RecordedRun.model_validate(record, from_attributes=True)
 
 
@@ -304,7 +304,7 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return all runs with `edited` set: the prompt is known and differs from that of the version's first run."""
+    """Return all runs. Set `edited` of those with a known prompt that is not the prompt of the version's first run."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
     return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in runs]
@@ -356,7 +356,7 @@ def check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> No
 
 
 def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
-    """Return the newest complete run of each model's highest version by model id; runs in a scenario are skipped."""
+    """Return the newest complete run of each model's highest version by model id. Skip runs under a scenario."""
     json_of(content, Path(path))  # no calls are planned for a leaderboard that `with_rows` refuses
     measured = [run for run in parse_entries(content, Path(path)) if run.complete and run.scenario is None]
     return {run.model_id: run for run in sorted(measured, key=lambda run: run.version_order)}

@@ -79,7 +79,7 @@ class LibraryAtCommit:
 
 
 def library_at_commit(repository: Repository, commit: str, folder: str, names: Iterable[str]) -> LibraryAtCommit:
-    """Read the named components at a commit, and components that no longer exist, since they may be renamed."""
+    """Read all versions at a commit, and the records of named components and of those deleted or renamed since."""
     (versions,) = read_versions(repository, (commit,), folder)
     selected = {*names, *(name for name in versions if not (repository.root / folder / name).exists())}
     blobs: dict[str, dict[str | None, str]] = {}  # keys: component, then run id, or None for the leaderboard

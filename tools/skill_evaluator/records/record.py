@@ -80,7 +80,7 @@ def _identity(name: str) -> tuple[str, str]:
 
 
 def served_of(names: Iterable[str | None]) -> Served:
-    """Return the only name among the model names of a run's outputs, counts by name if there are several, or None."""
+    """Return the model name in all outputs of a run, counts by name if there are several names, or None if unknown."""
     counts = Counter(name for name in names if name)
     return dict(counts.most_common()) if len(counts) > 1 else next(iter(counts), None)
 
@@ -180,7 +180,8 @@ class CaseRecord(FrozenModel):
     """A case in a record: outcome and metrics per replicate, and right values and stability per field.
 
     `exact` counts outputs equal to the ground truth. `digest` is of inputs, turns and ground truth; `parts` has one
-    digest for each, unless the document is the only input. Checks are also fields, as `checks.<id>`.
+    digest for each, unless the document is the only input. Checks are also fields, as `checks.<id>`. `amounts` has the
+    mean tokens, cost and latency.
     """
 
     case_id: CaseId
@@ -272,7 +273,7 @@ class ModelSettings(FrozenModel):
 
 
 def _extract(name: str) -> BeforeValidator:
-    """Return a validator that replaces a summary by one of its numbers and keeps a plain number."""
+    """Return a validator that replaces a summary by its value `name` and keeps a plain number."""
     return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else getattr(value, name, value))
 
 
@@ -434,7 +435,7 @@ class Record(_Run):
 
     @property
     def requested(self) -> tuple[str, ...]:
-        """The names of the requested model: its API name and its id in models.yaml."""
+        """The names of the requested model: its API name, if it is known, and its id in models.yaml."""
         return (self.model_id,) if self.settings is None else (self.settings.api_model, self.model_id)
 
     @property

@@ -59,7 +59,7 @@ def choose(
 
     The default candidates are the newest complete runs of the highest version. The default baseline is the result of
     `usual` for the candidate (None: `next_lower_version`). A run under a scenario is chosen only by its id. Raise
-    LeaderboardError if there is no candidate, or if no candidate has the baseline that is named.
+    LeaderboardError if there is no candidate, or if the version or run id `baseline` is not found for any candidate.
     """
     candidates, left_out = _choose_candidates(entries, candidate)
     named_run = _find_run(entries, baseline)

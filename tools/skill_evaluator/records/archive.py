@@ -228,7 +228,7 @@ class Archive:
         return self._read[run_id]
 
     def interleaved_baseline(self, run: RecordedRun) -> RecordedRun | None:
-        """Return the interleaved baseline of a run. Return None if the run has none or is one, or if calls are unmade."""
+        """Return a run's interleaved baseline. Return None if there is none or it is not final, and for a baseline."""
         if run.beside is None or run.is_baseline:
             return None
         path = self._record_path(run.beside)
@@ -304,7 +304,7 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return all runs. Set `edited` of those with a known prompt that is not the prompt of the version's first run."""
+    """Return all runs, with `edited` true only for a known prompt that is not that of the version's first run."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
     return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in runs]
@@ -392,7 +392,7 @@ def with_rows(
     """Add rows to the content of a leaderboard (None: no file yet), each run once; `path` is for errors.
 
     Return the new content (None if no row is new), and the errors of refused rows by run id: a complete run is refused
-    if its version was recorded with another prompt. Raise LeaderboardError for invalid content and another `skill`.
+    if its version was recorded with another prompt. Raise LeaderboardError for invalid content or another `skill`.
     """
     new = {row.run_id: row for row in rows}
     for row in new.values():

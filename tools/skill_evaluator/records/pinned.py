@@ -57,7 +57,7 @@ def write_pinned(path: Path, pinned: PinnedOutputs) -> None:
 
 
 def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
-    """Return the pinned outputs of a component by model id. Raise JudgeError if a file is invalid, edited or extra."""
+    """Return the pinned outputs of a component by model id. Raise JudgeError if a file is invalid or was edited."""
     root = ConfinedFolder(component, JudgeError)
     pinned: dict[str, PinnedOutputs] = {}
     for path in sorted(pinned_folder(component).glob("*.json")):

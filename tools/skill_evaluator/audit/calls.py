@@ -47,7 +47,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """The calls of a model: `outcomes` by kind (such as `scored`), cost and median latency. None means unknown."""
+    """A model's calls. `outcomes` counts them by kind, such as `scored`. `latency_s` is the median. None: unknown."""
 
     planned: int
     outcomes: Mapping[str, int]
@@ -78,7 +78,7 @@ class CallTally:
 
     @property
     def failures(self) -> dict[str, int]:
-        """The number of outcomes by kind, without the kind `scored`."""
+        """The number of calls with an outcome other than `scored`, by kind."""
         return {kind: count for kind, count in sorted(self.outcomes.items()) if kind != SCORED}
 
     @property

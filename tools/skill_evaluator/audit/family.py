@@ -63,7 +63,7 @@ class Trial(FrozenModel):
 
 
 class FamilyCheck(FrozenModel):
-    """The result of `scenarios check`. `family`: null outside of families. `review`: questions for a human reviewer."""
+    """The result of `scenarios check`. `family` null: the scenarios in no family. `review`: questions for a human."""
 
     family: str | None
     scenarios: list[str]

@@ -91,7 +91,7 @@ def site_audit(result: AuditResult) -> dict[str, Any]:
 
 
 def write_audit(reported: ReportedAudit) -> list[Path]:
-    """Write report, cube and, if altair is installed, charts to `reported.out`. Return the paths, [] if it is None."""
+    """Write report, cube and charts (if altair is installed) to `reported.out`. Return the paths, [] if it is None."""
     out, page = reported.out, audit_page(reported.result)
     if out is None:
         return []
@@ -432,7 +432,7 @@ def _counts(run: AuditRun) -> list[Cell]:
 
 
 def print_family(check: FamilyCheck, form: Format, request: ScenariosCheckRequest | None = None) -> None:
-    """Print the check of a family to stdout. With a `request`, advise a trial of a ready family on stderr."""
+    """Print the check of a family to stdout. With a `request`, advise a trial on stderr if a ready family has none."""
     name = "the scenarios" if check.family is None else f"the family {check.family}"
     remarks = [
         [

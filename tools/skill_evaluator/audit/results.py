@@ -110,7 +110,7 @@ class Regime(FrozenModel):
 
 
 class BenchmarkUsed(FrozenModel):
-    """A benchmark of the audit; `questions` is null if only a table of scores is known."""
+    """A benchmark of the audit. `questions` is their number, or null if it is unknown."""
 
     name: str
     weight: float

@@ -37,7 +37,7 @@ QUADRANT_OF: dict[tuple[bool, bool], Quadrant] = {  # keys: able, stable
 
 
 def scale_of(bins: int, models: int) -> tuple[str, ...]:
-    """Return the grades of the scale with `bins` grades, best first. Raise AuditError if it is unknown or too fine."""
+    """Return the 4 or 8 (`bins`) grades, best first. Raise AuditError for other `bins`, or 8 with too few models."""
     if bins not in SCALES:
         raise AuditError(f"--grades {bins}: expected {' or '.join(map(str, SCALES))}")
     if bins > len(QUARTERS) and models < MIN_MODELS_FOR_FINER_GRADES:
@@ -63,14 +63,14 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
-    """Return whether σ and its interval have one grade, and the noise (points) is not above this grade's bound."""
+    """Return whether σ and both ends of its interval have one grade, and the noise is not above its upper bound."""
     low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise
 
 
 def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | None]:
-    """Return the quadrant of each model, None for a single model. A model at a median counts as able or as stable."""
+    """Return the quadrant of each model, [None] for a single model. A model at a median counts as able or as stable."""
     medians = medians_of(abilities, fluctuations)
     if medians is None:
         return [None] * len(fluctuations)
@@ -250,7 +250,10 @@ def _replicate_noise(outcomes: Outcomes) -> Floats | None:
 
 
 def _interaction_noise(outcomes: Outcomes) -> Floats | None:
-    """Return the residual mean square of scenarios × questions ÷ questions by model, or None for fewer than two."""
+    """Return the residual mean square of scenarios × questions ÷ questions by model, with scores from 0 to 1.
+
+    Return None if there are fewer than two scenarios or questions.
+    """
     means = outcomes.means
     _, scenarios, questions = means.shape
     if questions < 2 or scenarios < 2:

@@ -193,7 +193,7 @@ def _equal_groups(
 def heaviest(weights: Weights) -> dict[int, int]:
     """Return the column of each row in the assignment with maximum total weight.
 
-    If there are more rows than columns, some rows are absent. Ties prefer columns near the diagonal.
+    If there are more rows than columns, some rows are absent. Ties prefer the diagonal.
     """
     if len(weights) > len(weights[0]):
         transposed = heaviest([list(column) for column in zip(*weights, strict=True)])

@@ -106,7 +106,7 @@ class FieldPlan:
 
 
 class Field:
-    """The rule at one path of a plan, and the fields below it."""
+    """The rule at one path of a plan (None: no leaf rule), and the fields below it."""
 
     __slots__ = ("_alignment", "_item", "_plan", "by_closeness", "children", "ignored", "is_star", "path", "rule")
 

@@ -135,7 +135,7 @@ class Acceptance(FrozenModel):
 
 
 class AcceptedVersions(FrozenModel):
-    """The file evals/accepted.json."""
+    """The file evals/accepted.json: the acceptances of a component, newest last."""
 
     skill: ComponentName
     schema_version: int = _ACCEPTED_VERSION

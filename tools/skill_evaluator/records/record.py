@@ -421,7 +421,7 @@ class Record(_Run):
 
     @property
     def moment(self) -> datetime | None:
-        """The start of the run, or None if the timestamp is invalid."""
+        """The start of the run, or None if the timestamp is invalid. A timestamp without an offset is in UTC."""
         try:
             moment = datetime.fromisoformat(self.timestamp)
         except ValueError:
@@ -440,7 +440,7 @@ class Record(_Run):
 
     @property
     def served_note(self) -> str | None:
-        """Advice if another model than the requested one, or several models, served the run, else None."""
+        """Advice if another model than the requested one, or several, served the run. None if not, or if unknown."""
         other_names = [name for name in names_of(self.served_model) if not is_requested(name, self.requested)]
         if self.provider in _WITHOUT_MODEL_NAMES or not (other_names or is_mixed(self.served_model)):
             return None
@@ -522,7 +522,7 @@ def remedy(reason: str, model_id: str) -> str | None:
 
 
 def unusable_text(record: Record) -> str | None:
-    """Describe how few outputs could be read, with reasons and advice; return None if enough could be read."""
+    """Describe how few outputs could be read, with known reasons and advice. Return None if enough could be read."""
     if record.usable is None:
         return None
     state = "could be read" if record.contract is None else "are JSON"

@@ -108,7 +108,7 @@ def _choose_candidates(
 
 
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Return the complete runs by model id and version, lowest and oldest first. Skip scenarios and edited prompts."""
+    """Return the complete runs by model id and version, lowest and oldest first. Skip runs with scenario or edited prompt."""
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.version_order):
         if entry.complete and not entry.edited and entry.scenario is None:
@@ -189,14 +189,14 @@ def _find_run(entries: Sequence[RecordedRun], name: str | RecordedRun | None) ->
 
 
 def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the complete runs with a candidate's model and scenario and without an edited prompt, newest first."""
+    """Return the complete runs with a candidate's model and scenario, in their order. Skip edited prompts."""
     return [run for run in entries if not run.edited and _matches(run, candidate)]
 
 
 def skipped_run_notes(
     entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None
 ) -> Iterator[str]:
-    """Yield a note for each run between baseline and candidate that is skipped because its prompt was edited."""
+    """Yield a note for each run with an edited prompt (skipped), from the baseline's version to the candidate's."""
     lowest = None if baseline is None else precedence(baseline.version)
     for entry in entries:
         if not entry.edited or entry.run_id == candidate.run_id or not _matches(entry, candidate):

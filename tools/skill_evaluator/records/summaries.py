@@ -140,7 +140,7 @@ class RowTokens(FrozenModel):
 
 
 class Tokens(FrozenModel):
-    """Tokens counted by the vendor; the input is split into `cache_read`, `cache_write` and `uncached`."""
+    """Tokens counted by the vendor (None: unknown). `hit_rate` is the share of input tokens read from a cache."""
 
     input: NonNegativeInt | None
     output: NonNegativeInt | None
@@ -162,7 +162,7 @@ class Server(FrozenModel):
 
 
 class InFlight(FrozenModel):
-    """Concurrent calls of a run: the lowest and the highest limit, and the mean number."""
+    """Concurrent calls of a run: the lowest limit (`least`), the highest limit (`most`) and the mean number."""
 
     least: PositiveInt
     mean: NonNegativeFloat
@@ -170,7 +170,7 @@ class InFlight(FrozenModel):
 
 
 class Latency(FrozenModel):
-    """Seconds from sending a call's last attempt to its output."""
+    """Quantiles of the seconds from sending a call's last attempt to its output; None: unknown."""
 
     p50: NonNegativeFloat | None
     p95: NonNegativeFloat | None
@@ -221,7 +221,7 @@ MIN_LABELS = 100  # human labels required to estimate a judge's error rates
 
 
 class CorrectedShare(FrozenModel):
-    """The share of outputs for which a sentence holds: as `judged`, and corrected for the judge's errors."""
+    """The share of outputs for which a sentence holds: as `judged`, and corrected (`value`) for the judge's errors."""
 
     judged: Share
     value: Share | None

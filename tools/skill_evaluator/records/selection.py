@@ -108,7 +108,7 @@ def _choose_candidates(
 
 
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Return the complete runs by model id and version, lowest and oldest first. Skip runs with scenario or edited prompt."""
+    """Return the complete runs by model id and version, lowest and oldest first. Skip scenarios and edited prompts."""
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.version_order):
         if entry.complete and not entry.edited and entry.scenario is None:

@@ -32,7 +32,7 @@ _STABLE_GRADES = [grade for grade in GRADE_ORDER if grade.startswith("AA")]
 
 
 class _Figures:
-    """The figures of all models of a cube, in the order of the models."""
+    """The abilities, fluctuations, grades and noise of all models of a cube, in the order of the models."""
 
     def __init__(self, cube: Cube, scale: Sequence[str]) -> None:
         self.abilities, self.fluctuations = cube.abilities, cube.fluctuations
@@ -54,10 +54,10 @@ class _Figures:
 def audit(
     cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False, tallies: Mapping[str, CallTally] | None = None
 ) -> AuditResult:
-    """Compute the result of an audit from its scores and, by model, its calls (`tallies`), if they are known.
+    """Compute the result of an audit from its scores. `tallies` has the calls by model, if they are known.
 
     `bins` is the number of grades. If `centered`, all figures except the neutrality are those of the centered scores.
-    Raise AuditError if there are fewer than two scenarios.
+    Raise AuditError if there are fewer than two scenarios, if `bins` is unknown or if it requires more models.
     """
     if len(cube.scenarios) < 2:
         raise AuditError(f"an audit requires at least 2 scenarios, better 10; this one has {len(cube.scenarios)}")
@@ -140,7 +140,7 @@ def _with_calls(model: ModelAudit, tally: CallTally) -> ModelAudit:
 
 
 def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
-    """Return the share of a model's σ² by benchmark, w·cov(S_b, S) ÷ σ², or 0 if σ is 0; `model` is an index."""
+    """Return each benchmark's share of the σ² of the model at an index: w·cov(S_b, S) ÷ σ². It is 0 if σ is 0."""
     scores = cube.scores[model] - cube.scores[model].mean(axis=0)
     total = scores @ cube.weights
     variance = float(total @ total)
@@ -157,7 +157,7 @@ def _median_noise(variances: Floats | None) -> float | None:
 def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
     """Return the regimes `agentic`, `single-shot` and `cost-sensitive` by name, each with its models, best first.
 
-    Agentic: an error in one step spoils the following ones, so only the grades AAA and AA are considered.
+    Agentic ranks only the grades AAA to AA-, single-shot all models, cost-sensitive only predictable baselines.
     """
     by_ability = sorted(models, key=lambda model: -model.ability)
     agentic, left_out, single_shot = [], [], []
@@ -224,7 +224,7 @@ def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedAudit:
-    """The result of an audit, its scores as measured, the models without outputs, and the folder for files or None."""
+    """An audit's result, its scores before `--without`, the models without outputs, and the folder to write or None."""
 
     result: AuditResult
     cube: Cube
@@ -233,7 +233,7 @@ class ReportedAudit:
 
 
 def report_audit(request: AuditReportRequest) -> ReportedAudit:
-    """Compute the result of a table of scores or of an audit's folder; raise AuditError if it cannot be read."""
+    """Compute the result of an audit or table of scores. Raise AuditError if it or an option is invalid."""
     weights = _read_weights(request.weights)
     folder, absent, remarks = None, [], []
     tallies: Mapping[str, CallTally] = {}

@@ -47,7 +47,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """The cost and median latency of a model's calls; `outcomes` has their number by kind, such as `unparseable`."""
+    """A model's calls. `outcomes` counts them by kind, such as `scored`. `latency_s` is the median. None: unknown."""
 
     planned: int
     outcomes: Mapping[str, int]
@@ -60,7 +60,7 @@ class CallTally:
     def count(
         cls, planned: int, outcomes: Mapping[str, int], replicates: Collection[Replicate], priced: Priced | None
     ) -> Self:
-        """Build a tally; `priced` is None if the model is no longer in models.yaml."""
+        """Build the tally of a model's calls. `priced` is None if the model is no longer in models.yaml."""
         answered = [(call.completion, call.latency_s) for call in replicates if call.completion is not None]
         return cls(
             planned=planned,
@@ -73,12 +73,12 @@ class CallTally:
 
     @property
     def answered(self) -> int:
-        """The number of calls with an output, also of those without a score."""
+        """The number of calls with an output, including unparseable, refused and truncated outputs."""
         return sum(count for kind, count in self.outcomes.items() if kind in ANSWERED)
 
     @property
     def failures(self) -> dict[str, int]:
-        """The number of calls without a score, by kind."""
+        """The number of calls with an outcome other than `scored`, by kind."""
         return {kind: count for kind, count in sorted(self.outcomes.items()) if kind != SCORED}
 
     @property
@@ -88,13 +88,13 @@ class CallTally:
 
     @property
     def usd_per_output(self) -> float | None:
-        """The mean cost of an output in USD, or None if it is unknown."""
+        """The cost of all calls in USD per output. None if the cost is unknown or there is no output."""
         return None if self.cost_usd is None or not self.answered else self.cost_usd / self.answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GatheredAudit:
-    """An audit with its outputs by benchmark, its calls by model, and warnings (`remarks`)."""
+    """An audit with the scores of its outputs by benchmark, its call tallies by model, and warnings (`remarks`)."""
 
     manifest: AuditManifest
     outcomes: Mapping[str, Outcomes]
@@ -107,7 +107,10 @@ class GatheredAudit:
         return [name for name in self.manifest.models if not self.tallies[name].answered]
 
     def cube(self, weights: Mapping[str, float], missing: Missing) -> Cube:
-        """Build the cube of the models with outputs, see `without_gaps`; `weights` replace those of the manifest."""
+        """Build the cube of the models with outputs, and treat missing scores as in `without_gaps`.
+
+        `weights` by benchmark replace those of the manifest. Raise AuditError if no model has an output.
+        """
         models = [name for name in self.manifest.models if self.tallies[name].answered]
         if not models:
             raise AuditError(
@@ -120,7 +123,7 @@ class GatheredAudit:
 
 
 def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
-    """Read and score every run of an audit; raise AuditError if a case or a run does not belong to it."""
+    """Read and score every run of an audit. Raise AuditError if its folder, cases or runs do not match its manifest."""
     if not (folder / AUDIT).is_file():
         raise AuditError(f"{folder} is not an audit: it has no {AUDIT}")
     manifest = read_audit_manifest(folder / AUDIT)
@@ -160,7 +163,7 @@ def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
 
 
 class _Grid:
-    """The scores of one benchmark; NaN until a call is scored."""
+    """The scores of an audit on one benchmark. The score of a call without an output is NaN."""
 
     def __init__(
         self, benchmark: AuditedBenchmark, audit: AuditManifest, folders: AuditFolders, stack: ExitStack
@@ -190,7 +193,7 @@ class _Grid:
             self._scorer.begin(case, replicate.completion.text)
 
     def score(self, replicate: Replicate, model: int, scenario: str, case: str) -> str:
-        """Store the score of a call and return the kind of its outcome."""
+        """Store the score of a call. Return the kind of its outcome, such as `scored`."""
         if replicate.completion is not None and replicate.failure is None:
             scored = self._scorer.scored(case, replicate.completion.text)
             kind, score = scored.outcome, scored.metrics[self._metric]
@@ -203,7 +206,7 @@ class _Grid:
 
 
 def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manifest]]:
-    """Return folder and manifest of each run of an audit by model id; raise AuditError if a run is not of the audit."""
+    """Return (folder, manifest) of each run by model id. Raise AuditError if a run is not as the audit planned it."""
     runs = {}
     for path in sorted(path.parent for path in folder.glob(f"{RUNS}/*/{MANIFEST}")):
         run = read_manifest(path)
@@ -220,7 +223,7 @@ def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manif
 
 
 def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replicate]:
-    """Yield the replicates of a run's journal; append problems of its lines to `remarks`."""
+    """Yield the replicates in a run's journal, even unplanned ones. Append the journal's problems to `remarks`."""
     unplanned = 0
     try:
         for replicate in read_answers(folder, remarks.append):
@@ -234,7 +237,7 @@ def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRun:
-    """The calls of one model; `stopped` is the reason why calls were not made, or None if all were."""
+    """The calls of one model. `stopped`: why some were not made, or None. `complete`: not stopped, enough outputs."""
 
     model_id: str
     tally: CallTally
@@ -244,7 +247,7 @@ class AuditRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResults:
-    """An audit and its runs. `models` is the number of models to call; those without a key have no run."""
+    """An audit and the runs of this request. `models` is the number of models to call; one without a key has no run."""
 
     request: AuditRunRequest
     audit: AuditManifest
@@ -254,12 +257,12 @@ class AuditResults:
 
     @property
     def complete(self) -> bool:
-        """Whether every model has a run with enough outputs."""
+        """Whether every model to call has a complete run."""
         return len(self.runs) == self.models and all(run.complete for run in self.runs)
 
     @property
     def next_step(self) -> str:
-        """The next command, after its purpose and a colon."""
+        """The next command after its purpose: `report: <command>` or `to continue: <command>`."""
         request = self.request
         if self.complete and all(run.tally.answered == run.tally.planned for run in self.runs):
             command = ["skill-evaluator", "audit", "report", str(self.folder), *words_of(request)]
@@ -276,7 +279,7 @@ class AuditResults:
 
 
 def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
-    """Draw a new audit or resume one, make the missing calls, and count the outcomes."""
+    """Draw a new audit or resume one, and make its missing calls. Return the runs with their outcomes counted."""
     drawn, folder = draw_audit(request)
     audit, configuration = drawn.manifest, drawn.configuration
     earlier = read_runs(folder, audit)

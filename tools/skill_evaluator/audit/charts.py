@@ -27,7 +27,7 @@ _MAX_PALE_DEVIATION = 0.6  # share of the largest deviation; text on deeper colo
 
 
 class _Axes:
-    """Both axes of the map, which all of its layers share; fluctuation starts at 0."""
+    """The axes that all layers of the map share: ability across, fluctuation up. Fluctuation starts at 0."""
 
     def __init__(self, points: Sequence[dict[str, Any]]) -> None:
         across = [value for point in points for value in (point["ability"], *point["ability_ci95"])]
@@ -48,7 +48,7 @@ class _Axes:
 
 
 def quadrant_map(result: AuditResult) -> alt.LayerChart:
-    """Draw the models with their confidence intervals, and the quadrants."""
+    """Draw the models by ability and fluctuation, with confidence intervals and quadrants if they are known."""
     shown = [_point(model) for model in result.best_first()]
     legend = ["Lower right is better."]
     if result.medians is not None:
@@ -183,7 +183,7 @@ def _cells(model: ModelAudit) -> list[dict[str, Any]]:
 
 
 def box_chart(result: AuditResult) -> Any:
-    """Draw the spread of each model over the scenarios; the ablest is on top."""
+    """Draw a box plot of each model's scores in the scenarios. The ablest model is on top."""
     rows = [
         {**row, "value": score, "grade": _UNGRADED if model.grade is None else visible(model.grade)}
         for model in result.models
@@ -216,7 +216,7 @@ def _model_axis(models: Iterable[ModelAudit]) -> alt.Y:
 
 
 def _scenario_axis(result: AuditResult) -> tuple[alt.X, int]:
-    """Return an axis of scenario names, and the width of a column in pixels."""
+    """Return the axis of scenario names, and the width of one scenario in pixels."""
     names = [name_text(name) for name in result.scenarios]
     width = _WIDE_CELL if len(names) <= _MANY_SCENARIOS else _NARROW_CELL
     axis = _name_axis("top", 0 if max(map(chart_style.text_width, names), default=0.0) < width else -40)

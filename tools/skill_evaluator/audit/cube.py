@@ -34,7 +34,7 @@ _OUTCOME_COLUMNS = ("model", "scenario", "benchmark", "question", "replicate", "
 class Outcomes:
     """The scores of the outputs on one benchmark: [models, scenarios, questions, replicates] in [0, 1].
 
-    NaN means "not measured": a provider failure or a call that was not made, never a wrong output.
+    `questions` are case ids. NaN means "not measured": a provider failure or a call that was not made.
     """
 
     questions: tuple[str, ...]
@@ -42,12 +42,12 @@ class Outcomes:
 
     @property
     def replicates(self) -> int:
-        """The number of calls per question."""
+        """The number of calls per model, scenario and question."""
         return int(self.scores.shape[3])
 
     @cached_property
     def means(self) -> Floats:
-        """The means over replicates, [models, scenarios, questions] in [0, 1]; NaN if none was measured."""
+        """The mean over the measured replicates: [models, scenarios, questions] in [0, 1]. NaN if none was measured."""
         scores = self.scores
         measured = ~np.isnan(scores)
         counts = measured.sum(axis=3)
@@ -59,8 +59,9 @@ class Outcomes:
 class Cube:
     """The scores of an audit, [models, scenarios, benchmarks] in per cent; NaN if missing.
 
-    `weights` are those of the benchmarks, with the sum 1. `outcomes` and `questions` (their number) are by benchmark,
-    if known. `treatment` says which scores were excluded or centered.
+    `weights` has one weight per benchmark; their sum is 1. `outcomes` has the scores of each output by benchmark; None:
+    unknown. `questions` has the number of questions by benchmark; a benchmark is absent if its number is unknown.
+    `treatment` says which scores were excluded or centered; None: none.
     """
 
     models: tuple[str, ...]
@@ -88,7 +89,7 @@ class Cube:
         return np.asarray(self.overall.std(axis=1, ddof=1))
 
     def for_benchmark(self, benchmark: str) -> Self:
-        """Return the cube of one benchmark."""
+        """Return the cube of one benchmark, whose weight becomes 1."""
         column = self.benchmarks.index(benchmark)
         return replace(
             self,
@@ -109,7 +110,7 @@ class Cube:
         )
 
     def centered(self) -> Self:
-        """Return the cube with each scenario's mean over the models subtracted, and the mean of all scores added."""
+        """Return the cube with centered scores, by benchmark: score − scenario's mean over the models + mean of all."""
         means = self.scores.mean(axis=0, keepdims=True)
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
 
@@ -131,7 +132,7 @@ def cube_of_scores(
     *,
     weights: Mapping[str, float],
 ) -> Cube:
-    """Build a cube from scores in per cent, [models, scenarios, benchmarks]. A missing weight is 1."""
+    """Build a cube from scores in per cent, [models, scenarios, benchmarks]. Scale weights (default 1) to the sum 1."""
     raw_weights = np.array([weights.get(name, 1.0) for name in benchmarks], dtype=np.float64)
     return Cube(
         models=tuple(models),
@@ -145,7 +146,7 @@ def cube_of_scores(
 def cube_of_outcomes(
     models: Sequence[str], scenarios: Sequence[str], outcomes: Mapping[str, Outcomes], *, weights: Mapping[str, float]
 ) -> Cube:
-    """Build a cube from the outputs on each benchmark. A score is NaN if a question has no measured output."""
+    """Build a cube from the outputs by benchmark. A score is NaN if one of its questions has no measured output."""
     scores = np.stack([100.0 * benchmark.means.mean(axis=2) for benchmark in outcomes.values()], axis=2)
     cube = cube_of_scores(models, scenarios, tuple(outcomes), scores, weights=weights)
     return replace(cube, outcomes=outcomes, questions={name: len(known.questions) for name, known in outcomes.items()})
@@ -154,7 +155,8 @@ def cube_of_outcomes(
 def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
     """Return the cube without the questions, scenarios or models (`missing`) that lack scores.
 
-    Raise AuditError, which names `source`, if `missing` is "refuse" and scores are missing, or if it would exclude all.
+    Return the cube itself if no score is missing. Raise AuditError if one is missing and `missing` is "refuse", or is
+    "questions" while `outcomes` are unknown, or would exclude everything. `source` names the cube in the error.
     """
     holes = np.asarray(np.isnan(cube.scores).any(axis=2))
     if not holes.any():
@@ -198,7 +200,7 @@ def _complete_questions(cube: Cube, outcomes: Mapping[str, Outcomes], source: st
 
 
 def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
-    """Read a table of scores; raise an error with the line of a mistake, or if scores are missing."""
+    """Read a CSV table of scores and treat missing ones as in `without_gaps`. Raise AuditError for an invalid table."""
     benchmarks, cells = _read_scores(path)
     models = tuple(dict.fromkeys(model for model, _ in cells))
     scenarios = tuple(dict.fromkeys(scenario for _, scenario in cells))
@@ -245,7 +247,7 @@ def _parse_score(cell: str, location: str, column: str) -> float:
 
 
 def write_cube(cube: Cube, folder: Path) -> list[Path]:
-    """Write cube.csv and, if outputs are known, outcomes.csv, and return their paths."""
+    """Write cube.csv into a folder, and outcomes.csv if outputs are known. Return the paths of the written files."""
     table, answers = folder / "cube.csv", folder / "outcomes.csv"
     rows: list[list[Any]] = [["model", "template", *cube.benchmarks]]
     for model, scores in zip(cube.models, cube.scores.tolist(), strict=True):

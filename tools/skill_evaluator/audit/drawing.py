@@ -53,7 +53,7 @@ class LabelledBenchmark:
 
 @dataclass(frozen=True, kw_only=True)  # no slots: `_components` is cached
 class DrawnAudit:
-    """An audit with its inputs; `configuration` has only the models to call now."""
+    """An audit with its benchmarks and scenarios by name; `configuration` has only the models to call now."""
 
     configuration: Configuration
     manifest: AuditManifest
@@ -79,7 +79,7 @@ class DrawnAudit:
         return self._components[benchmark, scenario], replace(self.benchmarks[benchmark].cases[name], id=cell)
 
     def estimates(self) -> list[ModelEstimate]:
-        """Estimate the calls, tokens and cost of each model."""
+        """Estimate the calls, tokens and cost of each model to call now."""
         audit, kinds, keys = self.manifest, self.configuration.kinds, self.configuration.keys
         sizes: dict[str, InputSize] = {}
         for cell in audit.cells():
@@ -105,7 +105,7 @@ def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
 
 
 def draw_audit(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
-    """Return the audit to resume, or a new audit, and the folder of the audit."""
+    """Return the audit to resume, or a new one, and its folder. Raise AuditError if the audit cannot be resumed."""
     validate_request(request)
     if request.resumed is None:
         drawn = new_audit(request, keyed=True)
@@ -126,7 +126,7 @@ def draw_audit(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
 
 
 def new_audit(request: AuditRunRequest, *, keyed: bool) -> DrawnAudit:
-    """Draw a new audit; if `keyed`, skip models without an API key."""
+    """Draw a new audit. If `keyed`, skip models without an API key and record the commit of the components."""
     configuration = read_configuration(request.config)
     settings, kinds = configuration.settings, configuration.kinds
     models = select_models(configuration.models, request.models)
@@ -166,7 +166,7 @@ def new_audit(request: AuditRunRequest, *, keyed: bool) -> DrawnAudit:
 
 
 def drawn_audit(manifest: AuditManifest, request: AuditRunRequest) -> DrawnAudit:
-    """Read the inputs of an audit to resume; raise AuditError if they have changed."""
+    """Read the inputs of an audit to resume. Raise AuditError if they have changed, or for a model not in the audit."""
     configuration = read_configuration(request.config)
     for model_id in request.models:
         if model_id not in manifest.models:
@@ -223,7 +223,7 @@ def _read_scenarios(folders: AuditFolders, names: Iterable[str]) -> dict[str, Sc
 
 
 def draw_questions(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
-    """Draw question ids from `names` by the seed and the benchmark's name, sorted; None draws all."""
+    """Draw `questions` of the names (None: all) and sort them. Equal names, seed and benchmark give the same draw."""
     ordered = sorted(names)
     if questions is None or questions >= len(ordered):
         return ordered
@@ -280,14 +280,14 @@ def _changes_in(drawn: DrawnAudit) -> list[str]:
 
 
 def changed_cases(benchmark: AuditedBenchmark, labelled: LabelledBenchmark) -> list[str]:
-    """Return a text for each case that was changed or deleted since the audit was drawn."""
+    """Return a text, such as `case 'a' of 'b'`, for each case that was changed or deleted since the audit was drawn."""
     digests = {name: case.digest for name, case in labelled.cases.items()}
     changed = (name for name, recorded_digest in benchmark.cases.items() if digests.get(name) != recorded_digest)
     return [f"case '{name}' of '{benchmark.name}'" for name in changed]
 
 
 def validate_request(request: AuditRunRequest) -> None:
-    """Raise an error if the options of `audit run` are invalid."""
+    """Raise ConfigError or AuditError if an option of `audit run` is invalid or cannot be changed on resuming."""
     counts = {"--replicates": request.replicates, "--questions": request.questions}
     refuse_amounts({**counts, "--concurrency": request.concurrency}, request.max_calls, request.max_cost)
     fixed_options = ("benchmarks", "scenarios", "questions", "replicates", "seed")
@@ -300,19 +300,19 @@ def validate_request(request: AuditRunRequest) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSize:
-    """The estimated size of an audit."""
+    """An audit, and the estimated calls, tokens and cost of each model."""
 
     audit: AuditManifest
     models: Sequence[ModelEstimate]
 
     @property
     def total(self) -> CostEstimate:
-        """The sum over all models; the cost is None if a model has no price."""
+        """The sum of the estimates over all models. A cost is None if it is unknown for a model."""
         return sum_of(self.models)
 
 
 def size_audit(request: AuditRunRequest) -> AuditSize:
-    """Check the inputs of a new audit and estimate its size; requires no keys."""
+    """Check the inputs of a new audit and estimate its size, without API keys. Raise AuditError for a resumed audit."""
     if request.resumed is not None:
         raise AuditError("--dry-run cannot be combined with --resume or --run")
     validate_request(request)

@@ -63,7 +63,7 @@ class Trial(FrozenModel):
 
 
 class FamilyCheck(FrozenModel):
-    """The result of `scenarios check`; `review` lists the questions for a human reviewer."""
+    """The result of `scenarios check`. `family` null: the scenarios in no family. `review`: questions for a human."""
 
     family: str | None
     scenarios: list[str]
@@ -74,7 +74,7 @@ class FamilyCheck(FrozenModel):
 
 
 def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
-    """Check the templates of a family and read its trial; raise ConfigError if there is no template."""
+    """Check a family's templates and read its trial, if any. Raise ConfigError if there is no template."""
     paths = family_paths(request.config, request.family)
     if not paths:
         raise ConfigError(f"{request.config / 'scenarios'} contains no scenario; write some, or run scenarios draft")
@@ -110,7 +110,7 @@ def similarity(first: Scenario, second: Scenario) -> float:
 
 
 def check_templates(scenarios: Sequence[Scenario]) -> Iterator[ScenarioRemark]:
-    """Yield a remark for each near-copy, each unreviewed template or unknown placeholder, and too few templates."""
+    """Yield a remark if there are too few templates, and for each unreviewed one, unknown placeholder and near-copy."""
     if len(scenarios) < MIN_SCENARIOS:
         message = f"{len(scenarios)} scenarios; an audit requires at least {MIN_SCENARIOS}"
         yield _remark("error", None, "too few", message)
@@ -184,7 +184,7 @@ class _Family(FrozenModel):
 
 
 def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
-    """Have a model draft eight to ten scenarios and return the folder of the family, or in a dry run the size."""
+    """Have a model draft eight to ten scenarios. Return the folder of the family, or the call's size in a dry run."""
     if not request.task.strip():
         raise ConfigError("--task is empty: name the domain in a few words")
     family = request.family or _file_name(request.task)

@@ -34,8 +34,9 @@ MIN_MODELS, MIN_SCENARIOS, MIN_QUESTIONS = 4, 6, 50  # smaller audits get a warn
 class AuditedBenchmark(FrozenModel):
     """A benchmark component and the cases drawn from it: `cases` (digest by id), out of `of` applicable ones.
 
-    `not_applicable` has the reasons of cases that some model does not accept; they are skipped for every model.
-    `digests` are those of its prompt, schema and datasets.json.
+    `unlabelled` is the number of cases without a ground truth; they are skipped. `not_applicable` has the reasons, by
+    case id, why some model does not accept a case; these cases are skipped for every model. `digests` are those of the
+    component's files, such as `prompt` and `datasets`.
     """
 
     name: ComponentName
@@ -56,7 +57,7 @@ class AuditedBenchmark(FrozenModel):
 
     @property
     def shaping(self) -> dict[str, str]:
-        """The digests of the files that determine a call, by name: all but datasets.json."""
+        """The digests of the files that determine a call, by name: all `digests` except `datasets`."""
         return {name: value for name, value in sorted(self.digests.items()) if name != "datasets"}
 
     def cell_digest(self, case: str, template: str) -> str:
@@ -129,7 +130,7 @@ class AuditManifest(FrozenModel):
 
     @property
     def doubts(self) -> list[str]:
-        """Warnings about sizes that are too small and about skipped cases."""
+        """Warnings about sizes that are too small, too few cases to draw, and skipped cases."""
         questions = {benchmark.name: len(benchmark.cases) for benchmark in self.benchmarks}
         sentences = size_warnings(len(self.models), len(self.scenarios), questions, self.replicates)
         for benchmark in self.benchmarks:
@@ -145,7 +146,7 @@ class AuditManifest(FrozenModel):
 
 
 def size_warnings(models: int, scenarios: int, questions: Mapping[str, int], replicates: int | None) -> list[str]:
-    """Return a warning for each size that is below its minimum; `questions` by benchmark."""
+    """Return a warning for each size that is too small. `questions` has the number of questions by benchmark."""
     few = [f"{name} {count}" for name, count in questions.items() if count < MIN_QUESTIONS]
     warnings = {
         f"{counted(models, 'model')}, fewer than {MIN_MODELS}: grades are only a ranking": models < MIN_MODELS,

@@ -62,7 +62,7 @@ Column = tuple[str, Callable[[ModelAudit], Cell]]
 
 
 def finding_text(result: AuditResult) -> tuple[str, str]:
-    """Return the headline of an audit, which names the safe defaults (Q1), and a sentence that explains it."""
+    """Return (headline, explanation) of an audit. The headline names the safe defaults (Q1), if there are any."""
     cohort = f"grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit"
     if result.medians is None:
         return "No model is called a safe default", f"a single model has no cohort to be compared with; {cohort}."
@@ -73,7 +73,7 @@ def finding_text(result: AuditResult) -> tuple[str, str]:
 
 
 def print_audit(result: AuditResult, form: Format) -> None:
-    """Print an audit to stdout."""
+    """Print the result of an audit to stdout in the format `form`."""
     print_page(form, json=lambda: result.model_dump(mode="json"), page=lambda: audit_page(result))
 
 
@@ -91,7 +91,7 @@ def site_audit(result: AuditResult) -> dict[str, Any]:
 
 
 def write_audit(reported: ReportedAudit) -> list[Path]:
-    """Write report.md, report.json, charts and cube into `reported.out`, if it is not None; return their paths."""
+    """Write report, cube and charts (if altair is installed) to `reported.out`. Return the paths, [] if it is None."""
     out, page = reported.out, audit_page(reported.result)
     if out is None:
         return []
@@ -109,7 +109,7 @@ def write_audit(reported: ReportedAudit) -> list[Path]:
 
 
 def draw(page: Page, folder: Path) -> list[Path]:
-    """Write every chart as an SVG file and return the paths; raise ImportError if a library is not installed."""
+    """Write every chart of a page as an SVG file and return the paths. Raise ImportError if a library is missing."""
     drawings = draw_charts(page.blocks)
     for name, drawing in drawings.items():
         replace_text(folder / name, drawing)
@@ -249,7 +249,7 @@ def _benchmark_text(used: BenchmarkUsed) -> str:
 
 
 def _figures_text(figures: BenchmarkFigures | None) -> str:
-    """Format grade, fluctuation and ability on one benchmark.
+    """Format grade, fluctuation and ability on one benchmark, or None as a dash.
 
     >>> _figures_text(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
     'AA 2.67 (noise), 66.7'
@@ -432,7 +432,7 @@ def _counts(run: AuditRun) -> list[Cell]:
 
 
 def print_family(check: FamilyCheck, form: Format, request: ScenariosCheckRequest | None = None) -> None:
-    """Print the check of a family to stdout and, if a `request` found no trial of a ready family, advice to stderr."""
+    """Print the check of a family to stdout. With a `request`, advise a trial on stderr if a ready family has none."""
     name = "the scenarios" if check.family is None else f"the family {check.family}"
     remarks = [
         [

@@ -39,7 +39,7 @@ class AuditFolders(LibraryOptions):
 
 @options
 class AuditRunRequest(AuditFolders):
-    """The options of `audit run`; None and empty stand for the value in settings.yaml or in the audit to resume."""
+    """The options of `audit run`. Omitted values are those in settings.yaml or in the audit to resume."""
 
     benchmarks: tuple[str, ...] = option(
         "Component to audit on; default: audit.benchmarks (settings).", (), "--benchmark", metavar="NAME"

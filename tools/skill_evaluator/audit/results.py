@@ -25,7 +25,7 @@ REPORTED = "report.json"
 
 
 class BenchmarkFigures(FrozenModel):
-    """A model on one benchmark; its grade is relative to the models on this benchmark."""
+    """The figures of a model on one benchmark. Its grade is relative to the other models on this benchmark."""
 
     ability: float
     fluctuation: float
@@ -56,7 +56,7 @@ class ModelAudit(FrozenModel):
 
 
 class Thresholds(FrozenModel):
-    """Quartiles of the fluctuation over the cohort; `cuts`: the upper bounds of finer grades, if they are used."""
+    """Quartiles of the fluctuation over the cohort. `cuts`: upper bounds by grade, if there are more than 4 grades."""
 
     q25: float
     q50: float
@@ -65,7 +65,7 @@ class Thresholds(FrozenModel):
 
 
 class Medians(FrozenModel):
-    """The cohort's medians, which separate the quadrants."""
+    """The medians of ability and fluctuation over the cohort, which separate the quadrants."""
 
     ability: float
     fluctuation: float
@@ -81,7 +81,7 @@ class ScenarioEffect(FrozenModel):
 
 
 class Neutrality(FrozenModel):
-    """Whether the scenarios are equally hard. `means`: the mean over the models by scenario, in order."""
+    """Whether the scenarios are equally hard. `means` has each scenario's mean over the models, in order."""
 
     means: list[float]
     range: float = Field(description="largest less smallest mean")
@@ -100,7 +100,7 @@ class RankEntry(FrozenModel):
 class Regime(FrozenModel):
     """A use of models and the models to prefer for it, best first.
 
-    `left_out`: in the agentic regime the models without the grade AAA or AA.
+    `left_out`: in the agentic regime the models without a grade from AAA to AA-.
     """
 
     title: str
@@ -110,7 +110,7 @@ class Regime(FrozenModel):
 
 
 class BenchmarkUsed(FrozenModel):
-    """A benchmark of the audit; `questions` is null if only a table of scores is known."""
+    """A benchmark of the audit. `questions` is their number, or null if it is unknown."""
 
     name: str
     weight: float

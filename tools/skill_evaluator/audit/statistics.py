@@ -37,7 +37,7 @@ QUADRANT_OF: dict[tuple[bool, bool], Quadrant] = {  # keys: able, stable
 
 
 def scale_of(bins: int, models: int) -> tuple[str, ...]:
-    """Return the grades of a scale, best first; raise AuditError for an unknown scale or too few models."""
+    """Return the 4 or 8 (`bins`) grades, best first. Raise AuditError for other `bins`, or 8 with too few models."""
     if bins not in SCALES:
         raise AuditError(f"--grades {bins}: expected {' or '.join(map(str, SCALES))}")
     if bins > len(QUARTERS) and models < MIN_MODELS_FOR_FINER_GRADES:
@@ -63,14 +63,14 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
-    """Return whether the interval of σ lies within one grade whose upper bound exceeds the noise (in points)."""
+    """Return whether σ and both ends of its interval have one grade, and the noise is not above its upper bound."""
     low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise
 
 
 def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | None]:
-    """Return the quadrant of each model; None if there is only one model. A model at a median is able, or stable."""
+    """Return the quadrant of each model, [None] for a single model. A model at a median counts as able or as stable."""
     medians = medians_of(abilities, fluctuations)
     if medians is None:
         return [None] * len(fluctuations)
@@ -96,11 +96,11 @@ def medians_of(abilities: Floats, fluctuations: Floats) -> Medians | None:
 
 
 def shifts_of(overall: Floats) -> tuple[Floats, Floats]:
-    """Return each scenario's shift in points and its ratio to its standard error, from scores [models, scenarios].
+    """Return each scenario's shift in points and its size in standard errors, from scores [models, scenarios].
 
-    A shift is the median over the models of the score relative to the model's own median over the scenarios, so one
-    broken model or hard scenario does not shift the others. The standard error is √(mean over the models of the
-    variance of the other scenarios ÷ number of models).
+    A shift is the median over the models of the score relative to the model's own median over the scenarios, less the
+    median of all shifts, so one broken model or hard scenario does not shift the others. The standard error is √(mean
+    over the models of the variance of the other scenarios ÷ number of models).
     """
     models, scenarios = overall.shape
     shifts = np.median(overall - np.median(overall, axis=1, keepdims=True), axis=0)
@@ -112,7 +112,7 @@ def shifts_of(overall: Floats) -> tuple[Floats, Floats]:
 
 
 def neutrality_of(cube: Cube) -> Neutrality:
-    """Test whether a scenario is harder or easier for all models; the largest shifts come first."""
+    """Test whether a scenario is harder or easier for all models. Fewer than 2 models or 4 scenarios give no shifts."""
     models, scenarios = cube.overall.shape
     means = cube.overall.mean(axis=0)
     limit, effects = None, []
@@ -155,7 +155,7 @@ def question_noise(cube: Cube) -> Floats | None:
 
 
 def binomial_noise(cube: Cube) -> Floats | None:
-    """Return Σ w²·p(1 − p) ÷ questions of each model in points², the variance of independent outputs; None: unknown."""
+    """Return Σ w²·p(1 − p) ÷ questions by model in points², the variance of independent outputs, or None if unknown."""
     if not all(name in cube.questions for name in cube.benchmarks):
         return None
     counts = np.array([cube.questions[name] for name in cube.benchmarks], dtype=np.float64)
@@ -200,9 +200,9 @@ def widest_interval(variance: float, noise: float, scenarios: int) -> Interval |
 
 
 def ability_interval(cube: Cube, model: int) -> Interval | None:
-    """Return the 95 % confidence interval of μ of the model at an index, or None if it is unknown or the variance is 0.
+    """Return the 95 % confidence interval of μ of the model at an index. Return None if its variance is 0 or unknown.
 
-    It is Student's t on the questions' mean scores if outputs are known, else binomial.
+    It is Student's t on the questions' mean scores if outputs are known, else binomial, and is limited to 0 to 100.
     """
     ability = float(cube.overall[model].mean())
     if cube.outcomes is not None:
@@ -250,7 +250,10 @@ def _replicate_noise(outcomes: Outcomes) -> Floats | None:
 
 
 def _interaction_noise(outcomes: Outcomes) -> Floats | None:
-    """Return the residual mean square of scenarios × questions ÷ questions by model, in [0, 1]²."""
+    """Return the residual mean square of scenarios × questions ÷ questions by model, with scores from 0 to 1.
+
+    Return None if there are fewer than two scenarios or questions.
+    """
     means = outcomes.means
     _, scenarios, questions = means.shape
     if questions < 2 or scenarios < 2:

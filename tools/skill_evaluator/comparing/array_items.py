@@ -69,7 +69,7 @@ class MemoizedValue:
 
 
 def pairs_by_best(rule: FieldRule, field: Field) -> bool:
-    """Return whether an array is paired by assignment: with `best`, and with `set` if its leaves have a tolerance."""
+    """Return whether an array is paired by assignment: `align: best`, or `align: set` for leaves with a tolerance."""
     return rule.align == "best" or (
         rule.align == "set" and field.item.rule is not None and not field.item.rule.exact_equality
     )

@@ -38,7 +38,7 @@ class Comparator:
 
 @cache
 def comparator(name: str) -> Comparator:
-    """Return the comparator with this name, shipped or of a package. Raise ComponentError if it is unknown."""
+    """Return the comparator with this name, shipped or of a package. Raise ComponentError if there is none."""
     if name in COMPARATORS:
         return COMPARATORS[name]
     added = plugins.load(COMPARATOR_GROUP, name, Comparator)

@@ -56,7 +56,7 @@ def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:
 
 
 def compare_values(truth: MemoizedValue, output: MemoizedValue) -> list[ComparedLeaf]:
-    """Align two values of one plan and return their compared leaves, in the order of the truth, then extra ones."""
+    """Align two values of one plan and return their compared leaves. In each object, the truth's keys come first."""
     walk = _Comparison(truth, output)
     walk.compare(truth.value, output.value, truth.plan.field(""), (), ())
     return walk.rows
@@ -193,7 +193,7 @@ def _equal_groups(
 def heaviest(weights: Weights) -> dict[int, int]:
     """Return the column of each row in the assignment with maximum total weight.
 
-    If there are more rows than columns, some rows are absent. Ties go to the assignment nearest to the diagonal.
+    If there are more rows than columns, some rows are absent. Ties prefer the diagonal.
     """
     if len(weights) > len(weights[0]):
         transposed = heaviest([list(column) for column in zip(*weights, strict=True)])

@@ -59,7 +59,7 @@ class FieldPlan:
 
     @property
     def counts(self) -> bool:
-        """Whether any field counts in field_level_f1. It is true for a plan without leaves."""
+        """Whether any field with a weight above 0 counts in field_level_f1. It is true for a plan without leaves."""
         return not self.leaves or any(rule.counts and rule.weight > 0 for rule in self.leaves.values())
 
     def field(self, path: str) -> "Field":
@@ -72,7 +72,7 @@ class FieldPlan:
         return cached
 
     def with_numbers(self, value: Any, path: str = "") -> Any:
-        """Return the value at a path with numeric texts replaced by numbers; all scores and digests use this form."""
+        """Return a value, found at `path`, with numeric texts as numbers. All scores and digests use this form."""
         if not self.numeric_texts:
             return value
         if isinstance(value, dict):
@@ -106,7 +106,7 @@ class FieldPlan:
 
 
 class Field:
-    """The rule at one path of a plan, and the fields below it."""
+    """The rule at one path of a plan (None: no leaf rule), and the fields below it."""
 
     __slots__ = ("_alignment", "_item", "_plan", "by_closeness", "children", "ignored", "is_star", "path", "rule")
 
@@ -158,7 +158,7 @@ class Field:
 
 
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:
-    """Compile a schema and the rules declared in the file `where`. Raise ComponentError for a wrong path or setting."""
+    """Compile a schema and the rules declared in the file `where`. Raise ComponentError for an invalid declaration."""
     schema_paths = {} if schema is None else declarations.schema_places(schema)
     numeric = {path for path, path_schema in schema_paths.items() if path_schema.allows_numeric_text}
     kinds = {path: path_schema.kind for path, path_schema in schema_paths.items() if path or path_schema.kind != "any"}

@@ -44,7 +44,7 @@ DEFAULT_METRICS = ("schema_valid", "exact_match", "field_level_f1", "jaccard", "
 
 
 def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
-    """Return the accuracy metrics by name, in the order of `names`. Raise ComponentError for a name not found."""
+    """Return the metrics by name, in the order of `names`. Raise ComponentError if a name is no accuracy metric."""
     metrics: dict[str, Metric] = {}
     for name in names:
         if name in REPRODUCIBILITY:

@@ -93,7 +93,7 @@ def checks(comparison: Comparison) -> float | None:
 
 
 def share_passed(checks: Iterable[tuple[float, float | None]]) -> float | None:
-    """Return the weighted mean score of (weight, score) pairs. Return None if there are no pairs or a score is None."""
+    """Return the weighted mean score of (weight, score) pairs. Return None if a score is None or all weights are 0."""
     total, passed = 0.0, 0.0
     for weight, score in checks:
         if score is None:

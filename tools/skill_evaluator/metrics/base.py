@@ -51,7 +51,7 @@ UnorderedArrays = Literal["all", "outer", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One accuracy metric: `score` is a pure function of a comparison, from 0 to 1, or None if it is undefined.
+    """One accuracy metric. `score` is a pure function of a comparison; it returns 0 to 1, or None if undefined.
 
     `unparseable` is the score of an unparseable output (None: not measured). `symmetric`: whether swapping truth and
     output keeps the score. `unordered_arrays`: the arrays whose order does not matter. The last two are for tests
@@ -87,7 +87,7 @@ OutputTally = tuple[defaultdict[str, Counter[Hashable]], defaultdict[str, Counte
 
 @dataclass(slots=True)
 class CaseOutputs:
-    """All outputs of one case: `groups` counts parsed outputs by canonical JSON, `raw` counts texts by digest."""
+    """All `n` outputs of one case: `groups` counts parsed outputs by canonical JSON, `raw` counts texts by digest."""
 
     plan: FieldPlan = field(default_factory=FieldPlan)
     groups: Counter[str] = field(default_factory=Counter)
@@ -133,7 +133,7 @@ class CaseOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementMetric:
-    """One reproducibility metric: `score` is a pure function of the outputs of a case, or None if it is undefined.
+    """One reproducibility metric. `score` is a pure function of a case's outputs; it returns None if undefined.
 
     The score is 0 to 1 (best), or 1 (best) to the number of outputs if `is_count`. `reads_raw_text`: whether key order
     matters. `unordered_arrays` is as in `Metric`.

@@ -103,7 +103,7 @@ def total_fields(outputs: Iterable[tuple[Mapping[str, FieldCounts], int]]) -> di
 
 
 def text_similarity(row: ComparedLeaf) -> float | None:
-    """Return the token F1 of a free text and its ground truth. Return None if one is missing, and for other values.
+    """Return the token F1 of a free text and its truth. Return None if one is missing, or if it is not free text.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule

@@ -43,7 +43,7 @@ class Tree:
     shapes: list[int] = field(default_factory=list)
 
     def tops(self) -> dict[int, int]:
-        """Return the keyroot of each leftmost path by the path's leaf, in postorder; only the root may be a leaf."""
+        """Return the keyroot of each leftmost path by the path's leaf, in postorder. Skip single nodes but the root."""
         highest = {node + 1 - size: node for node, size in enumerate(self.sizes)}
         return {leaf: top for leaf, top in sorted(highest.items()) if self.sizes[top] > 1 or not leaf}
 

@@ -66,7 +66,7 @@ def precedence(version: str) -> Precedence:
 
 
 class RecordedRun(BaseModel):
-    """The keys of a leaderboard row that select runs. `beside` is the id of the run with interleaved calls, if any.
+    """The keys of a leaderboard row that select runs. `beside` is the id of the run whose calls were interleaved.
 
     `edited` is true if the prompt differs from that of the version's first run.
     """
@@ -89,7 +89,7 @@ class RecordedRun(BaseModel):
 
     @property
     def prompt(self) -> str | None:
-        """The digest of the component's own prompt, without the text of a scenario, or None if it is unknown."""
+        """The digest of the component's own prompt, without a scenario's text. None if it is unknown."""
         return self.digests.get("prompt")
 
     @property
@@ -103,7 +103,7 @@ class RecordedRun(BaseModel):
         return precedence(self.version), *order(self)
 
     def is_comparable(self, run: "RecordedRun") -> bool:
-        """Return whether two runs have the same scorer version, schema, datasets.json, settings and scenario."""
+        """Return whether two runs have the same scorer version, schema, contract, datasets, settings and scenario."""
         has_equal_digests = all(self.digests.get(name) == run.digests.get(name) for name in _COMPARED_DIGESTS)
         return has_equal_digests and self.scorer_version == run.scorer_version
 
@@ -135,7 +135,7 @@ class Acceptance(FrozenModel):
 
 
 class AcceptedVersions(FrozenModel):
-    """The file evals/accepted.json."""
+    """The file evals/accepted.json: the acceptances of a component, newest last."""
 
     skill: ComponentName
     schema_version: int = _ACCEPTED_VERSION
@@ -143,14 +143,14 @@ class AcceptedVersions(FrozenModel):
 
 
 def read_acceptances(path: Path) -> list[Acceptance]:
-    """Return the acceptances of a file, newest last; empty if there is no file."""
+    """Return the acceptances of a file, newest last; empty if there is no file. Raise LeaderboardError if invalid."""
     if not path.exists():
         return []
     return read_versioned(AcceptedVersions, path, "schema_version", _ACCEPTED_VERSION, LeaderboardError).accepted
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to a file and return None; if one has the same version, models and reason, return that."""
+    """Add an acceptance to a file and return None. Return the existing one with equal version, models and reason."""
     with locked(lock):
         before = read_acceptances(path)
         for existing in before:
@@ -228,7 +228,7 @@ class Archive:
         return self._read[run_id]
 
     def interleaved_baseline(self, run: RecordedRun) -> RecordedRun | None:
-        """Return the interleaved baseline of a run, or None if there is none or some of its calls are missing."""
+        """Return a run's interleaved baseline. Return None if there is none or it is not final, and for a baseline."""
         if run.beside is None or run.is_baseline:
             return None
         path = self._record_path(run.beside)
@@ -243,7 +243,7 @@ class Archive:
         return [*entries, *filter(None, map(self.interleaved_baseline, entries))]
 
     def draft(self, run_id: str) -> Record | None:
-        """Return the draft with a run id in the work tree, or None; raise LeaderboardError if its file is invalid."""
+        """Return the draft with a run id in the work tree, or None. Raise LeaderboardError if its file is invalid."""
         path = self._component.records_dir / f"{run_id}.json"
         if not is_file_name(run_id) or not path.exists():
             return None
@@ -265,20 +265,20 @@ def _without_superseded(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
 
 
 def read_entries(path: Path) -> list[RecordedRun]:
-    """Return the runs with a semver version of a leaderboard file, newest first; empty if there is no file."""
+    """Return the runs of a leaderboard file whose version is semver, newest first; empty if there is no file."""
     content = read_board(path)
     return [] if content is None else parse_entries(content, path)
 
 
 def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
-    """Return the runs with a semver version in the content of a leaderboard, newest first; raise LeaderboardError."""
+    """Return a leaderboard's runs whose version is semver, newest first. Raise LeaderboardError if it is invalid."""
     runs = parse_board(content, path, LeaderboardKeys).runs
     versions = set(filter(semver.Version.is_valid, {run.version for run in runs}))
     return sorted((run for run in runs if run.version in versions), key=order, reverse=True)
 
 
 def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
-    """Parse the content of a leaderboard; raise LeaderboardError if it is invalid or of a newer version."""
+    """Parse the content of a leaderboard as `model`. Raise LeaderboardError if it is invalid or of a newer version."""
     try:
         return model.model_validate_json(content)
     except ValidationError:  # the slower parser locates the mistake
@@ -293,7 +293,7 @@ def json_of(content: bytes, path: Path) -> Any:
 
 
 def entry_of(record: Record | Row) -> RecordedRun:
-    """Return the keys of a row or record that select runs."""
+    """Return the keys of a row or record that select runs, as a `RecordedRun`."""
     return RecordedRun.model_validate(record, from_attributes=True)
 
 
@@ -304,7 +304,7 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return all runs; `edited` is true if the prompt differs from that of the version's first run."""
+    """Return all runs, with `edited` true only for a known prompt that is not that of the version's first run."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
     return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in runs]
@@ -330,7 +330,7 @@ class Leaderboard(FrozenModel):
 
 
 def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
-    """Read a leaderboard; empty if there is no file. Raise LeaderboardError if it is of another component."""
+    """Read a leaderboard; empty if there is no file. Raise LeaderboardError if it is invalid or another component's."""
     content = read_board(path)
     board = Leaderboard(skill=skill) if content is None else parse_board(content, path, Leaderboard)
     check_name(board.skill, path, skill, formerly)
@@ -356,21 +356,21 @@ def check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> No
 
 
 def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
-    """Return each model's newest complete run of its highest version, without a scenario, by model id."""
+    """Return the newest complete run of each model's highest version by model id. Skip runs under a scenario."""
     json_of(content, Path(path))  # no calls are planned for a leaderboard that `with_rows` refuses
     measured = [run for run in parse_entries(content, Path(path)) if run.complete and run.scenario is None]
     return {run.model_id: run for run in sorted(measured, key=lambda run: run.version_order)}
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
-    """Return the sort key of runs: time, then run id; a later attempt at a run sorts after an earlier one."""
+    """Return the sort key of runs: time, then run id. The most complete attempt at a run sorts after the others."""
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 
 def append_rows(
     path: Path, skill: str, rows: Iterable[Row], records: Mapping[Path, Record] = MappingProxyType({})
 ) -> None:
-    """Write the records, then add the rows to the leaderboard; raise LeaderboardError first if a row is refused."""
+    """Write the records and add the rows to the leaderboard. Raise LeaderboardError beforehand if a row is refused."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         content, refused = with_rows(read_board(path), path, skill, rows)
         for refusal in refused.values():
@@ -382,7 +382,7 @@ def append_rows(
 
 
 def read_board(path: Path) -> bytes | None:
-    """Return the content of a leaderboard, or None if there is no file."""
+    """Return the content of a leaderboard, or None if there is no file. Raise LeaderboardError if it is unreadable."""
     return read_bytes(path, LeaderboardError, BOARD_SIZE) if path.exists() else None
 
 
@@ -392,7 +392,7 @@ def with_rows(
     """Add rows to the content of a leaderboard (None: no file yet), each run once; `path` is for errors.
 
     Return the new content (None if no row is new), and the errors of refused rows by run id: a complete run is refused
-    if its version was recorded with another prompt. Raise LeaderboardError if the content is invalid.
+    if its version was recorded with another prompt. Raise LeaderboardError for invalid content or another `skill`.
     """
     new = {row.run_id: row for row in rows}
     for row in new.values():
@@ -421,7 +421,7 @@ def with_rows(
 def resolve_conflicts(path: Path, skill: str) -> bool:
     """Rewrite a leaderboard that has git's conflict markers with the rows of both sides and of the records.
 
-    Return whether it had markers.
+    Return whether it had markers. Raise LeaderboardError if a row or record is invalid.
     """
     text = read_board(path) or b""
     if b"\n<<<<<<< " not in b"\n" + text:
@@ -440,7 +440,7 @@ def resolve_conflicts(path: Path, skill: str) -> bool:
 
 
 def format_leaderboard(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """Format a leaderboard as JSON, with a line for each key, metric and case of a row."""
+    """Format a leaderboard as UTF-8 JSON, with a line for each key, metric and case of a row."""
     keys = {**header, "schema_version": BOARD_VERSION}
     lines = [f"  {_json(key)}: {_json(value)},\n" for key, value in keys.items() if key != "runs"]
     text = "".join(["{\n", *lines, '  "runs": [\n', ",\n".join(map(_row_text, rows)), "\n  ]\n}\n"])

@@ -53,11 +53,11 @@ class CommittedRecords:
 
     @property
     def board_path(self) -> str:
-        """The path of the leaderboard in problems."""
+        """The path of the leaderboard, as problems name it."""
         return f"{self.folder}/leaderboard.json"
 
     def record_path(self, run_id: str) -> str:
-        """Return the path of a run's record in problems."""
+        """Return the path of a run's record, as problems name it."""
         return f"{self.folder}/evals/records/{run_id}.json"
 
     def board_problem(self, message: str, run_id: str | None = None) -> Problem:
@@ -66,20 +66,20 @@ class CommittedRecords:
         return Problem(file=self.board_path, line=lines.get(run_id or "", 1), message=message)
 
     def record_problem(self, message: str, run_id: str) -> Problem:
-        """Build a problem of a run's record."""
+        """Build a problem of a run's record, on line 1."""
         return Problem(file=self.record_path(run_id), line=1, message=message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryAtCommit:
-    """The versions, and the leaderboards and records, of components at a commit, by name."""
+    """The components at a commit: their versions, and their committed leaderboards and records, both by name."""
 
     versions: Mapping[str, ComponentVersion]
     committed: Mapping[str, CommittedRecords]
 
 
 def library_at_commit(repository: Repository, commit: str, folder: str, names: Iterable[str]) -> LibraryAtCommit:
-    """Read the named components at a commit, and components that no longer exist, since they may be renamed."""
+    """Read all versions at a commit, and the records of named components and of those deleted or renamed since."""
     (versions,) = read_versions(repository, (commit,), folder)
     selected = {*names, *(name for name in versions if not (repository.root / folder / name).exists())}
     blobs: dict[str, dict[str | None, str]] = {}  # keys: component, then run id, or None for the leaderboard
@@ -101,7 +101,10 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
 
 
 def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
-    """Return the problems of a component's records and of changes since `past`; their paths begin with `folder`."""
+    """Return the problems of a component's records and acceptances and, unless `past` is None, of changes since then.
+
+    Their paths begin with `folder`. Raise LeaderboardError if a file cannot be read.
+    """
     component = components / name
     after = read_version(component, within(folder, name))
     names = (name,) if after is None else (name, *after.formerly)
@@ -123,7 +126,7 @@ def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit 
 
 
 def disagreements(files: CommittedRecords) -> Iterator[Problem]:
-    """Yield a problem for each unreadable file, misplaced or edited row, and row and record that do not agree."""
+    """Yield problems: unreadable files, misplaced or repeated rows, edited prompts, rows and records that disagree."""
     records: dict[str, tuple[Any, Record]] = {}
     for run_id, raw in sorted(files.records.items()):
         try:
@@ -206,7 +209,7 @@ def _acceptance_problems(path: Path, files: CommittedRecords) -> Iterator[Proble
 def _acceptance_faults(
     acceptance: Acceptance, location: str, runs: Mapping[str, tuple[str, str]], edited: Collection[str]
 ) -> Iterator[str]:
-    """Yield error messages; `runs` has (version, model id) by run id."""
+    """Yield error messages on an acceptance. `runs` has (version, model id) by run id, `edited` has run ids."""
     version, versions = acceptance.version, {version for version, _ in runs.values()}
     if version not in versions:
         yield f"no complete run of version '{version}' {location} {nearest(version, versions)}"
@@ -270,7 +273,7 @@ def _lines_of_runs(leaderboard: bytes) -> dict[str, int]:
 
 
 def _rows_as_text(files: CommittedRecords) -> dict[str, list[str]] | None:
-    """Return a leaderboard's rows by run id, or None if it cannot be read."""
+    """Return a leaderboard's rows as JSON texts by run id, or None if it cannot be read."""
     value = {"runs": []} if files.leaderboard is None else _json_or_none(files.leaderboard)
     if not isinstance(value, dict) or not isinstance(value.get("runs"), list):
         return None

@@ -57,7 +57,7 @@ def write_pinned(path: Path, pinned: PinnedOutputs) -> None:
 
 
 def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
-    """Return the pinned outputs of a component by model id; raise JudgeError if a file is invalid or was edited."""
+    """Return the pinned outputs of a component by model id. Raise JudgeError if a file is invalid or was edited."""
     root = ConfinedFolder(component, JudgeError)
     pinned: dict[str, PinnedOutputs] = {}
     for path in sorted(pinned_folder(component).glob("*.json")):
@@ -74,7 +74,7 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
 
 
 def pinned_of_model(component: Path, skill: str, model_id: str) -> PinnedOutputs:
-    """Return the outputs pinned for a model, or the only pinned outputs; raise JudgeError if there are none."""
+    """Return the outputs pinned for a model, else the only pinned ones. Raise JudgeError for none or several."""
     pinned = read_pinned(component, skill)
     if model_id in pinned:
         return pinned[model_id]

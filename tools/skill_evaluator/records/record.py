@@ -65,7 +65,7 @@ _FORMS = re.compile(rf"{_LOCATION}(?P<base>.+?)(?P<release>(?:{_RELEASE})*)(?:{_
 
 @lru_cache(maxsize=1000)
 def parts_of(name: str) -> tuple[str, str]:
-    """Return the base name and the release of a model, without its location.
+    """Return the base name and the release of a model in lower case, without its location.
 
     >>> [parts_of(name) for name in ("models/Gem-001", "us.anthropic.c-20240620-v1:0", "/w/T.gguf", "x:latest")]
     [('gem', '-001'), ('c', '-20240620-v1:0'), ('t', ''), ('x', '')]
@@ -80,13 +80,13 @@ def _identity(name: str) -> tuple[str, str]:
 
 
 def served_of(names: Iterable[str | None]) -> Served:
-    """Return the served model of a run from the model names in its outputs, or None if there are no names."""
+    """Return the model name in all outputs of a run, counts by name if there are several names, or None if unknown."""
     counts = Counter(name for name in names if name)
     return dict(counts.most_common()) if len(counts) > 1 else next(iter(counts), None)
 
 
 def served_text(served: Served) -> str | None:
-    """Format the served model, or return None if it is unknown."""
+    """Format the served model, or several with their output counts. Return None if it is unknown."""
     return ", ".join(f"{name} ({n})" for name, n in served.items()) if isinstance(served, dict) else served
 
 
@@ -108,10 +108,10 @@ def is_requested(served: str, requested: Iterable[str]) -> bool:
 
 
 def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
-    """Return "model" if different models served two runs, "date" if only different releases of one did, or None.
+    """Return "model" if different models served two runs, or "date" if different releases of one model did.
 
     It is also "model" if several models or releases served one run, or if the release changed although a request names
-    one.
+    one. Return None if there is no change or a model is unknown.
     """
     if is_mixed(before) or is_mixed(after):
         return "model"
@@ -180,7 +180,8 @@ class CaseRecord(FrozenModel):
     """A case in a record: outcome and metrics per replicate, and right values and stability per field.
 
     `exact` counts outputs equal to the ground truth. `digest` is of inputs, turns and ground truth; `parts` has one
-    digest for each, unless the document is the only input. Checks are also fields, as `checks.<id>`.
+    digest for each, unless the document is the only input. Checks are also fields, as `checks.<id>`. `amounts` has the
+    mean tokens, cost and latency.
     """
 
     case_id: CaseId
@@ -200,7 +201,7 @@ class CaseRecord(FrozenModel):
 
     @property
     def question(self) -> tuple[str, ...]:
-        """The case id and the digests of its inputs; equal in all records of a version."""
+        """The case id and the named digests of its `parts`, or else its `digest`; equal in all records of a version."""
         return (self.case_id, *(f"{name} {part}" for name, part in sorted(self._digests.items())))
 
     def has_same_inputs(self, older: "CaseRecord") -> bool:
@@ -213,9 +214,9 @@ class CaseRecord(FrozenModel):
         )
 
     def passed(self, primary_metric: str) -> list[bool]:
-        """Return for each measured output whether it passes all checks (except advisory ones) and equals the truth.
+        """Return for each measured output whether it passes all checks except advisory ones, and equals the truth.
 
-        The list is empty if the case has neither checks nor values of the primary metric.
+        It equals the truth if it scores 1 on the primary metric. Return [] if the case has neither checks nor scores.
         """
         parts = [(check.scores, PASSED_FROM) for check in self.checks.values() if check.tier != "advisory"]
         if primary_metric != CHECKS_METRIC and (scores := strict_by_replicate(self, primary_metric)):
@@ -227,7 +228,7 @@ class CaseRecord(FrozenModel):
         return [all(answer) for answer in answers if False in answer or None not in answer]
 
     def pass_text(self, primary_metric: str) -> str | None:
-        """Describe how often the outputs pass, or return None for fewer than two outputs."""
+        """Describe how often the outputs pass, or return None if fewer than two were measured."""
         passed = self.passed(primary_metric)
         if len(passed) <= 1:
             return None
@@ -240,14 +241,14 @@ class CaseRecord(FrozenModel):
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:
-    """Return the score of a replicate; 0 if it is refused, truncated or unparseable, None if it was not measured."""
+    """Return the score of a replicate. Without a score, an unreadable or refused output has 0, a failed call None."""
     if outcome == SCORED:
         return score
     return (score or 0.0) if outcome in ANSWERED else None
 
 
 def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
-    """Return the `strict_score` of each replicate by a metric; empty if no scored replicate has this metric."""
+    """Return the `strict_score` of each replicate by a metric; empty if all scored replicates lack this metric."""
     replicates = list(zip(case.outcomes, case.replicates.get(metric, []), strict=False))
     scored = [value for outcome, value in replicates if outcome == SCORED]
     if scored and scored.count(None) == len(scored):
@@ -272,7 +273,7 @@ class ModelSettings(FrozenModel):
 
 
 def _extract(name: str) -> BeforeValidator:
-    """Return a validator that replaces a summary by one of its numbers and keeps a plain number."""
+    """Return a validator that replaces a summary by its value `name` and keeps a plain number."""
     return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else getattr(value, name, value))
 
 
@@ -420,7 +421,7 @@ class Record(_Run):
 
     @property
     def moment(self) -> datetime | None:
-        """The start of the run, or None if the timestamp is invalid."""
+        """The start of the run, or None if the timestamp is invalid. A timestamp without an offset is in UTC."""
         try:
             moment = datetime.fromisoformat(self.timestamp)
         except ValueError:
@@ -434,12 +435,12 @@ class Record(_Run):
 
     @property
     def requested(self) -> tuple[str, ...]:
-        """The names of the requested model: its API name and its id in models.yaml."""
+        """The names of the requested model: its API name, if it is known, and its id in models.yaml."""
         return (self.model_id,) if self.settings is None else (self.settings.api_model, self.model_id)
 
     @property
     def served_note(self) -> str | None:
-        """Advice if another model than the requested one served the run, else None."""
+        """Advice if another model than the requested one, or several, served the run. None if not, or if unknown."""
         other_names = [name for name in names_of(self.served_model) if not is_requested(name, self.requested)]
         if self.provider in _WITHOUT_MODEL_NAMES or not (other_names or is_mixed(self.served_model)):
             return None
@@ -466,12 +467,12 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def read_record(path: Path) -> Record:
-    """Read a record; raise LeaderboardError if it is invalid or newer."""
+    """Read a record; raise LeaderboardError if it is invalid or of a newer version."""
     return parse_record(read_json(path, LeaderboardError), path)
 
 
 def parse_record(value: Any, path: Path) -> Record:
-    """Parse the JSON value of a record; raise LeaderboardError if it is invalid or newer."""
+    """Parse the JSON value of a record; raise LeaderboardError if it is invalid or of a newer version."""
     refuse_newer(value, path, "schema_version", RECORD_VERSION, LeaderboardError)
     return validated(Record, value, path, LeaderboardError)
 
@@ -521,7 +522,7 @@ def remedy(reason: str, model_id: str) -> str | None:
 
 
 def unusable_text(record: Record) -> str | None:
-    """Describe how few outputs could be read, with reasons and advice; return None if enough could be read."""
+    """Describe how few outputs could be read, with known reasons and advice. Return None if enough could be read."""
     if record.usable is None:
         return None
     state = "could be read" if record.contract is None else "are JSON"

@@ -57,9 +57,9 @@ def choose(
 ) -> Selection:
     """Choose the runs to compare; candidate and baseline are a version, a run id, a run, or None for the default.
 
-    The default candidates are the newest complete runs of the highest version; the default baseline is the result of
-    `usual` for the candidate. A run under a scenario is chosen only by its id. Raise LeaderboardError if there is no
-    candidate.
+    The default candidates are the newest complete runs of the highest version. The default baseline is the result of
+    `usual` for the candidate (None: `next_lower_version`). A run under a scenario is chosen only by its id. Raise
+    LeaderboardError if there is no candidate, or if the version or run id `baseline` is not found for any candidate.
     """
     candidates, left_out = _choose_candidates(entries, candidate)
     named_run = _find_run(entries, baseline)
@@ -108,7 +108,7 @@ def _choose_candidates(
 
 
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Return the complete runs without scenario and edited prompt by model id and version, lowest and oldest first."""
+    """Return the complete runs by model id and version, lowest and oldest first. Skip scenarios and edited prompts."""
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.version_order):
         if entry.complete and not entry.edited and entry.scenario is None:
@@ -123,7 +123,7 @@ def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[Recorde
 
 
 def next_lower_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest complete run of the next lower version, by preference a comparable one, or None."""
+    """Return the newest run of the next lower version, if possible a comparable one. Return None if there is none."""
     lower = lower_version_runs(entries, candidate)
     highest = lower[0].version if lower else None
     return _best_baseline([entry for entry in lower if entry.version == highest], candidate)
@@ -150,9 +150,9 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
 
 
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the newest comparable run of the highest accepted lower version that has one, or None.
+    """Return the newest comparable run of the highest accepted lower version that has one.
 
-    Return None also for `anchor: previous` and for a candidate with a scenario.
+    Return None if there is none, for `anchor: previous`, and for a candidate with a scenario.
     """
     if policy.anchor == "previous" or candidate.scenario is not None:
         return None
@@ -162,7 +162,10 @@ def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> R
 
 
 def lower_version_runs(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the `runs_like` a candidate that have a lower version: highest version first, then newest first."""
+    """Return the `runs_like` a candidate that have a lower version, highest and newest first.
+
+    Return [] if the candidate's version is not semver.
+    """
     if not semver.Version.is_valid(candidate.version):
         return []
     version = precedence(candidate.version)
@@ -171,7 +174,7 @@ def lower_version_runs(entries: Sequence[RecordedRun], candidate: RecordedRun) -
 
 
 def runs_of_models(entries: Sequence[RecordedRun], model_ids: Sequence[str], path: Path) -> list[RecordedRun]:
-    """Return the runs of these models, or all if none is named; raise LeaderboardError for an unknown model."""
+    """Return the runs of these models, or all if none is named. Raise LeaderboardError for a model without runs."""
     models, model_ids = {entry.model_id for entry in entries}, [model_ids] if isinstance(model_ids, str) else model_ids
     for model_id in model_ids:
         if model_id not in models:
@@ -186,14 +189,14 @@ def _find_run(entries: Sequence[RecordedRun], name: str | RecordedRun | None) ->
 
 
 def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the complete runs with a candidate's model and scenario and without an edited prompt, newest first."""
+    """Return the complete runs with a candidate's model and scenario, in their order. Skip edited prompts."""
     return [run for run in entries if not run.edited and _matches(run, candidate)]
 
 
 def skipped_run_notes(
     entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None
 ) -> Iterator[str]:
-    """Yield a note for each run between baseline and candidate that is skipped because its prompt was edited."""
+    """Yield a note for each run with an edited prompt (skipped), from the baseline's version to the candidate's."""
     lowest = None if baseline is None else precedence(baseline.version)
     for entry in entries:
         if not entry.edited or entry.run_id == candidate.run_id or not _matches(entry, candidate):
@@ -235,7 +238,7 @@ def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """An accepted version; `new` is false if it was accepted before; `above` is a higher accepted version or None."""
+    """An accepted version and its records. `new`: not accepted before. `above`: a higher accepted version, or None."""
 
     acceptance: Acceptance
     new: bool

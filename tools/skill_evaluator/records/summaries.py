@@ -14,7 +14,10 @@ LATER: Any = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Summary(FrozenModel):
-    """A metric over a run. `n` counts the values in `mean`. `ci95` is over cases; None if there are fewer than two."""
+    """A metric over a run. `strict_mean` counts unreadable outputs as 0. `n` counts the values in `mean`.
+
+    `stdev` is between replicates, `stdev_cases` and `ci95` are over cases. None means undefined or fewer than two.
+    """
 
     mean: float | None
     strict_mean: float | None
@@ -34,7 +37,7 @@ class Filled(FrozenModel):
 
 
 class Profile(FrozenModel):
-    """The number of cases by stability of a field; `stable` counts cases without ground truth."""
+    """The number of cases by stability of a field; `stable` counts stable cases without a ground truth."""
 
     stable_right: NonNegativeInt = 0
     stable_wrong: NonNegativeInt = 0
@@ -67,7 +70,7 @@ class FieldSummary(FrozenModel):
 
 
 class ArraySummary(FrozenModel):
-    """The stability of an array's length.
+    """The stability of an array's length over the `n_cases` cases with at least two outputs.
 
     `varied` counts the cases whose outputs have different lengths, `widest` is the largest such difference.
     """
@@ -104,7 +107,7 @@ class ContractFault(FrozenModel):
 
 
 class ContractSummary(FrozenModel):
-    """The schema violations of a run's n parsed outputs; `missing_keys` and `extra_keys` are top-level keys."""
+    """The schema violations of a run's n parsed outputs. `valid` is a share. Keys are top-level, with output counts."""
 
     n: NonNegativeInt
     valid: float | None
@@ -137,7 +140,7 @@ class RowTokens(FrozenModel):
 
 
 class Tokens(FrozenModel):
-    """Tokens counted by the vendor; the input is split into `cache_read`, `cache_write` and `uncached`."""
+    """Tokens counted by the vendor (None: unknown). `hit_rate` is the share of input tokens read from a cache."""
 
     input: NonNegativeInt | None
     output: NonNegativeInt | None
@@ -159,7 +162,7 @@ class Server(FrozenModel):
 
 
 class InFlight(FrozenModel):
-    """Concurrent calls of a run: the lowest and the highest limit, and the mean number."""
+    """Concurrent calls of a run: the lowest limit (`least`), the highest limit (`most`) and the mean number."""
 
     least: PositiveInt
     mean: NonNegativeFloat
@@ -167,7 +170,7 @@ class InFlight(FrozenModel):
 
 
 class Latency(FrozenModel):
-    """Seconds from sending a call's last attempt to its output."""
+    """Quantiles of the seconds from sending a call's last attempt to its output; None: unknown."""
 
     p50: NonNegativeFloat | None
     p95: NonNegativeFloat | None
@@ -184,7 +187,7 @@ class Quantiles(FrozenModel):
 
     @classmethod
     def of(cls, values: Sequence[float | None], digits: int) -> "Quantiles | None":
-        """Return the quantiles of `values`, or None if there are no values or one is None.
+        """Return the quantiles of `values`, rounded to `digits`. Return None if there are no values or one is None.
 
         >>> Quantiles.of([1.0, 2.0, 3.0], 3)
         Quantiles(p5=1.1, p25=1.5, p50=2.0, p75=2.5, p95=2.9)
@@ -218,7 +221,7 @@ MIN_LABELS = 100  # human labels required to estimate a judge's error rates
 
 
 class CorrectedShare(FrozenModel):
-    """The share of outputs for which a sentence holds: as `judged`, and corrected for the judge's errors."""
+    """The share of outputs for which a sentence holds: as `judged`, and corrected (`value`) for the judge's errors."""
 
     judged: Share
     value: Share | None

@@ -76,7 +76,7 @@ def mutants_of(prompt: Prompt, source: str = "") -> tuple[Mutant, ...]:
 
 
 def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, start and end of each section, bullet and sentence of a Markdown text, from top to bottom.
+    """Yield (kind, start, end) of each section, bullet and sentence of a Markdown text, from top to bottom.
 
     A section includes everything below its heading, a bullet the indented lines below it. Code, tables, quotations and
     tags belong to their section only.
@@ -102,7 +102,7 @@ def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _kinds_of(lines: Sequence[str]) -> list[str]:
-    """Return the kind of part that each line begins or continues; "none" for code, tables, quotations and tags."""
+    """Return the kind of part of each line. It is "none" for blank lines, code, tables, quotations and tags."""
     kinds, fence = [], ""
     for line in lines:
         mark = _FENCE.match(line)
@@ -143,7 +143,7 @@ MutantStatus = Literal["killed", "survived", "undecided"]
 
 
 class Reaction(FrozenModel):
-    """A metric, field or case that changed: its mean with the whole prompt (`before`) and the mutant, adjusted p."""
+    """A changed metric, field or case: its means before and after the mutation, and the adjusted p-value (`q`)."""
 
     name: str
     kind: Literal["metric", "field", "case"]
@@ -196,7 +196,7 @@ _MIN_CASES = 2
 
 
 def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
-    """Test whether the cases notice removed parts of a prompt. A dry run makes no call."""
+    """Test whether the cases notice removed parts of a prompt. A dry run makes no call and leaves mutants undecided."""
     inputs = _read_inputs(request)
     component = inputs.component
     candidates = mutants_of(component.prompt, read_text(component.files[0], RunError))
@@ -252,7 +252,7 @@ def _read_inputs(request: MutationRequest) -> Inputs:
 
 
 def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> PlannedRuns:
-    """Return the runs, in a folder named by a digest of all that affects the outputs, so that they are resumed."""
+    """Plan the runs of whole prompt, controls and mutants. Their folder is named by a digest, to resume them."""
     component, seed = inputs.component, inputs.settings.seed
     size = RunSize(replicates=replicates, seed=seed)
     (plain,) = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)

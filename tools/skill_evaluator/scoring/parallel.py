@@ -42,7 +42,8 @@ def map_in_processes(
 ) -> Iterator[DoneT]:
     """Yield `work(item)` for each item, in order; `label` names the items in the progress.
 
-    All cores are used for at least 16 items or, if items are `large`, for two per core. Nested calls use one process.
+    All cores are used from 16 items on. If items are `large`, two items per core are enough. Nested calls, and systems
+    without `fork`, use one process.
     """
     cores = os.cpu_count() or 1
     min_items = min(_MIN_ITEMS, 2 * cores) if large else _MIN_ITEMS
@@ -80,7 +81,7 @@ class Workers:
     def submit(
         self, task: tuple[Any, ...], too_costly: Callable[[], Any], times: int = 1, until: float = math.inf
     ) -> Future[Any]:
-        """Call `work(*task)` in a worker. If it exceeds a limit, the future has the value of `too_costly()`.
+        """Call `work(*task)` in a worker. Return the future of its result, or of `too_costly()` if it exceeds a limit.
 
         `times` multiplies the time limit. A task that has not begun by `until` (monotonic clock) is also too costly.
         """

@@ -203,7 +203,7 @@ def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Se
 
 
 def unknown_names(key: str, names: Iterable[str], existing: Collection[str]) -> Iterator[str]:
-    """Yield a message for each name that does not exist, with the nearest one; `key` is the settings key of `names`."""
+    """Yield a message for each name that does not exist, with the nearest existing one. `key` is the settings key."""
     for name in names:
         if name not in existing:
             yield f"{key}: '{name}' does not exist {nearest(name, existing)}"

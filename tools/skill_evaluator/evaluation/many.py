@@ -203,7 +203,7 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
 
 
 def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> list[str]:
-    """Return the components whose prompt, schema or version changed since the merge base with `ref` (default: main)."""
+    """Return the names of components that changed since the merge base of HEAD and `ref` (default: main branch)."""
     repository = Repository(request.components if request.components.exists() else request.config)
     main, head = ref or repository.main_branch() or "", repository.commit("HEAD")
     tip = next(filter(None, map(repository.commit, [ref] if ref else [f"origin/{main}", main])), None)

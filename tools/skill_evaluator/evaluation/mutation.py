@@ -354,7 +354,7 @@ def _reaction(name: str, kind: Literal["metric", "field", "case"], before: float
 
 
 def _cases_by_version(pair: Pair) -> list[dict[str, CaseRecord]]:
-    """Return the cases by id of the whole prompt, of each control and of the mutant, in this order."""
+    """Return the case records by case id: of the whole prompt, then of each control, then of the mutant."""
     records = (*filter(None, (pair.baseline,)), *pair.baseline_again, pair.candidate)
     return [{case.case_id: case for case in record.per_case} for record in records]
 
@@ -393,7 +393,7 @@ def adjusted_p_values(scores: Floats) -> list[float]:
 
 
 def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return the version that replaces the last version in each case (column), for each exchange (row)."""
+    """Return an array, exchanges × cases, of the version that replaces the last version of each case."""
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)
     draws = np.random.default_rng(0).integers(versions, size=(_DRAWS, cases))

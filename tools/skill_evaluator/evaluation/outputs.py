@@ -227,7 +227,7 @@ def explain(
 ) -> tuple[Manifest, list[CaseView]]:
     """Return the manifest of a saved run, and the views of one case or of all, with all fields or only one.
 
-    Raise RunError if neither a case nor a field is passed, or if it is unknown.
+    Raise RunError if neither a case nor a field is passed, or if one of them is unknown.
     """
     folder = journal.find_run(run, components)
     manifest = journal.read_component_manifest(folder)

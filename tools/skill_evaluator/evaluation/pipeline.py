@@ -143,7 +143,7 @@ def evaluate(request: EvaluationRequest, watch: Watch, write_report: WriteReport
 
 
 def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[tuple[Run, Record]]:
-    """Call and score all runs whose model has a key. Return each run with its record."""
+    """Call and score all runs whose model has a key. Return (run, record) of each of them."""
     if not planned.runs:
         return []
     request, component = inputs.request, inputs.component
@@ -302,8 +302,7 @@ def evaluate_at_each_save(
 ) -> Iterator[EvaluationResult]:
     """Yield the evaluation of a component now and after each save, until the limit of calls or cost is reached.
 
-    The default limit is 200 calls. If an evaluation fails, print its error and wait for the next save. Raise the error
-    if there is no folder to watch.
+    The default limit is 200 calls. Errors are printed before the next try, or raised if there is no folder to watch.
     """
     from watchfiles import watch as watch_files
 

@@ -268,7 +268,7 @@ def _limit_message(alone: PlannedRuns, interleaved: PlannedRuns, inputs: Inputs)
 
 
 def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
-    """Return the maximum cost of the remaining calls in USD by model id, the judge's too (None: unknown price)."""
+    """Return the maximum cost in USD of the remaining calls, by id of model or judge (None: the price is unknown)."""
     costs: dict[str, list[float | None]] = {}
     usable = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     for run in usable:
@@ -334,7 +334,7 @@ def _changed(run: Run, **values: Any) -> Run:
 
 
 def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
-    """Yield the runs on this machine with the inputs of one of `runs`. Skip active runs and runs with other seeds."""
+    """Yield the runs on this machine with the inputs of one of `runs` and any requested seed. Skip active runs."""
     models = {run.model.id: run.model for run in runs if run.model.provider != "replay"}  # replay is free
     for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{journal.MANIFEST}")):
         with suppress(RunError):  # skips unreadable folders

@@ -112,7 +112,7 @@ class ExportRequest(ComponentsOption, ConfigOption):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The text of an export, and the number of rows; 0 for JUnit."""
+    """The text of an export, and its number of rows, which is 0 for JUnit."""
 
     text: str
     rows: int
@@ -125,7 +125,8 @@ class Exported:
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:
     """Export the requested records. `recorded` loads a component by name, for JUnit.
 
-    Raise LeaderboardError if a source or model has no record (CSV, JSON Lines), or for JUnit with another table.
+    Unless the format is JUnit, raise LeaderboardError if a source is unknown or no record or model is found. JUnit
+    raises it for a table other than `records`.
     """
     names = request.sources or sorted({path.parents[2].name for path in request.components.glob(_RECORDS_GLOB)})
     if request.to == "junit":

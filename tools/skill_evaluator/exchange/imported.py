@@ -44,7 +44,7 @@ The prompt of this component is kept elsewhere. Here are the results that were i
 
 
 def _as_number(value: Any) -> Any:
-    """Return the number in a table cell (`pass` and `true` are 1), None if it is empty, and other values unchanged."""
+    """Return a table cell as a number (`pass`, `true`: 1; `fail`, `false`: 0; empty: None), or else unchanged."""
     if not isinstance(value, str):
         return value
     word = with_decimal_point(value.strip())

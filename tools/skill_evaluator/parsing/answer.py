@@ -42,8 +42,8 @@ _SYNTAX_ERRORS: tuple[tuple[NotJson, re.Pattern[str]], ...] = (  # searched outs
 def parse_output(text: str, output: Output, options: Sequence[str] = (), expected: Expected = ANY_VALUE) -> Parsed:
     """Parse one output as JSON, choice or text; never raises. `options` are the options of a multiple-choice case.
 
-    `expected` selects the candidates amid other text. The last candidate in a fence tagged `json` is taken, else the
-    last in any fence, else the last of all.
+    If the text is not JSON as a whole, `expected` selects the candidates in it. The last in a fence tagged `json` is
+    taken, else the last in any fence, else the last of all.
 
     >>> parse_output('Here it is: {"total": 9}', "json").value
     {'total': 9}

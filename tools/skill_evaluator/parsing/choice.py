@@ -64,7 +64,7 @@ class _Options(NamedTuple):
 def read_choice(text: str, options: Sequence[str]) -> Parsed:
     """Parse the letter of the option that an answer chooses, or classify the problem; never raises.
 
-    The first rule that finds a letter decides; two letters are `ambiguous`. Without a valid letter, it is `no_option`.
+    The first rule that finds a letter decides. Two letters are `ambiguous`; no letter of an option is `no_option`.
 
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
     Parsed(value='C', form='stated', problem=None, several=False)

@@ -102,7 +102,7 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """Equal outputs of a case: the first as `answer` with its results, the indexes of all, their distinct texts."""
+    """Equal outputs of a case: the first (`answer`) with its results, the indexes of all, and the distinct texts."""
 
     answer: Answer
     replicates: tuple[int, ...]
@@ -239,7 +239,7 @@ def only_field(views: Sequence[CaseView], component: Component, path: str) -> li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonAnswer:
-    """The most frequent output of a case: `times` of `n` calls. If they failed, `failure` is the kind of failure."""
+    """The most frequent output of a case or, without a value, kind of failure; `times` of `n` calls had it."""
 
     value: Any
     failure: str | None
@@ -279,7 +279,7 @@ Answers = Mapping[Call, Replicate]
 def answer_changes(
     component: Component, cases: Sequence[Case], baseline: Record, candidate: Record, answers: tuple[Answers, Answers]
 ) -> Iterator[AnswerChange]:
-    """Yield the cases with equal inputs whose most frequent output changed. `answers` has the baseline's first."""
+    """Yield the cases with equal inputs whose most frequent output changed. `answers` is for (baseline, candidate)."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     by_case = [by_key((call.case_id, replicate) for call, replicate in outcomes.items()) for outcomes in answers]

@@ -191,7 +191,7 @@ class Scored:
 class Agreement:
     """The agreement of a case's outputs with each other. `metrics` is None if comparing them is too costly.
 
-    By path: the stability of each field, the counts of its values (long texts as digests), the lengths of each array.
+    `stability`, `values` and `arrays` are by path. `values` counts the values of a field, long texts as digests.
     """
 
     metrics: Mapping[str, float | None] | None
@@ -205,8 +205,8 @@ class CaseScore:
     """The scores of one case: per replicate, and over its replicates.
 
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None if it was not
-    measured. `undefined` are the metrics that have no value for this case for any output. `exact` counts outputs equal
-    to the ground truth (None: no ground truth). `contracts` has (schema result, count) of the distinct parsed texts.
+    measured. `undefined` has the metrics that no output of the case can have. `exact` counts the outputs that equal the
+    ground truth (None: no ground truth). `contracts` has (schema result, count) of the distinct parsed texts.
     `fields`, `stability`, `profile`, `values` and `arrays` are by path; without a ground truth, `fields` has only
     checks. `checks` are by check id, `parts` are digests of the inputs by name.
     """

@@ -42,8 +42,7 @@ def map_in_processes(
 ) -> Iterator[DoneT]:
     """Yield `work(item)` for each item, in order; `label` names the items in the progress.
 
-    All cores are used from 16 items on. If items are `large`, two items per core are enough. Nested calls, and systems
-    without `fork`, use one process.
+    Use all cores from 16 items on, or from two per core if items are `large`. Nested calls and Windows use one process.
     """
     cores = os.cpu_count() or 1
     min_items = min(_MIN_ITEMS, 2 * cores) if large else _MIN_ITEMS
@@ -123,7 +122,7 @@ class Workers:
         return too_costly()
 
     def _replace(self, worker: "_Worker") -> int:
-        """Kill a worker if it still runs, replace it by a new one, and return the exit code of the old one."""
+        """Kill a worker if it runs, start another unless the pool is closed, and return the old worker's exit code."""
         with self._lock:
             self._workers.discard(worker)
             code = worker.end()

@@ -77,7 +77,7 @@ class Scorer:
         self._answers: dict[Call, str] = {}
 
     def add(self, replicate: Replicate) -> Future[Scored] | None:
-        """Count a replicate and begin to score it. Return a future to await if over 256 texts are pending."""
+        """Count and begin to score a replicate. Return a future to await if over 256 texts are pending, else None."""
         case, completion, index = self._cases[replicate.call.case_id], replicate.completion, replicate.call.replicate
         self._retries += replicate.attempts - 1
         self._answers[replicate.call] = replicate.digest

@@ -144,7 +144,7 @@ class OutputScorer:
         return self._score(truth, output, None)
 
     def score_text(self, truth: Any, text: str) -> OutputScores:
-        """Score the raw text of an output: JSON alone, in a code fence, or inside other text."""
+        """Score the raw text of an output: JSON alone, in a code fence, or in other text. `truth` may be `NO_TRUTH`."""
         if not isinstance(text, str):
             kind = type(text).__name__
             raise NotJsonError(f"the text of the output is a {kind}, not a str; use score_output for a parsed output")

@@ -234,7 +234,7 @@ def _lowered(value: Any) -> Any:
 
 
 class FunctionScore(StrictModel):
-    """The score that a function returned for an output, and its reason."""
+    """The score from 0 to 1 that a check's function returned for an output, and its reason."""
 
     score: Share
     reason: str = ""

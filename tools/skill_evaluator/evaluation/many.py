@@ -150,7 +150,7 @@ def _check_truth(component: Component, cases: Sequence[Case]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyPlanned:
-    """The dry runs of the components to evaluate, and the errors of the other components by name."""
+    """The dry runs of the components to evaluate, and by name the errors of components that cannot be evaluated."""
 
     ready: Sequence[DryRun]
     left_out: Mapping[str, SkillEvaluatorError]

@@ -252,7 +252,7 @@ def _read_inputs(request: MutationRequest) -> Inputs:
 
 
 def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> PlannedRuns:
-    """Plan the runs of whole prompt, controls and mutants. Their folder is named by a digest, to resume them."""
+    """Plan the runs of the whole prompt, its controls and the mutants. Raise RunError if there are too few cases."""
     component, seed = inputs.component, inputs.settings.seed
     size = RunSize(replicates=replicates, seed=seed)
     (plain,) = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
@@ -360,7 +360,7 @@ def _cases_by_version(pair: Pair) -> list[dict[str, CaseRecord]]:
 
 
 def _means(measure: PairedScores, case_id: str, versions: Sequence[dict[str, CaseRecord]]) -> list[float]:
-    """Return the mean score of a case in each version. It is NaN if the version has no score."""
+    """Return the mean score of a case in each version. The mean is NaN if the version has no score of the case."""
     scores_in = field_scores if measure.kind == "field" else strict_scores
     scores = [scores_in(cases[case_id], measure.name) if case_id in cases else () for cases in versions]
     return [sum(values) / len(values) if values else math.nan for values in scores]

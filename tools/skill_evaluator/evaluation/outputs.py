@@ -190,7 +190,7 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 
 
 def score_again(folder: Path, components: Path, config: Path, fixtures: Path | None) -> tuple[Finished, Component]:
-    """Score a saved run again, and rewrite its record.json. Return (run, component). Raise RunError without outputs."""
+    """Score a saved run again and rewrite its record.json. Return (run, component). Raise RunError for an empty run."""
     configuration = read_configuration(config)
     manifest = journal.read_component_manifest(folder)
     component = load_component(components, manifest.skill, configuration.settings.limits, fixtures)
@@ -225,7 +225,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
 def explain(
     run: str, components: Path, config: Path, fixtures: Path | None, *, case: str | None, field: str | None
 ) -> tuple[Manifest, list[CaseView]]:
-    """Return the manifest of a saved run, and the views of one case or of all, with all fields or only one.
+    """Return (manifest, case views) of a saved run, for one case or for all, with all fields or only one.
 
     Raise RunError if neither a case nor a field is passed, or if one of them is unknown.
     """

@@ -175,7 +175,7 @@ class PlannedRuns:
 
 
 def plan_runs(inputs: Inputs) -> PlannedRuns:
-    """Return the runs to call and those already recorded. Raise RunError if options or records do not allow a run."""
+    """Return the runs to call and the recorded runs. Raise RunError if the options or records do not allow a run."""
     request, recorded = inputs.request, read_entries(inputs.component.leaderboard_path)
     if request.resumed is not None:
         planned = _resume_runs(inputs, request.resumed)

@@ -137,7 +137,7 @@ def only_extra_keys(errors: Sequence[Any]) -> bool:
 def missing_and_extra_keys(
     output: Any, required: frozenset[str], named: frozenset[str] | None
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Return (missing, extra) keys; both are empty if the output is no object. If `named` is None, none is extra."""
+    """Return (missing keys, extra keys), both empty if the output is no object. If `named` is None, no key is extra."""
     if not isinstance(output, dict):
         return frozenset(), frozenset()
     return required - output.keys(), frozenset() if named is None else frozenset(output) - named

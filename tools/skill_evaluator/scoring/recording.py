@@ -47,7 +47,7 @@ def commits_of(component: Component, fixtures: Path | None) -> Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A run with its record, the path of the record, and the run folder."""
+    """A run with its record, the path of the record (among the component's records if saved there), and its folder."""
 
     record: Record
     record_path: Path
@@ -56,7 +56,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """Builds the records of runs of one component. `kinds` are the kinds of providers, `origin` has the commits."""
+    """Builds the records of runs of one component. `kinds` has the providers by name, `origin` the commits."""
 
     component: Component
     settings: Settings

@@ -36,7 +36,7 @@ _MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")  # digits alone, or `47.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanLine:
-    """One path of the field plan, the rule, and the reason for it: declared, or inferred from the schema."""
+    """One field or array of the field plan: its path, its rule, and whether the rule is declared or inferred."""
 
     path: str
     kind: Literal["field", "array"]
@@ -52,7 +52,7 @@ class PlanLine:
 def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> list[PlanLine]:
     """Return the arrays and fields of the plan in the schema's order, each array before its items.
 
-    `declared` has the entries of evals/datasets.json by path.
+    An output that is not JSON is one field "". `declared` has the entries of evals/datasets.json by path.
     """
     plan, prose = component.plan, {path: f"prose, {size:g} characters; " for path, size in component.prose.items()}
 
@@ -86,7 +86,7 @@ class LintResult:
     """The lint result of a component. `version`, `output` and `primary_metric` are None if it cannot be loaded.
 
     `not_evaluated` is the reason why no case is evaluated, or None. `waiting` has the ids of cases without a document,
-    `unreviewed` the ids of unreviewed drafts.
+    `unreviewed` the ids of unreviewed drafts. `labelled` counts the cases with ground truth.
     """
 
     name: str
@@ -114,7 +114,7 @@ def lint_component(
     settings: Settings,
     models: Sequence[Model] = (),
 ) -> LintResult:
-    """Check a component, all its cases and its judge; the given `problems` are added to the result."""
+    """Check a component, its cases, its policy and its judge. Return the result, with `problems` added to its own."""
     try:
         component = load_component(components, name, settings.limits, fixtures)
         path = component.declared_in  # checked with the component
@@ -161,7 +161,7 @@ def lint_component(
 
 
 def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str], str | None, list[str]]:
-    """Return cases, ids of cases without a document, the reason why no case is evaluated or None, and problems."""
+    """Return (cases, ids of cases without document, reason why no case is evaluated or None, problems)."""
     cases, waiting, not_evaluated, case_problems = list[Case](), list[str](), None, list[SkillEvaluatorError]()
     try:
         waiting += [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))
@@ -203,7 +203,7 @@ def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Se
 
 
 def unknown_names(key: str, names: Iterable[str], existing: Collection[str]) -> Iterator[str]:
-    """Yield a message for each name that does not exist, with the nearest one; `key` is the settings key of `names`."""
+    """Yield a message for each name that does not exist, with the nearest existing one. `key` is the settings key."""
     for name in names:
         if name not in existing:
             yield f"{key}: '{name}' does not exist {nearest(name, existing)}"
@@ -242,7 +242,7 @@ def _stale_outputs(component: Component, cases: Sequence[Case]) -> Iterator[str]
 
 
 def hints(component: Component, truths: Sequence[Any]) -> list[str]:
-    """Return hints on prose fields and, from three ground truths on, on texts that are dates or amounts."""
+    """Return hints on prose fields. With three or more ground truths, add hints on texts that are dates or amounts."""
     prose = list(_prose_hints(component))
     if component.output != "json" or len(truths) < _MIN_TRUTHS:
         return prose

@@ -27,7 +27,7 @@ class Remark(FrozenModel):
 
 
 class LintedRubric(FrozenModel):
-    """The lint result of a rubric file: the ids of its readable criteria, and remarks sorted by line."""
+    """The lint result of a rubric file: the ids of its criteria (none if it is invalid), and remarks sorted by line."""
 
     file: str
     criteria: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class RubricLint(FrozenModel):
 
 
 def lint_rubrics(paths: Sequence[Path], *, follow_links: bool) -> RubricLint:
-    """Return the lint result of rubric files."""
+    """Return the lint result of rubric files. A file that cannot be read has one error with the rule `unreadable`."""
     rubrics = tuple(_lint_rubric(path, follow_links=follow_links) for path in paths)
     count = Counter(remark.severity for rubric in rubrics for remark in rubric.remarks)
     return RubricLint(rubrics=rubrics, errors=count["error"], warnings=count["warning"])

@@ -35,7 +35,7 @@ def is_json(text: str, _: object) -> bool:
 
 
 def equals(value: Any, expected: Any) -> bool:
-    """Return whether a value equals the expected one: a text exactly, others as JSON (raw text is parsed; 1 = 1.0)."""
+    """Return whether a value equals the expected text, or another expected value as JSON (1 = 1.0; parses `Raw`)."""
     if isinstance(expected, str):
         return isinstance(value, str) and value == expected
     value = _json_of(value) if isinstance(value, Raw) else value
@@ -72,8 +72,8 @@ def value_at(value: Any, pointer: str) -> Any:
 class CheckKind:
     """One kind of check: the type of its argument, and a pure function `passes(output, argument)`.
 
-    The function reads the text, or if `of_value` a JSON value or raw text. Kinds without `passes` need a process or a
-    judge. `negatable` kinds may be declared as `not_…`, and kinds `in_places` at a JSON pointer (`json: {at: …}`).
+    The function gets a text; if `of_value`, it gets a JSON value or a `Raw` text. If `passes` is None, the kind needs a
+    process or a judge. `negatable` kinds may be declared as `not_…`, kinds with `in_places` at a JSON pointer.
     """
 
     argument: Any

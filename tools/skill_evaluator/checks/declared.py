@@ -60,7 +60,7 @@ class _OneCheck(StrictModel):
 
     @property
     def kind(self) -> str:
-        """The kind that is set; empty for a pointer whose value only has to exist."""
+        """The name of the kind that is set. It is "" for a pointer whose value only has to exist."""
         return next(iter(self._kinds()), "")
 
 
@@ -96,8 +96,8 @@ _KINDS = tuple(name for name in DeclaredCheck.model_fields if name not in _Weigh
 class Check:
     """One check, ready to run. `text` is its declaration as text, `source` the code of a python check.
 
-    `pointer` is the JSON pointer to its value in the parsed output, or None for the raw text. Without a `kind`, a value
-    must exist at the pointer. The digest covers all that decides whether an output passes.
+    `pointer` is the JSON pointer to its value in the parsed output, or None for the raw text. If `kind` is "", a value
+    must exist at the pointer. The digest covers everything that decides whether an output passes.
     """
 
     id: str
@@ -123,7 +123,7 @@ def read_checks(
 ) -> tuple[Check, ...]:
     """Return the `earlier` checks, then the declared ones. Raise `error` for an invalid check in the file `where`.
 
-    Files of python checks are below `folder` and are only parsed; `inside` rejects a path that leads outside.
+    Files of python checks are below `folder`; they are parsed, not run. `inside` rejects a path that leads outside.
     """
     checks = {check.id: check for check in earlier}
     for declaration in declared:
@@ -204,7 +204,7 @@ def _read_function(name: str, path: Path, where: Path, error: type[SkillEvaluato
 
 
 def passes(check: Check, text: str, parsed: Parsed) -> bool | None:
-    """Return whether an output passes a check. Return None if the check needs a program or a judge.
+    """Return whether an output passes a check. Return None if the check needs a process or a judge.
 
     `parsed` is the output as JSON. If it has no value at the check's pointer, even a `not_…` check fails.
     """
@@ -234,7 +234,7 @@ def _lowered(value: Any) -> Any:
 
 
 class FunctionScore(StrictModel):
-    """The score that a function returned for an output, and its reason."""
+    """The score from 0 to 1 that a check's function returned for an output, and its reason."""
 
     score: Share
     reason: str = ""

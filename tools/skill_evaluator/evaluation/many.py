@@ -41,7 +41,7 @@ from skill_evaluator.verdicts.decide.rules import exit_code
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """The calls and cost of an evaluation: an estimate per model, the cost of each call mode, remarks and problems."""
+    """A planned evaluation: its cases, estimates and cost forecasts per model, remarks, and schema problems."""
 
     component: Component
     cases: Sequence[Case]
@@ -52,12 +52,12 @@ class DryRun:
 
     @property
     def calls(self) -> int:
-        """The number of calls of all models."""
+        """The number of calls of all models, including the judge."""
         return sum(each.calls for each in self.estimates)
 
     @property
     def cost_at_most_usd(self) -> float | None:
-        """The maximum cost of all models in USD. None if a price is unknown."""
+        """The maximum cost of all models and the judge in USD. It is None if a price is unknown."""
         return total_or_none(each.cost_upper_usd for each in self.estimates)
 
 
@@ -65,7 +65,7 @@ _FILES = "tokens of images and of pages of PDFs are estimates, by each vendor's 
 
 
 def dry_run(request: EvaluationRequest) -> DryRun:
-    """Check the inputs of an evaluation without a call, and estimate its calls and cost."""
+    """Estimate the calls and cost of an evaluation without a call. Raise SkillEvaluatorError if an input is invalid."""
     inputs = read_inputs(request)
     kinds = inputs.kinds
     planned = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True)))
@@ -150,7 +150,7 @@ def _check_truth(component: Component, cases: Sequence[Case]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyPlanned:
-    """The dry runs of the components to evaluate, and the errors of the other components by name."""
+    """The dry runs of the components to evaluate, and by name the errors of components that cannot be evaluated."""
 
     ready: Sequence[DryRun]
     left_out: Mapping[str, SkillEvaluatorError]
@@ -162,7 +162,7 @@ class ManyPlanned:
 
     @property
     def cost_at_most_usd(self) -> float | None:
-        """The maximum cost of all components in USD; None if a price is unknown."""
+        """The maximum cost of all components in USD. It is None if a price is unknown."""
         return total_or_none(plan.cost_at_most_usd for plan in self.ready)
 
 
@@ -176,7 +176,10 @@ def all_components(folder: Path) -> list[str]:
 
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
-    """Plan the components that match the pattern and, with --changed, changed. Raise ComponentError if none matches."""
+    """Plan the components that match `request.skill`. With --changed, plan only those of them that changed.
+
+    Raise ComponentError if none matches, ConfigError for invalid configuration, GitError if the base is not found.
+    """
     all_names, pattern = all_components(request.components), request.skill or "*"
     names = [name for name in all_names if fnmatchcase(name, pattern)]
     if not names:
@@ -200,7 +203,7 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
 
 
 def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> list[str]:
-    """Return the components that changed since the merge base of HEAD and `ref`, by default the main branch."""
+    """Return the names of components that changed since the merge base of HEAD and `ref` (default: main branch)."""
     repository = Repository(request.components if request.components.exists() else request.config)
     main, head = ref or repository.main_branch() or "", repository.commit("HEAD")
     tip = next(filter(None, map(repository.commit, [ref] if ref else [f"origin/{main}", main])), None)
@@ -228,7 +231,7 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
 def evaluate_many(
     request: ManyRequest, planned: ManyPlanned, watch: Watch, write_report: WriteReport
 ) -> dict[str, EvaluationResult | SkillEvaluatorError]:
-    """Evaluate the planned components under shared limits. Return the result or the error of each by name."""
+    """Evaluate the planned components. They share the limits of calls and cost. Return each result or error by name."""
     results: dict[str, EvaluationResult | SkillEvaluatorError] = {}
     for plan in planned.ready:
         name = plan.component.name
@@ -241,7 +244,7 @@ def evaluate_many(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchedComponent:
-    """A component with two models: the calls, their maximum cost, and the comparison of the new with the old model."""
+    """The planned calls and cost of one component, and the comparison of its two models (None if not compared)."""
 
     component: str
     calls: int = 0
@@ -263,7 +266,7 @@ class Switch:
 
     @property
     def exit_code(self) -> int:
-        """The lowest nonzero exit code of the components, else 0; that of a component without comparison is 4."""
+        """The lowest nonzero exit code of the components, or 0. A component that is not compared or planned has 4."""
         if self.request.dry_run:
             return errors.EXIT_INCOMPLETE if any(row.remark and not row.calls for row in self.rows) else errors.EXIT_OK
         verdicts = [row.verdict for row in self.rows]
@@ -273,7 +276,7 @@ class Switch:
 
 
 def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> Switch:
-    """Evaluate the requested components (default: all) with both models and compare them; a dry run makes no call.
+    """Evaluate the requested components (default: all) with both models and compare. A dry run makes no call.
 
     If the old model is not in models.yaml or is retired, its newest recorded run of the component's version is used.
     """

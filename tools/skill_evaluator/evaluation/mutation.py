@@ -76,7 +76,7 @@ def mutants_of(prompt: Prompt, source: str = "") -> tuple[Mutant, ...]:
 
 
 def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, start and end of each section, bullet and sentence of a Markdown text, from top to bottom.
+    """Yield (kind, start, end) of each section, bullet and sentence of a Markdown text, from top to bottom.
 
     A section includes everything below its heading, a bullet the indented lines below it. Code, tables, quotations and
     tags belong to their section only.
@@ -102,7 +102,7 @@ def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _kinds_of(lines: Sequence[str]) -> list[str]:
-    """Return the kind of part that each line begins or continues; "none" for code, tables, quotations and tags."""
+    """Return the kind of part of each line. It is "none" for blank lines, code, tables, quotations and tags."""
     kinds, fence = [], ""
     for line in lines:
         mark = _FENCE.match(line)
@@ -143,7 +143,7 @@ MutantStatus = Literal["killed", "survived", "undecided"]
 
 
 class Reaction(FrozenModel):
-    """A metric, field or case that changed: its mean with the whole prompt (`before`) and the mutant, adjusted p."""
+    """A changed metric, field or case: its means before and after the mutation, and the adjusted p-value (`q`)."""
 
     name: str
     kind: Literal["metric", "field", "case"]
@@ -196,7 +196,7 @@ _MIN_CASES = 2
 
 
 def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
-    """Test whether the cases notice removed parts of a prompt. A dry run makes no call."""
+    """Test whether the cases notice removed parts of a prompt. A dry run makes no call and leaves mutants undecided."""
     inputs = _read_inputs(request)
     component = inputs.component
     candidates = mutants_of(component.prompt, read_text(component.files[0], RunError))
@@ -252,7 +252,7 @@ def _read_inputs(request: MutationRequest) -> Inputs:
 
 
 def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> PlannedRuns:
-    """Return the runs, in a folder named by a digest of all that affects the outputs, so that they are resumed."""
+    """Plan the runs of the whole prompt, its controls and the mutants. Raise RunError if there are too few cases."""
     component, seed = inputs.component, inputs.settings.seed
     size = RunSize(replicates=replicates, seed=seed)
     (plain,) = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
@@ -354,13 +354,13 @@ def _reaction(name: str, kind: Literal["metric", "field", "case"], before: float
 
 
 def _cases_by_version(pair: Pair) -> list[dict[str, CaseRecord]]:
-    """Return the cases by id of the whole prompt, of each control and of the mutant, in this order."""
+    """Return the case records by case id: of the whole prompt, then of each control, then of the mutant."""
     records = (*filter(None, (pair.baseline,)), *pair.baseline_again, pair.candidate)
     return [{case.case_id: case for case in record.per_case} for record in records]
 
 
 def _means(measure: PairedScores, case_id: str, versions: Sequence[dict[str, CaseRecord]]) -> list[float]:
-    """Return the mean score of a case in each version. It is NaN if the version has no score."""
+    """Return the mean score of a case in each version. The mean is NaN if the version has no score of the case."""
     scores_in = field_scores if measure.kind == "field" else strict_scores
     scores = [scores_in(cases[case_id], measure.name) if case_id in cases else () for cases in versions]
     return [sum(values) / len(values) if values else math.nan for values in scores]
@@ -393,7 +393,7 @@ def adjusted_p_values(scores: Floats) -> list[float]:
 
 
 def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return the version that replaces the last version in each case (column), for each exchange (row)."""
+    """Return an array, exchanges × cases, of the version that replaces the last version of each case."""
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)
     draws = np.random.default_rng(0).integers(versions, size=(_DRAWS, cases))

@@ -44,7 +44,7 @@ Text = tuple[str, str]  # the id of a case, and the text of an output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRun:
-    """The scores of a run's judged checks by case id and text, their summary, and the reason if some are missing."""
+    """The scores of judged checks by case id and text, and their summary. `stopped`: why some scores are missing."""
 
     scores: Mapping[Text, CheckScores] = field(default_factory=dict)
     summary: JudgedChecks | None = None
@@ -52,7 +52,7 @@ class JudgedRun:
 
 
 def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> dict[Text, SentencesItem]:
-    """Return the distinct outputs to judge by case id and text; refused and truncated outputs fail without a judge."""
+    """Return the distinct outputs to judge, by (case id, text). Refused and truncated outputs are omitted."""
     by_id = {case.id: (case, sentences) for case in cases if (sentences := case.sentences)}
     items: dict[Text, SentencesItem] = {}
     for call, replicate in answers.items():
@@ -64,9 +64,9 @@ def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> di
 
 
 def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, config: Path) -> JudgedRun:
-    """Have the judge `model` decide the judged checks of a run's outputs, as far as it has not yet.
+    """Have the judge `model` decide the judged checks of a run's outputs, unless they are decided already.
 
-    Return the scores, earlier ones included, and why some are missing; without the judge's key only this reason.
+    Return all scores, and the reason if some are missing. Without the judge's key, return only the reason.
     """
     configuration, manifest = session.configuration, run.manifest
     if lack := missing_key(model, configuration.kinds[model.provider], configuration.keys):
@@ -96,7 +96,7 @@ def judged_by(
     config: Path,
     model: Model | None,
 ) -> JudgedRun:
-    """Build the judged run from the outputs of a judge. `model` is None if the judge is not in models.yaml."""
+    """Build the judged run from the judge's `answers`. `model` is None if the judge is not in models.yaml."""
     scores = scores_of(items, answers, seed)
     stopped = answers.stopped or _unjudged_reason(items, answers, seed, configuration.settings.required_coverage)
     return JudgedRun(
@@ -107,7 +107,7 @@ def judged_by(
 
 
 def scores_of(items: Mapping[Text, SentencesItem], answers: SentenceAnswers, seed: int) -> dict[Text, CheckScores]:
-    """Return the scores of judged checks by case id and text. A score is None if the judge did not decide it."""
+    """Return the scores of judged checks by (case id, text), then by check id. Undecided checks have the score None."""
     return {
         text: {
             name: CheckScore(None if vote.holds is None else float(vote.holds), vote.ground)
@@ -120,7 +120,7 @@ def scores_of(items: Mapping[Text, SentencesItem], answers: SentenceAnswers, see
 def _unjudged_reason(
     items: Mapping[Text, SentencesItem], answers: SentenceAnswers, seed: int, required_coverage: float
 ) -> str | None:
-    """Return the reason why too many outputs are not judged. Return None if enough are."""
+    """Return the reason if outputs are still to be judged or too many judgements are unreadable, else None."""
     votes = [votes_on(item, answers.answered, seed) for item in items.values()]
     open_outputs = sum(vote.question is not None for vote in votes)
     unsettled = [[vote.ground for vote in item.verdicts.values() if vote.holds is None] for item in votes]
@@ -190,7 +190,7 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 
 
 def score_again(folder: Path, components: Path, config: Path, fixtures: Path | None) -> tuple[Finished, Component]:
-    """Score a saved run again and rewrite its record.json. Return the run, and the component on disk."""
+    """Score a saved run again and rewrite its record.json. Return (run, component). Raise RunError for an empty run."""
     configuration = read_configuration(config)
     manifest = journal.read_component_manifest(folder)
     component = load_component(components, manifest.skill, configuration.settings.limits, fixtures)
@@ -225,7 +225,10 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
 def explain(
     run: str, components: Path, config: Path, fixtures: Path | None, *, case: str | None, field: str | None
 ) -> tuple[Manifest, list[CaseView]]:
-    """Return the manifest of a saved run, and the views of one case or of one field in all cases."""
+    """Return (manifest, case views) of a saved run, for one case or for all, with all fields or only one.
+
+    Raise RunError if neither a case nor a field is passed, or if one of them is unknown.
+    """
     folder = journal.find_run(run, components)
     manifest = journal.read_component_manifest(folder)
     _refuse_unknown(manifest, case, field)

@@ -53,8 +53,8 @@ _IGNORED = re.compile(r"/evals/(results|records)/|/(README\.md|CHANGELOG\.md|lea
 class EvaluationResult:
     """The runs of an evaluation, the verdict on the new version, and the ranking of its models.
 
-    `problems` are the errors of runs that could not be saved. `judged` has the records that may get a verdict,
-    `archive` the records that they are compared with.
+    `problems` are the errors of runs that could not be saved or reported. `judged` has the records that may get a
+    verdict, `archive` the records that they are compared with. `spreads` has the variation over reruns.
     """
 
     inputs: Inputs
@@ -73,7 +73,7 @@ class EvaluationResult:
         return any(run.record is record and run.record_path.parent == folder for run in self.finished)
 
     def remaining(self, request: RequestT) -> RequestT:
-        """Return a request with its limits reduced by the calls and costs of this evaluation."""
+        """Return the request with its limits, if any, reduced by the calls and cost of this evaluation."""
         judges = [run.record.judged for run in self.finished if run.record.judged]
         calls = sum(len(outcomes(run.folder)) for run in self.finished) + sum(judge.calls for judge in judges)
         costs = [*(run.record.cost_usd for run in self.finished), *(judge.cost_usd for judge in judges)]
@@ -84,7 +84,7 @@ class EvaluationResult:
         return request
 
     def changed_outputs(self) -> list[ChangedAnswers]:
-        """Return the changed outputs of each model, or the reason if its baseline has no run folder on this machine."""
+        """Return the changed outputs of each compared model, or the reason if its baseline has no run folder here."""
         changed, runs = [], {run.record.run_id: run for run in self.finished}
         for model in self.verdict.models if self.verdict else ():
             run = runs.get(model.candidate.run_id)
@@ -143,7 +143,7 @@ def evaluate(request: EvaluationRequest, watch: Watch, write_report: WriteReport
 
 
 def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[tuple[Run, Record]]:
-    """Make the calls of all runs whose model has a key, score each output when it arrives, and build the records."""
+    """Call and score all runs whose model has a key. Return (run, record) of each of them."""
     if not planned.runs:
         return []
     request, component = inputs.request, inputs.component
@@ -302,7 +302,7 @@ def evaluate_at_each_save(
 ) -> Iterator[EvaluationResult]:
     """Yield the evaluation of a component now and after each save, until the limit of calls or cost is reached.
 
-    If an evaluation fails, print its error and wait for the next save. Raise it if there is no folder to watch.
+    The default limit is 200 calls. Errors are printed before the next try, or raised if there is no folder to watch.
     """
     from watchfiles import watch as watch_files
 

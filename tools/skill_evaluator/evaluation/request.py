@@ -42,7 +42,7 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
 
     @property
     def resumed(self) -> str | None:
-        """The run to continue, `latest` for the newest unfinished one; None for a new run."""
+        """The run to continue, or `latest` for the newest unfinished one. It is None for a new run."""
         return self.run or (cli.LATEST if self.resume else None)
 
 

@@ -47,7 +47,7 @@ from skill_evaluator.text import counted, listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs(Configuration):
-    """The checked request and inputs of an evaluation; `judge` is the model that decides `expect` checks."""
+    """The checked request and inputs of an evaluation. `judge` is None if there are no `expect` checks."""
 
     request: EvaluationRequest
     component: Component
@@ -130,9 +130,9 @@ def judge_of(
     models: tuple[Model, ...],
     settings: Settings,
 ) -> tuple[Model | None, tuple[Model, ...]]:
-    """Return the judge of a component's `expect` checks, None if it has none, and the models to call.
+    """Return (judge, models to evaluate). The judge is None if the component has no `expect` checks.
 
-    If all models are selected, the judge is among them only if the component's policy names it. Raise ConfigError if
+    If all models are selected, the judge is evaluated too only if the component's policy names it. Raise ConfigError if
     no judge is configured, or if a model would judge itself and the component's policy does not allow that.
     """
     if not any(case.sentences for case in cases):
@@ -163,9 +163,9 @@ _NO_REUSE_HINT = "(--no-reuse begins a new one)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRuns:
-    """The runs to call with their components by run id, and the `finished` runs that are already recorded.
+    """The runs to call, and the `finished` runs that are already recorded.
 
-    `roles` has the role of each run, finished or not, by run id.
+    `components` has the component of each run to call, `roles` the role of each run, both by run id.
     """
 
     runs: Sequence[Run]
@@ -175,7 +175,7 @@ class PlannedRuns:
 
 
 def plan_runs(inputs: Inputs) -> PlannedRuns:
-    """Return the runs to call and those already recorded. Raise RunError if options or records do not allow a run."""
+    """Return the runs to call and the recorded runs. Raise RunError if the options or records do not allow a run."""
     request, recorded = inputs.request, read_entries(inputs.component.leaderboard_path)
     if request.resumed is not None:
         planned = _resume_runs(inputs, request.resumed)
@@ -238,7 +238,7 @@ def _planned_runs(pieces: Sequence[tuple[Run, Component]], request: EvaluationRe
 
 
 def baseline_notes(runs: Sequence[Run]) -> list[str]:
-    """Describe the interleaved baselines: a line per version with its models, and its calls as a multiple."""
+    """Return a line per interleaved baseline version: its models, and the calls as a multiple of those without it."""
     replicates = {run.manifest.run_id: run.manifest.replicates for run in runs}
     models: dict[str, list[str]] = {}
     for manifest in (run.manifest for run in runs if run.manifest.role == "baseline"):
@@ -268,7 +268,7 @@ def _limit_message(alone: PlannedRuns, interleaved: PlannedRuns, inputs: Inputs)
 
 
 def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
-    """Return the maximum cost of the remaining calls in USD, by id of model or judge; None for an unknown price."""
+    """Return the maximum cost in USD of the remaining calls, by id of model or judge (None: the price is unknown)."""
     costs: dict[str, list[float | None]] = {}
     usable = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     for run in usable:
@@ -289,12 +289,12 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
 
 
 def record_path(run: Run, component: Component) -> Path:
-    """Return the path in the component at which a run is recorded."""
+    """Return the path of a run's record among the component's records."""
     return component.records_dir / f"{run.manifest.run_id}.json"
 
 
 def _with_unfinished_runs(planned: PlannedRuns, inputs: Inputs, recorded: Sequence[RecordedRun]) -> PlannedRuns:
-    """Replace planned runs by their unfinished runs on this machine.
+    """Replace planned runs by unfinished runs of the same inputs on this machine.
 
     An unfinished run with fewer calls than planned is extended to the planned cases and replicates.
     """
@@ -334,7 +334,7 @@ def _changed(run: Run, **values: Any) -> Run:
 
 
 def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
-    """Yield the runs on this machine with the prompt, schema and settings of new runs. Skip active runs."""
+    """Yield the runs on this machine with the inputs of one of `runs` and any requested seed. Skip active runs."""
     models = {run.model.id: run.model for run in runs if run.model.provider != "replay"}  # replay is free
     for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{journal.MANIFEST}")):
         with suppress(RunError):  # skips unreadable folders
@@ -428,7 +428,7 @@ def find_baseline(component: Component, model: Model, archive: Archive, policy: 
 
 
 def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: int) -> int:
-    """Return the lowest seed from `first` on that no recorded run of these versions of a model has."""
+    """Return the lowest seed from `first` on that no complete record of the model in these versions has."""
     # a provider that honours seeds would repeat the outputs of a used seed
     names = set(versions)
     runs = (entry for entry in archive.runs_of(model_id) if entry.complete and entry.version in names)

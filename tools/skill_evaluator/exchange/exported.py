@@ -112,7 +112,7 @@ class ExportRequest(ComponentsOption, ConfigOption):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The text of an export, and the number of rows; 0 for JUnit."""
+    """The text of an export, and its number of rows, which is 0 for JUnit."""
 
     text: str
     rows: int
@@ -123,9 +123,10 @@ class Exported:
 
 
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:
-    """Export the requested records; `recorded` loads a component by name.
+    """Export the requested records. `recorded` loads a component by name, for JUnit.
 
-    Unless the format is JUnit, raise LeaderboardError if no record is found or one of `models` has none.
+    Unless the format is JUnit, raise LeaderboardError if a source is unknown or no record or model is found. JUnit
+    raises it for a table other than `records`.
     """
     names = request.sources or sorted({path.parents[2].name for path in request.components.glob(_RECORDS_GLOB)})
     if request.to == "junit":
@@ -149,7 +150,7 @@ def export_records(request: ExportRequest, recorded: Callable[[str], RecordedCom
 
 
 def _record_files(source: str, components: Path) -> list[Path]:
-    """Return the record files of a component, oldest first, or the one of a run folder, run id or record file."""
+    """Return a component's record files by name, or that of a run or record. Raise LeaderboardError if unknown."""
     if source in (names := component_names(components)):
         return sorted((components / source / "evals" / "records").glob("*.json"))
     candidates = [Path(source), Path(source, RECORD)]
@@ -171,7 +172,7 @@ def _csv_text(rows: Sequence[Row]) -> str:
 
 
 def _csv_cell(value: Any) -> Any:
-    """Return a value for CSV. A text that a spreadsheet would run as a formula gets an apostrophe (OWASP)."""
+    """Return the CSV cell of a value. A text that a spreadsheet would run as a formula gets an apostrophe (OWASP)."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):
@@ -188,7 +189,7 @@ Test = tuple[str, Outcome, Sequence[str]]  # name, outcome, reasons
 def junit_text(suites: Iterable[tuple[str, Iterable[Test]]], name: str) -> str:
     """Return JUnit XML of (suite name, tests); `name` is the name of all suites together.
 
-    The message of a test has its first two reasons, the text of a failed test all but the first.
+    The message of a failed or skipped test has its first two reasons. A failed test's text has all but the first.
     """
     root = ElementTree.Element("testsuites", name=visible(name))
     for suite_name, tests in suites:

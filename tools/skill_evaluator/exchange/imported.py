@@ -44,7 +44,7 @@ The prompt of this component is kept elsewhere. Here are the results that were i
 
 
 def _as_number(value: Any) -> Any:
-    """Return the number in a table cell (1 for `pass`), None for an empty cell, and any other value unchanged."""
+    """Return a table cell as a number (`pass`, `true`: 1; `fail`, `false`: 0; empty: None), or else unchanged."""
     if not isinstance(value, str):
         return value
     word = with_decimal_point(value.strip())
@@ -67,7 +67,7 @@ Count = Annotated[int | None, Field(ge=0), _Number]
 
 
 class ImportedOutput(BaseModel):
-    """One output of another tool; `case` is the content of its case."""
+    """One output of another tool. `case` is the content of its case, `scores` has the scores by metric name."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -85,12 +85,12 @@ class ImportedOutput(BaseModel):
 
     @property
     def outcome(self) -> str:
-        """The outcome of the call in the record."""
+        """The outcome in the record: `provider_error` if the provider returned no output, else `scored`."""
         return "provider_error" if self.failed else SCORED
 
 
 class ImportedRun(BaseModel):
-    """All outputs of one model. `primary`: the tool's first metric; `stopped`: the reason if the run ended early."""
+    """All outputs of one model. `primary` is the tool's first metric, `stopped` the reason if the run ended early."""
 
     tool: str
     skill: str | None = None
@@ -104,7 +104,7 @@ class ImportedRun(BaseModel):
 
 
 def read_results(path: Path, on_problem: ProblemHandler = refuse) -> list[ImportedRun]:
-    """Return the results in a file of another tool, one run per model. Raise LeaderboardError if there are none."""
+    """Return one run per model from a file of another tool. Raise LeaderboardError if it has no valid results."""
     if path.suffix in ENDINGS:
         run = ImportedRun(tool="table", outputs=_table_outputs(path, on_problem))
     elif path.suffix == ".eval":
@@ -170,7 +170,7 @@ def _in_seconds(milliseconds: Any) -> Any:
 
 
 def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str, Any]:
-    """Return the fields of an ImportedOutput; the case id is the test's description if unique, else its variables."""
+    """Return the fields of an `ImportedOutput`. Its case id is the test's description if unique, else the variables."""
     failed = result.get("failureReason") == _FAILURE_WITHOUT_OUTPUT
     variables = _object(result.get("vars"))
     variables_text = ", ".join(f"{key}={_as_text(each)}" for key, each in variables.items())
@@ -288,7 +288,7 @@ def import_results(
 ) -> list[tuple[Record, Path, bool]]:
     """Record another tool's results. Return (record, its file, whether it is new) for each model.
 
-    Raise LeaderboardError if nothing can be read, or if the component, version or model is not known.
+    Create a missing component. Raise LeaderboardError for invalid results or an unknown component, version or model.
     """
     records = []
     for run in read_results(request.file, on_problem):
@@ -369,7 +369,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
 
 
 def records_in(path: Path) -> list[Record]:
-    """Return the record in a file, or another tool's results as one record per model, with the file name as version."""
+    """Return the record in a file, or one record per model of another tool's results, with the file name as version."""
     value = read_json(path, LeaderboardError) if path.suffix == ".json" else None
     if isinstance(value, dict) and "run_id" in value:
         return [parse_record(value, path)]

@@ -11,9 +11,9 @@ ParseProblem = Literal["empty", "in_reasoning", NotJson, "ambiguous", "no_option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """The parsed value of an output and where it was found (`form`), or the problem if there is none.
+    """The parsed value of an output, and where in the text it was found (`form`).
 
-    `several` means that the text has further candidates.
+    If there is no value, `form` is None and `problem` is the reason. `several`: the text has further candidates.
     """
 
     value: Any = None
@@ -24,7 +24,7 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The values that count as an output amid other text: of one of the `types`, and not the schema itself."""
+    """The values that count as the output in a longer text: values of these `types` that do not equal `schema`."""
 
     types: tuple[type, ...] = (dict, list)
     schema: Any = None  # has no `$schema`
@@ -35,7 +35,7 @@ class Expected:
         return isinstance(value, self.types) and not is_schema
 
     def or_type_of(self, truth: Any) -> "Expected":
-        """Return self, or if self is ANY_VALUE and the truth an object or array, an `Expected` with only its type."""
+        """Return an `Expected` of the truth's type if self is ANY_VALUE and the truth a dict or list, else self."""
         return Expected((type(truth),)) if self == ANY_VALUE and isinstance(truth, dict | list) else self
 
 

@@ -42,8 +42,8 @@ _SYNTAX_ERRORS: tuple[tuple[NotJson, re.Pattern[str]], ...] = (  # searched outs
 def parse_output(text: str, output: Output, options: Sequence[str] = (), expected: Expected = ANY_VALUE) -> Parsed:
     """Parse one output as JSON, choice or text; never raises. `options` are the options of a multiple-choice case.
 
-    `expected` selects the candidates amid other text. The last candidate in a fence tagged `json` is taken, else the
-    last in any fence, else the last of all.
+    If the text is not JSON as a whole, `expected` selects the candidates in it. The last in a fence tagged `json` is
+    taken, else the last in any fence, else the last of all.
 
     >>> parse_output('Here it is: {"total": 9}', "json").value
     {'total': 9}
@@ -74,7 +74,7 @@ def parse_output(text: str, output: Output, options: Sequence[str] = (), expecte
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
-    """Return the reasoning in a text, up to its last closing tag, and the output after it.
+    """Return (reasoning, output) of a text. The output begins after the last closing tag of the reasoning.
 
     Tags inside JSON values do not count. If nothing follows the last tag, the output is the text outside the tags. If a
     line begins with a tag that is never closed, there is no output.
@@ -106,7 +106,7 @@ def _decode(text: str) -> Any:
 
 
 def embedded_values(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield (source text, value) of the outermost objects and arrays of a text; parts of an invalid value do not count.
+    """Yield (source text, value) of each outermost object and array in a text. Parts of an invalid value do not count.
 
     >>> [value for _, value in embedded_values('First {"a": 1}, then [2].')]
     [{'a': 1}, [2]]
@@ -129,7 +129,7 @@ def _without_values(text: str) -> str:
 
 
 def _end_of_value(text: str, start: int) -> int | None:
-    """Return the end of the object or array that begins at `start`. Return None if it is never closed."""
+    """Return the index after the object or array that begins at `start`. Return None if it is never closed."""
     depth = 0
     for match in _BRACKET_OR_STRING.finditer(text, start):
         depth += _STEPS.get(match[0], 0)
@@ -139,7 +139,7 @@ def _end_of_value(text: str, start: int) -> int | None:
 
 
 def _fenced_values(text: str) -> Iterator[tuple[bool, Any]]:
-    """Yield (whether the fence is tagged `json`, value) of the objects and arrays that fill a code fence."""
+    """Yield (whether the fence is tagged `json`, value) of each object or array that fills a code fence."""
     position = 0
     for fence in islice(_FENCE.finditer(text), _MAX_ATTEMPTS):
         with suppress(ValueError, RecursionError):

@@ -55,7 +55,7 @@ _END_MARKS = ".,;:! \"'“”‘’()[]{}"
 
 
 class _Options(NamedTuple):
-    """The letters of the options, and each letter by its option's folded text, longest text first, if unambiguous."""
+    """The letters of the options, and the letter of each unambiguous option text (normalized), longest text first."""
 
     letters: str
     by_text: Mapping[str, str]
@@ -64,7 +64,7 @@ class _Options(NamedTuple):
 def read_choice(text: str, options: Sequence[str]) -> Parsed:
     """Parse the letter of the option that an answer chooses, or classify the problem; never raises.
 
-    The first rule that finds any option decides; if it finds two, the answer is ambiguous.
+    The first rule that finds a letter decides. Two letters are `ambiguous`; no letter of an option is `no_option`.
 
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
     Parsed(value='C', form='stated', problem=None, several=False)
@@ -113,7 +113,7 @@ def _folded(text: str) -> str:
 
 
 def _only_option(text: str, options: _Options) -> set[str]:
-    """Return the letters in a text that has nothing but an option's letter, its text, or both; two if they differ."""
+    """Return the letters of a text that is only a letter, an option's text or both; empty for any other text."""
     if len(text) > max(map(len, options.by_text), default=0) + 100:
         return set()
     if by_text := options.by_text.get(_folded(text)):
@@ -179,7 +179,7 @@ def _options_by_words(text: str, options: _Options) -> set[str]:
 
 
 def _options_in_text(text: str, options: _Options) -> set[str]:
-    """Return the letters of options whose texts occur as whole words, and not only inside a longer option."""
+    """Return the letters of the options whose texts occur as whole words, and not only inside a longer option."""
     letters: set[str] = set()
     for option, letter in options.by_text.items():
         if len(option) > 1 or not option.isalpha():

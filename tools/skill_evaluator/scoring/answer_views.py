@@ -25,9 +25,10 @@ _MAX_COMPARED_CHARS = 50_000  # comparing longer outputs could take minutes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The output of one planned call; `outcome` is `scored`, `unparseable`, or the kind of failure.
+    """One planned call of a case, with its output and its scores by metric name and by check id.
 
-    `metrics` has the scores by name. `unmarked` is the reason why the output is not compared, or None.
+    `outcome` is `scored`, `unparseable`, `not_run`, or the kind of failure. `parsed` is None if the text was not parsed
+    or was too costly to score. `unmarked` is the reason why the output is not compared with the truth, or None.
     """
 
     index: int
@@ -41,12 +42,12 @@ class Answer:
 
     @property
     def text(self) -> str | None:
-        """The raw text. It is None if the model returned no output."""
+        """The raw text of the output. It is None if the call returned no output."""
         return self.replicate.completion.text if self.replicate and self.replicate.completion else None
 
     @property
     def beside(self) -> dict[str, str]:
-        """The texts beside the output: the reasoning and the arguments of tool calls. It is empty if there are none."""
+        """The texts that accompany the output, by the names `reasoning` and `tool_call`. Empty texts are omitted."""
         if self.replicate is None or (made := self.replicate.completion) is None:
             return {}
         texts = {"reasoning": made.reasoning or split_reasoning(made.text)[0].strip(), "tool_call": made.tool_call}
@@ -54,12 +55,12 @@ class Answer:
 
     @property
     def scored(self) -> Parsed | None:
-        """The parsed output. It is None if the output was not scored."""
+        """The parsed output. It is None if the output was not scored or its text was not parsed."""
         return self.parsed if self.outcome == SCORED else None
 
     @property
     def reason(self) -> str | None:
-        """The reason why the output was not scored, as counted in records. It is None for a scored output."""
+        """The reason why the output was not scored, such as `prose`. It is None if it was scored or was not run."""
         if self.too_costly:
             return TOO_COSTLY
         failure = self.replicate.failure if self.replicate else None
@@ -73,9 +74,10 @@ def read_answers(
     outcomes: Mapping[int, str] | None = None,
     max_chars: int | None = None,
 ) -> list[Answer]:
-    """Return the outcome of each call of a case, with the parsed output unless it was too costly to score.
+    """Return one `Answer` per replicate, in the same order. A replicate of None was not run.
 
-    `outcomes` are by replicate; without them a parsed output is `scored`. Texts over `max_chars` are not parsed.
+    `outcomes` has the outcomes of outputs by index; by default they are `scored`, or `unparseable` if parsing fails.
+    Texts over `max_chars` are not parsed.
     """
     answers = []
     for index, replicate in enumerate(replicates):
@@ -100,7 +102,7 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """All equal outputs of a case, compared with the ground truth once: the first as `answer`, the distinct `texts`."""
+    """Equal outputs of a case: the first (`answer`) with its results, the indexes of all, and the distinct texts."""
 
     answer: Answer
     replicates: tuple[int, ...]
@@ -117,7 +119,10 @@ FieldValue = tuple[ComparedLeaf, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseView:
-    """A case with its distinct outputs, most frequent first, and the numbers of hidden outputs and replicates."""
+    """A case with the answers of all its calls, and its distinct outputs, most frequent first.
+
+    `outputs` omits `hidden_outputs` distinct outputs, which `hidden_replicates` calls returned.
+    """
 
     case: Case
     answers: tuple[Answer, ...]
@@ -127,7 +132,7 @@ class CaseView:
 
     @property
     def fields(self) -> dict[str, list[FieldValue]]:
-        """The distinct values of each field, by its path with indexes."""
+        """The distinct values of each field in `outputs`, with their replicates, by the path with array indexes."""
         fields: dict[str, dict[Hashable, FieldValue]] = {}
         for output in self.outputs:
             for leaf in output.leaves:
@@ -139,7 +144,7 @@ class CaseView:
 
 
 def case_view(component: Component, case: Case, answers: Sequence[Answer], max_outputs: int | None = None) -> CaseView:
-    """Return the view of a case: the `max_outputs` most frequent outputs are shown and compared with the truth."""
+    """Return the view of a case with its `max_outputs` most frequent distinct outputs; by default with all."""
 
     def content(answer: Answer) -> Hashable:
         checks = [score for _, score in sorted(answer.checks.items())]  # checks examine the text
@@ -184,7 +189,10 @@ def recorded_case_view(
     changed: str | None,
     max_outputs: int = MAX_OUTPUTS,
 ) -> CaseView:
-    """Return the view of a case with its recorded scores. `changed` is a reason not to compare its outputs, or None."""
+    """Return the view of a case with its recorded scores. Checks that changed since the record have no score.
+
+    `changed` is a reason not to compare the outputs with the ground truth, or None. Huge outputs are not compared.
+    """
     outcomes = dict(enumerate(recorded.outcomes))
     metrics = {name: dict(enumerate(scores)) for name, scores in recorded.replicates.items()}
     digests = {check.id: check.digest for check in case.checks}
@@ -213,7 +221,7 @@ def _unmarked_reason(case: Case, answer: Answer) -> str | None:
 
 
 def only_field(views: Sequence[CaseView], component: Component, path: str) -> list[CaseView]:
-    """Return the views with only the field or check at `path`. Raise RunError if it does not exist."""
+    """Return the views with only the field or check at `path`. Raise RunError if there is no such field or check."""
     paths = {*component.plan.leaves}
     for view in views:
         paths |= {check_path(check.id) for check in view.case.checks}
@@ -231,7 +239,7 @@ def only_field(views: Sequence[CaseView], component: Component, path: str) -> li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonAnswer:
-    """The most frequent output of a case: `times` of `n`. For a failure, `value` is None and `failure` is its kind."""
+    """The most frequent output of a case or, without a value, kind of failure; `times` of `n` calls had it."""
 
     value: Any
     failure: str | None
@@ -243,7 +251,7 @@ class CommonAnswer:
 class AnswerChange:
     """A case whose most frequent output changed, with the primary metric's strict mean before and after.
 
-    `values` lists the changed values; it is empty if either output has no value or is too long to compare.
+    `values` lists the changed values. It is empty if either output is a failure or is too long to compare.
     """
 
     case_id: str
@@ -256,7 +264,7 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAnswers:
-    """The changed outputs of a model over `compared` cases, or the reason why they are `absent`."""
+    """The changed outputs of a model in `compared` cases. `absent` is the reason why none were compared, or None."""
 
     model_id: str
     baseline: str
@@ -271,7 +279,7 @@ Answers = Mapping[Call, Replicate]
 def answer_changes(
     component: Component, cases: Sequence[Case], baseline: Record, candidate: Record, answers: tuple[Answers, Answers]
 ) -> Iterator[AnswerChange]:
-    """Yield the cases with the same inputs whose most frequent output changed; `answers` are (baseline, candidate)."""
+    """Yield the cases with equal inputs whose most frequent output changed. `answers` is for (baseline, candidate)."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     by_case = [by_key((call.case_id, replicate) for call, replicate in outcomes.items()) for outcomes in answers]

@@ -34,7 +34,7 @@ from skill_evaluator.text import canonical_json, count_leaves, digest
 
 
 class CheckScore(NamedTuple):
-    """The result of a check for one output: a score in [0, 1] and a reason. A score of None is not measured yet."""
+    """The result of a check for one output: a score in [0, 1] and a reason. The score is None until it is measured."""
 
     score: float | None
     reason: str | None = None
@@ -82,7 +82,7 @@ def _weighted(case: Case, scores: CheckScores) -> list[tuple[float, float | None
 
 
 def with_checks(metrics: Mapping[str, float | None], case: Case, scores: CheckScores) -> dict[str, float | None]:
-    """Return the metric scores by name; `checks`, if there, is replaced by the weighted mean of the check `scores`."""
+    """Return a copy of `metrics`. Its metric `checks`, if present, becomes the weighted mean of the check `scores`."""
     passed = {CHECKS_METRIC: share_passed(_weighted(case, scores))} if CHECKS_METRIC in metrics else {}
     return {**metrics, **passed}
 
@@ -101,7 +101,7 @@ _MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own
 
 
 class ContractError(NamedTuple):
-    """One schema error: its path (`[]` for array items; the key if missing or extra), its keyword and its message."""
+    """One schema error: its path, schema keyword and message. The path ends with a missing or extra key."""
 
     path: str
     rule: str
@@ -109,7 +109,7 @@ class ContractError(NamedTuple):
 
 
 def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractError, ...]:
-    """Convert the errors of a `jsonschema_rs` validator; an error on several extra keys becomes one error per key."""
+    """Convert errors of a `jsonschema_rs` validator. Each extra key becomes one error. Long messages are shortened."""
     broken = []
     for error in errors:
         rule, message, error_paths = error.kind.name, error.message, [error.instance_path]
@@ -124,7 +124,7 @@ def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractErr
 
 
 def only_extra_keys(errors: Sequence[Any]) -> bool:
-    """Return whether all errors of an output are extra keys. For `anyOf` and `oneOf`, one such branch is enough."""
+    """Return whether each error is an extra key. For `anyOf` and `oneOf`, one branch with only such errors suffices."""
     for error in errors:
         if error.kind.name in _BRANCH_KEYWORDS:
             if not any(branch and only_extra_keys(branch) for branch in getattr(error.kind, "context", ())):
@@ -137,16 +137,17 @@ def only_extra_keys(errors: Sequence[Any]) -> bool:
 def missing_and_extra_keys(
     output: Any, required: frozenset[str], named: frozenset[str] | None
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the `required` keys that an output lacks (null is present), and its keys that are not `named`, if set."""
+    """Return (missing keys, extra keys), both empty if the output is no object. If `named` is None, no key is extra."""
     if not isinstance(output, dict):
         return frozenset(), frozenset()
     return required - output.keys(), frozenset() if named is None else frozenset(output) - named
 
 
 def top_names(schema: Mapping[str, Any] | None) -> tuple[frozenset[str], frozenset[str] | None]:
-    """Return the required and the named top-level keys of a schema, also through `$ref`, `allOf` and similar keywords.
+    """Return (required keys, named keys) of the top level of a schema, also through `$ref` and `allOf`.
 
-    The named keys are None if there are none, or if other keys have a schema.
+    Keys in branches, such as those of `anyOf`, are only named. The named keys are None if there are none, or if
+    `patternProperties` or `additionalProperties` has a schema for other keys.
     """
     nodes = [node for node in same_value(schema, schema or {}, _COMBINING_KEYWORDS) if isinstance(node, Mapping)]
     certain = [node for node in same_value(schema, schema or {}, ("allOf",)) if isinstance(node, Mapping)]
@@ -160,7 +161,7 @@ def top_names(schema: Mapping[str, Any] | None) -> tuple[frozenset[str], frozens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContract:
-    """The validity of one output under the schema, its errors, and its missing and extra top-level keys."""
+    """The validity of one output (also apart from extra keys), its errors, and its missing and extra top-level keys."""
 
     holds: bool = True
     holds_but_for_extra_keys: bool = True
@@ -173,7 +174,7 @@ class OutputContract:
 class Scored:
     """The scores of one distinct text of a case.
 
-    `canonical` is the canonical JSON of its parsed value, `problem` the reason if it was not scored.
+    `canonical` is the canonical JSON of the parsed value, None if it was not scored. `problem` is the reason for that.
     """
 
     outcome: str
@@ -188,9 +189,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """The agreement of a case's outputs by metric (None: too costly), and the stability and values of each field.
+    """The agreement of a case's outputs with each other. `metrics` is None if comparing them is too costly.
 
-    `values` counts the values of each field, long texts as digests; `arrays` has the lengths of each array.
+    `stability`, `values` and `arrays` are by path. `values` counts the values of a field, long texts as digests.
     """
 
     metrics: Mapping[str, float | None] | None
@@ -204,10 +205,10 @@ class CaseScore:
     """The scores of one case: per replicate, and over its replicates.
 
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None if it was not
-    measured. `undefined` are the metrics that have no value for this case for any output. `exact` counts outputs equal
-    to the ground truth (None: no ground truth). `contracts` has (schema result, count) of the distinct parsed texts.
-    `fields` are set for labelled cases only, except for checks. `checks` are by check id, `parts` are digests of the
-    inputs by name.
+    measured. `undefined` has the metrics that no output of the case can have. `exact` counts the outputs that equal the
+    ground truth (None: no ground truth). `contracts` has (schema result, count) of the distinct parsed texts.
+    `fields`, `stability`, `profile`, `values` and `arrays` are by path; without a ground truth, `fields` has only
+    checks. `checks` are by check id, `parts` are digests of the inputs by name.
     """
 
     case_id: str
@@ -238,7 +239,7 @@ class CaseScore:
 
 
 class CompletedCall(NamedTuple):
-    """The case, usage, latency and served model of a call that returned a completion."""
+    """A call that returned a completion: its case, token usage, latency (None: unknown) and served model."""
 
     case_id: str
     usage: Usage
@@ -250,7 +251,8 @@ class CompletedCall(NamedTuple):
 class Scorecard:
     """The scores of all cases of a run, and the calls with a completion.
 
-    `reasons` counts failures by reason; `faults` locates them. `answers` is the digest of all outputs.
+    `reasons` counts failures, ambiguous outputs and cases that were too costly to compare. `faults` has the cases of
+    each failure. `answers` is the digest of all outputs.
     """
 
     cases: tuple[CaseScore, ...]
@@ -268,7 +270,7 @@ class Scorecard:
 
     @property
     def answered(self) -> int:
-        """The number of calls that returned an output."""
+        """The number of calls that returned an output: scored, unparseable, refused or truncated."""
         return sum(case.answered for case in self.cases)
 
     @property
@@ -282,7 +284,7 @@ ResultT = TypeVar("ResultT")
 
 
 def wait_for(result: ResultT | Future[ResultT]) -> ResultT:
-    """Return a result, or that of a future when it is done."""
+    """Return `result`. If it is a future, wait for it and return its result."""
     return result.result() if isinstance(result, Future) else result
 
 
@@ -313,7 +315,7 @@ def unparseable(
     problem: str | None = None,
     checks: CheckScores | None = None,
 ) -> Scored:
-    """Return the scores of an output that is not compared because of a `problem`. Without `checks`, all checks fail."""
+    """Return scores with each metric's value for unparseable outputs. If `checks` is None, all checks fail."""
     scores = {check.id: CheckScore(0.0) for check in case.checks} if checks is None else checks
     metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
     return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
@@ -340,7 +342,7 @@ class AnswerScorer:
         self._may_last = not is_shipped  # a plugin's metric or comparator may never end
 
     def start_workers(self, calls: int) -> None:
-        """Start processes for long ground truths and for long texts among at most `calls` outputs."""
+        """Start processes if long ground truths or at most `calls` outputs may need them and `fork` exists."""
         component, cases = self.component, self.cases.values()
         self._short = frozenset(case.id for case in cases if self._is_short(canonical_json(case.truth)))
         needs_none = not calls and len(self._short) == len(cases)
@@ -375,7 +377,7 @@ class AnswerScorer:
         )
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
-        """Begin to score a text as the output of a case. Return a future if it needs a program or a worker."""
+        """Return the scores of a text as the output of a case. Return a future if it needs a program or a worker."""
         case = self.cases[case_id]
         scoring: Scored | Future[Scored]
         if self._workers is None or (case_id in self._short and self._is_short(text)):
@@ -405,7 +407,7 @@ class AnswerScorer:
         return not self._may_last and len(text) * self.component.contract.effort <= _SHORT
 
     def begin_agreement(self, outputs: CaseOutputs) -> Agreement | Future[Agreement]:
-        """Begin to compare the outputs of a case with each other. Return a future if it needs a worker."""
+        """Return the agreement of a case's outputs with each other. Return a future if it needs a worker."""
         effort = outputs.pairs * max(map(len, outputs.groups), default=0) ** 2
         is_quick = not self._may_last and (len(outputs.groups) < 2 or effort <= _MAX_LOCAL_EFFORT)
         if self._workers is None or is_quick:
@@ -414,7 +416,7 @@ class AnswerScorer:
         return self._workers.submit(task, partial(_agreement_of, outputs, None), times=outputs.n, until=self._until)
 
     def score(self, case_id: str, text: str) -> Scored:
-        """Return the scores of a text as the output of a case."""
+        """Return the scores of a text as the output of a case. Checks by a program or a judge have no score yet."""
         case, component = self.cases[case_id], self.component
         parsed = parse_case_output(component, case, text)
         checks = _check_text(case, text, component.contract.expected.or_type_of(case.truth))
@@ -437,7 +439,7 @@ class AnswerScorer:
         )
 
     def undefined(self, case_id: str) -> frozenset[str]:
-        """Return the metrics that are undefined for any output of a case, such as `jaccard` for a truth without array.
+        """Return the metrics that no output of a case can have, such as `jaccard` if the ground truth has no array.
 
         Raise FixtureError if the ground truth is too costly to score.
         """

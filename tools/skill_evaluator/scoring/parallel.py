@@ -42,7 +42,7 @@ def map_in_processes(
 ) -> Iterator[DoneT]:
     """Yield `work(item)` for each item, in order; `label` names the items in the progress.
 
-    All cores are used for at least 16 items or, if items are `large`, for two per core. Nested calls use one process.
+    Use all cores from 16 items on, or from two per core if items are `large`. Nested calls and Windows use one process.
     """
     cores = os.cpu_count() or 1
     min_items = min(_MIN_ITEMS, 2 * cores) if large else _MIN_ITEMS
@@ -80,7 +80,7 @@ class Workers:
     def submit(
         self, task: tuple[Any, ...], too_costly: Callable[[], Any], times: int = 1, until: float = math.inf
     ) -> Future[Any]:
-        """Call `work(*task)` in a worker. If it exceeds a limit, the future has the value of `too_costly()`.
+        """Call `work(*task)` in a worker. Return the future of its result, or of `too_costly()` if it exceeds a limit.
 
         `times` multiplies the time limit. A task that has not begun by `until` (monotonic clock) is also too costly.
         """
@@ -122,7 +122,7 @@ class Workers:
         return too_costly()
 
     def _replace(self, worker: "_Worker") -> int:
-        """Kill a worker if it still runs, replace it by a new one, and return the exit code of the old one."""
+        """Kill a worker if it runs, start another unless the pool is closed, and return the old worker's exit code."""
         with self._lock:
             self._workers.discard(worker)
             code = worker.end()

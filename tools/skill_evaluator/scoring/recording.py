@@ -47,7 +47,7 @@ def commits_of(component: Component, fixtures: Path | None) -> Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A run with its record, the path of the record, and the run folder."""
+    """A run with its record, the path of the record (among the component's records if saved there), and its folder."""
 
     record: Record
     record_path: Path
@@ -56,7 +56,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """Builds the records of runs of one component."""
+    """Builds the records of runs of one component. `kinds` has the providers by name, `origin` the commits."""
 
     component: Component
     settings: Settings
@@ -72,7 +72,7 @@ class Recorder:
         stopped: str | None = None,
         judge: JudgedChecks | None = None,
     ) -> Record:
-        """Return the record of one run. `stopped` is the reason if it ended early; `judge` summarizes judged checks."""
+        """Return the record of a run. `stopped` is the reason if it ended early, `judge` has the judged checks."""
         component, server = self.component, manifest.server
         price = price_of(model, self.kinds[model.provider])
         completed = scorecard.completed
@@ -136,9 +136,9 @@ class Recorder:
 def counts_of(
     scorecard: Scorecard, latencies_s: Sequence[float], required_coverage: float, stopped: str | None = None
 ) -> dict[str, Any]:
-    """Return the arguments of `Record` on outcomes, completion and latency of its calls, by name.
+    """Return keyword arguments of `Record`: counts of cases, calls and outcomes, completeness, latency and version.
 
-    `stopped`: the reason if the run ended early.
+    `stopped` is the reason if the run ended early.
     """
     coverage, failures = scorecard.answered / scorecard.planned, scorecard.failures
     scored = scorecard.planned - sum(failures.values())
@@ -164,7 +164,7 @@ def counts_of(
 def amounts_by_case(
     completed: Sequence[CompletedCall], costs: Sequence[float | None]
 ) -> dict[str, dict[str, CaseAmount]]:
-    """Return the mean output tokens, cost and latency of each case's calls, by case id and amount.
+    """Return the mean output tokens, cost and latency of each case's calls, by case id, then by name of the amount.
 
     `costs` are in USD, one per call. An amount that is unknown for all calls of a case is omitted.
     """
@@ -181,7 +181,7 @@ def amounts_by_case(
 def case_record(
     case: CaseScore, digest: str, inputs: Sequence[str] = (), amounts: Mapping[str, CaseAmount] = {}
 ) -> CaseRecord:
-    """Return the record of one case. `digest` is that of the case; `inputs` names the inputs that the prompt uses."""
+    """Return the record of a case. `digest` is the case's digest. `inputs` are the names that the prompt uses."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
     rounded_values = {value: rounded(value) for values in case.metrics.values() for value in values}
     return CaseRecord(

@@ -59,7 +59,7 @@ class _CaseScores:
 class Scorer:
     """Scores the replicates of one run as they arrive. Each call may be added once.
 
-    `scores` scores the texts; the default scores them in this process.
+    `replicates` is the number of planned calls per case. `scores` scores the texts; the default uses this process.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Scorer:
         self._answers: dict[Call, str] = {}
 
     def add(self, replicate: Replicate) -> Future[Scored] | None:
-        """Count a replicate and begin to score it. If more than 256 texts are pending, return a future to await."""
+        """Count and begin to score a replicate. Return a future to await if over 256 texts are pending, else None."""
         case, completion, index = self._cases[replicate.call.case_id], replicate.completion, replicate.call.replicate
         self._retries += replicate.attempts - 1
         self._answers[replicate.call] = replicate.digest
@@ -105,29 +105,29 @@ class Scorer:
         return None
 
     def add_all(self, replicates: Iterable[Replicate]) -> None:
-        """Count and score replicates; at most 32 texts wait for their scores."""
+        """Count replicates and begin to score them. Wait while more than 32 texts are pending."""
         for replicate in replicates:
             self.add(replicate)
             while len(self._pending) > _MAX_AHEAD:
                 self._count_first()
 
     def begin(self, case_id: str, text: str) -> None:
-        """Begin to score a text as the output of a case, without counting it; equal texts are scored once."""
+        """Begin to score a text as the output of a case, unless it was begun before. Do not count it as a call."""
         self._begin(self._cases[case_id], text)
 
     def scored(self, case_id: str, text: str) -> Scored:
-        """Return the scores of a text as the output of a case, without counting it."""
+        """Return the scores of a text as the output of a case. Do not count it as a call."""
         case = self._cases[case_id]
         digest = self._begin(case, text)
         scored = case.scores[digest] = wait_for(case.scores[digest])
         return scored
 
     def by_replicate(self, case_id: str) -> dict[int, Scored]:
-        """Return the scores of a case's outputs by replicate index; calls that returned no output are absent."""
+        """Return the scores of a case's outputs by replicate index. Calls that returned no output are absent."""
         return self._cases[case_id].by_replicate()
 
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
-        """Add the scores of judged checks, by (case id, text). Refused and truncated outputs still fail all checks."""
+        """Add the scores of judged checks by (case id, text). Refused and truncated outputs still fail all checks."""
         for (case_id, text), scores in judged.items():
             case, digest = self._cases[case_id], _digest(text)
             scored = wait_for(case.scores[digest]) if digest in case.scores else None
@@ -188,7 +188,7 @@ class Scorer:
             several[call] = "one of several values was scored"
 
     def _case_scores(self) -> Iterator[tuple[CaseScore, bool]]:
-        """Yield (score, whether the outputs could be compared with each other) of each case; workers compare ahead."""
+        """Yield (score, whether its outputs were compared with each other) of each case. False means too costly."""
         pending: deque[tuple[_CaseScores, CaseOutputs, Agreement | Future[Agreement]]] = deque()
         for case in self._cases.values():
             answers = CaseOutputs(self._component.plan)
@@ -258,12 +258,12 @@ def _check_record(check: Check, scores: Iterable[float | None]) -> CheckRecord:
 
 
 def passed_counts(scores: Iterable[float | None]) -> Counter[Hashable]:
-    """Return the numbers of outputs that passed a check (key True) and that failed it (key False)."""
+    """Count the scores of a check that pass (key True: 0.5 or more) and that fail (key False). None is not counted."""
     return Counter(score >= PASSED_FROM for score in scores if score is not None)
 
 
 def check_stability(passed: Counter[Hashable]) -> Stability:
-    """Return the stability of a check from its `passed_counts`. It is `unscored` for fewer than two outputs."""
+    """Return whether a check is `stable_right`, `stable_wrong` or `flaky`, or `unscored` for fewer than two outputs."""
     if passed.total() < 2:
         return "unscored"
     return "flaky" if len(passed) > 1 else "stable_right" if passed[True] else "stable_wrong"
@@ -277,9 +277,9 @@ def _digest(text: str) -> bytes:
 def open_scores(
     component: Component, cases: Iterable[Case], calls: int, until: float = math.inf
 ) -> Iterator[AnswerScorer]:
-    """Open a scorer for at most `calls` outputs of these cases, with workers on all available cores.
+    """Open a scorer for at most `calls` outputs of these cases, with worker processes if they are needed.
 
-    Work that has not begun by `until` (monotonic clock) is too costly to score. Processes are forked here, so this
+    Work that has not begun by `until` (monotonic clock) is too costly to score. The workers are forked here, so this
     process must have no other thread and hold no lock.
     """
     with closing(AnswerScorer(component, cases, until)) as scorer:

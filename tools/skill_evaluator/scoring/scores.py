@@ -39,7 +39,7 @@ NO_TRUTH: Final = _NoTruth.NO_TRUTH
 
 
 class NotJsonError(SkillEvaluatorError):
-    """A ground truth or output has values that are not JSON, or is nested too deeply to compare."""
+    """A ground truth or output is not JSON or is nested too deeply to compare, or a raw text is not a str."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,8 @@ class OutputScores:
     """The scores of one output.
 
     `scores` has every metric by name: a number in [0, 1], or None if it was not measured. `valid` is None if there is
-    no schema. `found` is the form in which a raw text holds the output, and `problem` the reason if there is none.
+    no schema. `found` is the form of the output in a raw text. It is None for a parsed output, or if the text has no
+    output; then `problem` is the reason.
     """
 
     scores: Mapping[str, float | None]
@@ -90,7 +91,7 @@ class OutputScores:
 
     @cached_property
     def rows(self) -> tuple[LeafRow, ...]:
-        """The values in the order of the ground truth; empty if there is no ground truth or no output."""
+        """One row per compared value, in the order of the ground truth; empty without a ground truth or an output."""
         return tuple(map(_row_of, self.compared))  # built lazily: they cost as much as the comparison
 
     @property
@@ -100,7 +101,7 @@ class OutputScores:
         return tuple(row for row in map(_row_of, wrong) if row.weight)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the scores as dicts, lists and scalars for `json.dumps`. Values of the output are not copied."""
+        """Return the attributes except `compared` as dicts, lists and scalars for `json.dumps`. Do not copy values."""
         members = {**_members(self), "scores": dict(self.scores), "rows": [_members(row) for row in self.rows]}
         del members["compared"]
         return members
@@ -108,6 +109,8 @@ class OutputScores:
 
 class OutputScorer:
     """A schema and field settings, compiled once for any number of outputs.
+
+    Scoring raises NotJsonError if a ground truth or output is not JSON or is nested too deeply.
 
     >>> scorer = OutputScorer({"properties": {"total": {"type": "number"}}}, {"total": {"tolerance": 0.01}})
     >>> scorer.score({"total": 9.5}, {"total": 9.504}).scores["field_level_f1"]
@@ -141,7 +144,7 @@ class OutputScorer:
         return self._score(truth, output, None)
 
     def score_text(self, truth: Any, text: str) -> OutputScores:
-        """Score the raw text of an output: JSON alone, in a code fence, or inside other text."""
+        """Score the raw text of an output: JSON alone, in a code fence, or in other text. `truth` may be `NO_TRUTH`."""
         if not isinstance(text, str):
             kind = type(text).__name__
             raise NotJsonError(f"the text of the output is a {kind}, not a str; use score_output for a parsed output")
@@ -181,7 +184,7 @@ class OutputScorer:
         return scores
 
     def _prepared(self, truth: Any) -> tuple[bytes | None, MemoizedValue]:
-        """Take a prepared copy of a ground truth out of the cache, so that no other thread uses it, or prepare it."""
+        """Take a prepared truth from the cache, or prepare it. Return (cache key or None, prepared truth)."""
         content = _content(truth)
         side = None if content is None else self._truths.pop(content, None)
         if side is None:
@@ -253,7 +256,7 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
 
 
 def _refuse_non_json(value: Any, path: str) -> None:
-    """Raise NotJsonError, with the path, for a value that JSON cannot represent: NaN, a tuple, a date, a key 1."""
+    """Raise NotJsonError if a part of a value is not JSON, such as NaN, a tuple or a key 1; name its path."""
     if isinstance(value, dict):
         for key, child in value.items():
             if not isinstance(key, str):

@@ -34,9 +34,9 @@ KeyT = TypeVar("KeyT", str, tuple[str, str])
 def accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
     """Return the summary of each metric over the cases for which it is defined.
 
-    `mean` is the mean of the cases' means over scored outputs. `strict_mean` counts refused, truncated and
-    unparseable outputs as 0. `stdev` is over the replicates' strict means. `n` counts the scored outputs. `ci95` is of
-    `strict_mean`.
+    `mean` is the mean of the cases' means over the outputs with a score. `strict_mean` counts refused, truncated and
+    unparseable outputs as 0. `stdev` is over the replicates' strict means, `stdev_cases` over the cases'. `n` counts
+    the outputs with a score, `n_cases` the cases with a strict mean. `ci95` is the interval of `strict_mean`.
     """
     summaries = {}
     for name in metrics:
@@ -66,7 +66,7 @@ def _measured(values: Iterable[float | None]) -> list[float]:
 
 
 def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
-    """Return the accuracy of one case by metric, without metrics that are undefined for it."""
+    """Return the accuracy of one case by metric. Metrics that are undefined for the case are omitted."""
     return {
         name: CaseAccuracy(
             mean=rounded(mean_or_none(scored := _measured(case.metrics[name]))),
@@ -79,7 +79,7 @@ def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
 
 
 def reproducibility(scorecard: Scorecard, metrics: Iterable[str] = REPRODUCIBILITY) -> dict[str, Summary]:
-    """Return the summary of each agreement metric over the cases with a value, whose number is `n` and `n_cases`."""
+    """Return the summary of each agreement metric over the cases with a value. `n` and `n_cases` count these cases."""
     summaries = {}
     for name in metrics:
         bounds = (1.0, max(2.0, float(scorecard.replicates))) if REPRODUCIBILITY[name].is_count else (0.0, 1.0)
@@ -101,7 +101,7 @@ def _over_cases(values: Sequence[float], lowest: float = 0.0, highest: float = 1
 
 
 def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
-    """Return the summary of pass^k over cases, for k = 1, 2, 3, 5 and 10, up to the number of replicates.
+    """Return the summary of pass^k over cases, by k. k is 1, 2, 3, 5 and 10, up to the number of replicates.
 
     An output succeeds if it equals the truth; unparseable, refused and truncated outputs fail. Cases without ground
     truth or with fewer than k outputs are excluded.
@@ -115,7 +115,7 @@ def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
 
 
 def contract(scorecard: Scorecard) -> ContractSummary:
-    """Return the shares of valid outputs, the schema errors, and missing and extra keys, over all parsed outputs."""
+    """Summarize the validity, schema errors, missing keys and extra keys of all parsed outputs."""
     outputs = [output for case in scorecard.cases for output in case.contracts]
     n = sum(times for _, times in outputs)
     valid = sum(times for output, times in outputs if output.holds)
@@ -154,7 +154,7 @@ def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0
 
 
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
-    """Return the summary of each field by path; `compare_of` returns the comparator of a path."""
+    """Return the summary of each field and check by path. `compare_of` returns the comparator of a field's path."""
     cases = scorecard.cases
     paths = dict.fromkeys(path for case in cases for path in (*case.fields, *case.stability))
     checks = {check_path(check_id) for case in cases for check_id in case.checks}

@@ -40,7 +40,7 @@ class Score(FrozenModel):
 
 
 class Contrast(FrozenModel):
-    """Two models on the same cases by the primary metric: the lower model's score minus the higher model's.
+    """Two models compared by the primary metric. `difference` is the lower model's score minus the higher model's.
 
     `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
     `remedy` says what would decide a pair. `fell_most` is the field in which the lower model is worst, or "".
@@ -137,7 +137,7 @@ class ModelRanking(FrozenModel):
 
 
 def _advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
-    """Return the best model as advice; of models that do not differ significantly the cheapest, then the quickest."""
+    """Return advice on the best model. Its `model_id` is None if no model is best."""
     if len(rows) < 2:
         return Advice(reason="there is no other model to compare it with" if rows else "no model can be ranked")
     beaten = {pair.lower for pair in pairs if pair.significant}
@@ -275,7 +275,7 @@ def _measured(pair: Pair) -> RankedModel:
 
 
 def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
-    """Return the runs that can be ranked with the newest run, and the reasons of the other models by id."""
+    """Return the pairs that can be ranked with the newest run, and a dict from other model ids to the reason."""
     newest = max(
         (pair.candidate for pair in runs),
         key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id),
@@ -306,7 +306,7 @@ def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
 
 
 def _score(record: Record, metric: str) -> Score | None:
-    """Return a model's score by a metric. Return None if no output has one: jaccard requires an array."""
+    """Return the score of a record by a metric. Return None if the metric has no value for any output."""
     if all(score is None for case in record.per_case for score in case.replicates.get(metric, ())):
         return None
     scores = [comparability.strict_scores(case, metric) for case in record.per_case]
@@ -356,7 +356,7 @@ def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[
 
 
 def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
-    """Return the field that is worst in `lower` against `higher`, with both accuracies; "" within the tolerance."""
+    """Return the field that fell most from `higher` to `lower`, with both accuracies, or "" within the tolerance."""
     if any(len(record.per_case) < record.n_cases for record in (higher, lower)):
         return ""
     falls = []
@@ -416,7 +416,7 @@ class Step(FrozenModel):
 
 
 class Point(FrozenModel):
-    """One version in a history: the strict mean of the primary metric over its `runs`; the first has no step."""
+    """One version in a history: its strict mean over `runs` pooled runs. `step` is None if there is no baseline."""
 
     version: str
     run_id: str
@@ -454,7 +454,7 @@ class FlakyValue(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """The history of one model, lowest version first, and the fields that vary in the runs of unchanged versions."""
+    """The history of one model: a point per version, lowest first, remarks on skipped runs, and flaky fields."""
 
     model_id: str
     points: list[Point]
@@ -481,19 +481,19 @@ class History(FrozenModel):
 
     @property
     def newest_steps(self) -> dict[str, Step | None]:
-        """The step to the highest version by model id, if the model has it; None if it is the model's first version."""
+        """The step to the highest version by model id. It is None for a model's first version."""
         points = {model.model_id: model.points[-1] for model in self.models}
         return {name: point.step for name, point in points.items() if point.version == self.newest}
 
     @property
     def newest_verdict(self) -> VerdictName:
-        """The worst verdict on the highest version; the first version of a model counts as incomparable."""
+        """The worst verdict on the highest version over all models. A model's first version counts as incomparable."""
         steps = self.newest_steps.values()
         return component_verdict("incomparable" if step is None else step.verdict for step in steps)
 
     @property
     def newest_words(self) -> str:
-        """The worst verdict on the highest version with its models, and that since the accepted version, as text."""
+        """The worst verdict on the highest version and its models, and that since the accepted version, as text."""
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
             return "there is no lower version to judge it against"
@@ -515,7 +515,7 @@ class History(FrozenModel):
     def to_ship(self) -> str:
         """The highest version that improved on the one before it, or is unchanged since such a version or the first.
 
-        For the highest version, unchanged is enough. Without such a version it is the lowest version.
+        The highest version must only be unchanged. If there is no such version, it is the lowest version.
         """
         verdicts: dict[str, list[VerdictName]] = {}
         for point in chain.from_iterable(model.points for model in self.models):
@@ -557,7 +557,7 @@ def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list
 
 
 def flaky_values(runs: Sequence[Record]) -> list[FlakyValue]:
-    """Return the fields of unchanged cases that were flaky in each of the last three runs."""
+    """Return the fields of unchanged cases that were flaky in each of the last three runs; [] for fewer runs."""
     by_run = [
         {
             (case.question, path): f"{count.right}/{count.n}"

@@ -77,7 +77,7 @@ def comparison_page(result: ComparisonResult, reader: summary.Reader, site: str 
 def comparison_section(
     result: ComparisonResult, conclusion: summary.ComparisonSummary, examples: Mapping[str, Example] = {}
 ) -> Section:
-    """Report a comparison: its conclusion, metrics, largest changes and reasons; all figures are collapsed.
+    """Build the section of a comparison: conclusion, metrics, largest changes and reasons; all figures are collapsed.
 
     `examples` has, by a candidate's run id, a sentence on its changed outputs and a table of some of them. The
     sentence, if it is not "", replaces the table of changed fields and cases.
@@ -143,7 +143,7 @@ def _open_reasons(model: ModelVerdict) -> list[str]:
 
 
 def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX_ROWS_OF_SEVERAL) -> Iterator[Sheet]:
-    """Yield one table of the first rows of each model's table (`sheets`, by model id). If all are empty, yield no table."""
+    """Yield one table of the first rows of each model's table (`sheets`, by model id), unless there are no rows."""
     several = len(sheets) > 1
     shown = {name: sheet.rows[: limit_of_several if several else limit] for name, sheet in sheets.items()}
     if rows := [[Cell(name, code=True), *row] for name, rows in shown.items() for row in rows]:

@@ -54,7 +54,10 @@ class SiteBuild(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Write the pages of a site and remove outdated ones. Raise ComponentError if there is no component."""
+    """Build a site and return its folder.
+
+    Raise ComponentError if there is no component. Raise StorageError if the site cannot be written.
+    """
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:

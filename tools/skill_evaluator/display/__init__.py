@@ -26,7 +26,7 @@ def notice_when_slow(notice: str) -> Iterator[None]:
 
 
 def with_progress(items: Iterable[_T], total: int, label: str) -> Iterator[_T]:
-    """Yield the items. After about 2, 4, 8, … seconds, print the label, the count so far and the time left to stderr."""
+    """Yield the items. After about 2, 4, 8, … seconds, print the label, the count so far and the time left (stderr)."""
     begun, due = time.monotonic(), _SLOW_S
     for count, item in enumerate(items, 1):
         yield item
@@ -63,7 +63,7 @@ def signed(value: float | None) -> str:
 
 
 def amount(value: float | None) -> str:
-    """Format an amount, such as seconds or USD, as `1,234.50`. One below 0.1 has two to four decimals; None is a dash."""
+    """Format an amount, such as seconds or USD, as `1,234.50`, and None as a dash. Below 0.1 it has 2 to 4 decimals."""
     if value is None:
         return "–"
     if value >= 0.1:
@@ -135,8 +135,5 @@ def cost_words(usd: float | None, hit_rate: float | None = None, *, digits: int 
 
 
 def stability_words(stability: str, replicates: int) -> str:
-    """Format the stability of a field: `right` for `stable_right`, `flaky` for `flaky`.
-
-    With one replicate, `unscored` becomes `answered once`.
-    """
+    """Format a stability: `right` for `stable_right`, or `answered once` for `unscored` with one replicate."""
     return "answered once" if stability == "unscored" and replicates == 1 else stability.removeprefix("stable_")

@@ -113,10 +113,7 @@ def page_svg(chart: Any, name: str, width: int | None = None) -> Markup:
 
 
 def interval_chart(rows: Sequence[Mapping[str, Any]], measure: str, marks: Mapping[float, str]) -> alt.LayerChart:
-    """Draw the `value` of each row and its interval `low` to `high`, by `label` and `series`.
-
-    `marks` maps values to the texts of dashed lines.
-    """
+    """Draw `value` and interval (`low`, `high`) of each row by `label` and `series`. `marks` labels dashed lines."""
     short = [{**row, **{name: visible(row[name])[:_MAX_TEXT] for name in ("label", "series", "words")}} for row in rows]
     labels, series = (list(dict.fromkeys(row[name] for row in short)) for name in ("label", "series"))
     low = min(0.0, *(row["low"] or row["value"] for row in rows), *marks)

@@ -148,8 +148,8 @@ class Page:
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
         """Render the page as Markdown of at most `limit`, as measured by `size`, and name the omitted sections.
 
-        Collapsed details are omitted first, from the last section to the first, then whole sections. A first section that
-        is too long by itself is cut.
+        Collapsed details are omitted first, from the last section to the first, then whole sections. If the first one
+        alone is too long, it is cut.
         """
         render = _Markdown("", self.site).text
         whole = [render(section.blocks) for section in self.sections]
@@ -300,7 +300,7 @@ def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Blo
 
 
 def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Iterator[Block]:
-    """Yield the blocks that a medium shows. On a terminal a fold is its `brief`, or its heading and details if `full`."""
+    """Yield the blocks that a medium shows. On a terminal a fold is its `brief`, or if `full`, its whole content."""
     for block in blocks:
         if isinstance(block, Closing) and medium != "terminal":
             yield from block.blocks

@@ -158,7 +158,7 @@ def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
 
 
 def _column_widths(sheet: Sheet, columns: Sequence[Sequence[str]], width: int) -> dict[int, int]:
-    """Return by index the widths of the columns that fit beside each other. The other columns go below their row."""
+    """Return the width of each column that fits beside the others, by index. Other columns go below their row."""
     widest = [max(map(cell_len, column)) for column in columns]
     least = [
         widest[index] if name in sheet.numbers else _least_width(columns[index], width, name in sheet.whole)
@@ -185,7 +185,7 @@ def _least_width(column: Sequence[str], width: int, whole: bool) -> int:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return the lines of a text, broken between words. A longer word is broken after a punctuation mark, or anywhere."""
+    """Return the lines of a text, broken between words. A longer word is broken after a punctuation mark or within."""
     lines, line = [], ""
     for word in _WORDS.findall(text):
         if line and cell_len(line + word) > width:

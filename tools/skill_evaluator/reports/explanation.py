@@ -137,7 +137,10 @@ def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
 
 
 def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield a row for each value, check and unscored output, and before it whether the row may be left out."""
+    """Yield whether a row may be left out, and its cells.
+
+    A row is a value, a check, or if there are several cases, an output without a score.
+    """
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
         for index, values in view.fields.items():

@@ -48,7 +48,7 @@ def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
 
 
 def not_evaluated(linted: Sequence[LintResult]) -> list[str]:
-    """Return one sentence with the numbers of components and cases that are not evaluated. Return [] if all are."""
+    """Return a list of one sentence on the numbers of skipped components and cases. Return [] if none is skipped."""
     left_out = sum(component.not_evaluated is not None for component in linted)
     waiting, drafts = (sum(len(getattr(each, name)) for each in linted) for name in ("waiting", "unreviewed"))
     counts = [f"{left_out} of {counted(len(linted), 'component')}"] if left_out else []

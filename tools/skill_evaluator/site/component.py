@@ -368,10 +368,7 @@ def _ship_words(status: ComponentStatus) -> str:
 
 
 def _deciding_model(result: ComparisonResult, status: ComponentStatus) -> ModelVerdict | None:
-    """Return the model to show: one that regressed or lost much, or else the one to ship.
-
-    Return None if no model has a baseline.
-    """
+    """Return the model to show: one that lost much, or else the one to ship. Return None if none has a baseline."""
     models = [model for model in result.models if model.baseline is not None]
     if not models:
         return None

@@ -62,10 +62,7 @@ def write_judges(pages: Pages, judgements: Path, config: Path, settings: Setting
 
 
 def _write_calibration(pages: Pages, config: Path, settings: Settings) -> tuple[str, str | None] | None:
-    """Write the page of the calibration in the settings. Return its outcome and the verdict of its colour.
-
-    Return None if there is no calibration or it cannot be read.
-    """
+    """Write the page of the settings' calibration. Return its outcome and colour, or None if there is none to read."""
     try:
         calibration = read_calibration(config, settings)
     except JudgeError as problem:

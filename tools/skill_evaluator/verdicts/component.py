@@ -135,14 +135,14 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The pairs to compare, `hidden` pairs that only count in multiple tests, and the reason of each skipped model."""
+    """The pairs to compare, `hidden` pairs of the same family of tests, and the reasons of skipped models by id."""
 
     pairs: Sequence[Pair]
     hidden: Sequence[Pair] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def on_different_days(self) -> "Chosen":
-        """Return a copy that allows for different days. Raise LeaderboardError unless all runs are of another tool."""
+        """Return a copy with runs as of different days. Raise LeaderboardError unless all are of another tool."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
             raise LeaderboardError("--different-days is only for results of another tool; records have dates: omit it")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
@@ -422,7 +422,7 @@ class RecordedComponent:
         return drifted(self.component.name, pairs, rules_for(self.settings, records[0])) if pairs else None
 
     def with_drift(self, records: Sequence[Record], is_rerun: Sequence[bool]) -> list[Record]:
-        """Return the records with their drift, or None if not tested. Print a warning for each model that drifted."""
+        """Return the records with their `drift`, which is None if untested. Print a warning for models that drifted."""
         reruns = [record for record, rerun in zip(records, is_rerun, strict=True) if rerun and record.complete]
         drifts = drifts_in(self.drift_of(reruns)) if reruns else {}
         for record in reruns:
@@ -515,7 +515,7 @@ def _is_beyond_a_day(measured: MeasureEffects) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpread:
-    """The primary metric's strict means in runs of a version, by run id. `sigma` is their standard deviation."""
+    """The strict means of the primary metric by run id. `sigma` is their standard deviation, None if there is only 1."""
 
     model_id: str
     version: str

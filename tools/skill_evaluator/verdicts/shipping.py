@@ -120,7 +120,7 @@ class ModelRanking(FrozenModel):
     """The models of a component, best first, ranked on the cases that all of them answered.
 
     The q of `pairs` is adjusted over `family` pairs: those of all models of the version, shown or not. `left_out` has
-    the reason of each model that is not ranked, by model id.
+    the reason of each model that is not ranked, by model id. `unmeasured` notes that the version on disk was not run.
     """
 
     skill: str
@@ -381,7 +381,10 @@ _FLAKY_RUNS = 3
 
 
 class Step(FrozenModel):
-    """The verdict on a version against the version before it (`before`); `fell_most` names a field and its scores."""
+    """The verdict on a version against the version `before` it. `fell_most` names a field and its scores.
+
+    `falls` has the lost fields, `worse_cases` up to three cases that got worse.
+    """
 
     before: str
     verdict: VerdictName
@@ -463,7 +466,10 @@ class ModelHistory(FrozenModel):
 
 
 class History(FrozenModel):
-    """The history of a component. `accepted` is the highest accepted version."""
+    """The history of a component by model. `accepted` is the highest accepted version.
+
+    `tolerance` is that of the primary `metric`. `unmeasured` notes that the version on disk has no complete run.
+    """
 
     skill: str
     metric: str
@@ -481,7 +487,7 @@ class History(FrozenModel):
 
     @property
     def newest_steps(self) -> dict[str, Step | None]:
-        """The step to the highest version by model id. It is None for a model's first version."""
+        """The step to the highest version by model id, for models that have it. None for a model's first version."""
         points = {model.model_id: model.points[-1] for model in self.models}
         return {name: point.step for name, point in points.items() if point.version == self.newest}
 

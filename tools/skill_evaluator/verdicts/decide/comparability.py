@@ -93,7 +93,7 @@ class SharedCases:
 
 
 def mark_concurrent(pair: Pair) -> Pair:
-    """Return the pair with `side_by_side` true if both sides have the same invocations or all are of another tool."""
+    """Return the pair with `side_by_side` set: both sides ran in the same invocations, or all are of another tool."""
     if pair.baseline is None:
         return pair
     sides = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
@@ -341,7 +341,7 @@ def cut_pair(pair: Pair, case_ids: Container[str]) -> Pair:
 
 
 def without_unstable(pair: Pair, reasons: Mapping[str, str], metric: str) -> Pair:
-    """Move unstable cases (reasons by case id) to a copy's `unstable`, as texts that begin with scores by `metric`."""
+    """Return a pair without its unstable cases. Its `unstable` has their scores by `metric` and reasons, as text."""
     runs = [run for run in pair.runs if run is not None]
     by_run = [{case.case_id: mean_or_none(strict_scores(case, metric)) for case in run.per_case} for run in runs]
     every = {case_id for scores in by_run for case_id in scores}

@@ -257,7 +257,7 @@ def day_variance(pair: Pair, before: ArmStatistics) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureEffects:
-    """A measure with the statistics of both versions and its effect, which is None if there is no test.
+    """A measure with the statistics of both versions and its effect, which is None if there is too little data.
 
     `day_variance` is the variance that two different days add. `is_sampled`: the replicates are independent draws. `q`
     is p adjusted over `family` measures, or None if the measure is not tested.

@@ -348,8 +348,8 @@ class ModelVerdict(FrozenModel):
     """The verdict on one model and its reasons.
 
     `lost_fields` and `lost_cases` fell by more than `policy.harm`; `falls` has the drop of each lost field. `remedy`
-    tells how to decide an inconclusive verdict. `unproved_judge` is the uncalibrated judge of the checks that decide
-    the verdict. `served` is the change of the served model. `baseline_runs` and `candidate_runs` are pooled.
+    tells how to decide an inconclusive verdict. `unproved_judge` is the uncalibrated judge of the deciding checks.
+    `baseline_runs` and `candidate_runs` count the pooled runs. `served`: another model or release answered.
     """
 
     model_id: str

@@ -77,7 +77,7 @@ class VerdictRules:
         return self.tier(measure) == "critical"
 
     def uncalibrated_judge(self, candidate: Record) -> str | None:
-        """Return the model id of a record's judge of checks. Return None if it has no judge or may be trusted."""
+        """Return the model id of a record's judge of checks, or None if it has none or a calibrated or trusted one."""
         judged = candidate.judged
         if judged is None or judged.labels >= MIN_LABELS or judged.model_id in self.policy.judge.trusted:
             return None
@@ -100,7 +100,7 @@ class VerdictRules:
         return Levels(fall=self.alpha * (ACCEPTED_SHARE if is_accepted else share), rise=self.alpha / 2)
 
     def has_room(self, metric: str, tolerance: float, before: float | None) -> bool:
-        """Return whether a metric can fall from `before` by over `tolerance`. Only the primary metric is limited."""
+        """Return False if the primary metric scored too low `before` to fall by over `tolerance`, otherwise True."""
         return metric != self.primary_metric or before is None or before > tolerance + ROUNDING
 
     @property
@@ -138,7 +138,7 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 def verdict_on(
     compared: Compared, measured: MeasureEffects, rules: VerdictRules, levels: Levels, *, collapsed: bool = False
 ) -> VerdictName:
-    """Return the verdict on a measure from its effect, judge and missing outputs. `collapsed` counts as regressed."""
+    """Return the verdict on a measure, limited by its judge and missing outputs. If `collapsed`, it fell surely."""
     tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
     verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
     verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
@@ -333,7 +333,7 @@ def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) 
 
 
 def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
-    """Return the result of each measured amount (tokens, cost, latency). `covered`: enough outputs were scored."""
+    """Return the result of each amount (tokens, cost, latency), measured or not. `covered`: enough was scored."""
     results = []
     for name, amount in compared.amounts.items():
         if not isinstance(amount, str):

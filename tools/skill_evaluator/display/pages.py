@@ -128,10 +128,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A report; if it is too large, the last sections are omitted first.
-
-    Its cells link to the pages of the site at the address `site`; without an address, Markdown has no links.
-    """
+    """A report. Its cells link to pages of the site at the address `site`. Markdown has no links if it is None."""
 
     sections: Sequence[Section] = field(default_factory=tuple)
     site: str | None = None
@@ -289,7 +286,7 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
 
 
 def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Block]:
-    """Yield the blocks as a terminal shows them, with closing blocks last. If `full` is False, a line names --full."""
+    """Yield the blocks as a terminal shows them, closing blocks last. If `full` is False, a line may name --full."""
     shown = list(_flat(blocks, "terminal", full=bool(full)))
     yield from (block for block in shown if not isinstance(block, Closing))
     if full is False and any(isinstance(block, Fold) and block.blocks for block in blocks):

@@ -185,7 +185,7 @@ def _least_width(column: Sequence[str], width: int, whole: bool) -> int:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return the lines of a text, broken between words. A longer word is broken after a punctuation mark or within."""
+    """Return the lines of a text, broken between words. A longer word is broken after punctuation, or else anywhere."""
     lines, line = [], ""
     for word in _WORDS.findall(text):
         if line and cell_len(line + word) > width:

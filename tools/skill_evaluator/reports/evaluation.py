@@ -327,7 +327,7 @@ def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
 
 
 def print_dry_run(dry: DryRun, form: Format) -> int:
-    """Print the cases, problems, calls and maximum cost of an evaluation to stdout. Return the exit code."""
+    """Print the cases, problems, calls and maximum cost of an evaluation. Return 2 if there are problems, otherwise 0."""
     component = dry.component
     labelled = sum(case.labelled for case in dry.cases)
     cases = f"{counted(len(dry.cases), 'case')}, {labelled} with ground truth"

@@ -57,7 +57,7 @@ class Reader:
 class ComparisonSummary:
     """Sentences on a comparison or a first run. Each one but `verdict` and `next` may be "".
 
-    `amounts` names the output tokens, cost and latency that moved.
+    `amounts` names the output tokens, cost and latency that moved. `sure` is the evidence for the verdict.
     """
 
     verdict: str

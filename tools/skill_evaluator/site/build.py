@@ -162,7 +162,7 @@ def _write_component(
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
-    """Return the reason that no run is complete, and True if too few outputs could be read."""
+    """Return the reason that no run is complete, and whether it is that too few outputs could be read."""
     component = recorded.component
     try:
         find_cases(component, fixtures)

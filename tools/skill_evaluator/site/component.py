@@ -248,9 +248,9 @@ def run_figures(row: Row) -> dict[str, Any]:
 def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
     """Return the `verdict` on a model's highest version, its baseline `before` and the score `difference`.
 
-    A version that repairs the one before is *improved* only if it is also better than the accepted version; otherwise
-    the verdict is that since the accepted version. `also` is the verdict since the other one of these two baselines, or
-    None if the two verdicts agree. All values are None for a first version.
+    The baseline is the version before. It is the accepted version if the model improved on the version before, or if
+    both verdicts are regressed and the drop since the accepted version is larger. `also` has the verdict against the
+    other baseline, or is None if it is the same. All values are None for a first version.
     """
     ranked = next((model for model in status.ranking.models if model.model_id == model_id), None)
     step = next(model.points[-1].step for model in status.history.models if model.model_id == model_id)

@@ -158,7 +158,7 @@ def chosen_of_files(
 ) -> Chosen:
     """Pair the records of two files by model id. If each file has a single record, pair them whatever their models.
 
-    `models` restricts the pairs, unless it is empty. Raise LeaderboardError if there is no pair.
+    Otherwise `models` restricts the pairs, unless it is empty. Raise LeaderboardError if there is no pair.
     """
     before = {record.model_id: record for record in old}
     after = {record.model_id: record for record in new if not models or record.model_id in models}
@@ -180,7 +180,7 @@ class RecordedComponent:
     settings: Settings
 
     def runs(self, models: Sequence[str] = ()) -> list[RecordedRun]:
-        """Return the recorded runs of these models (default: all). Raise LeaderboardError if one of them has no run."""
+        """Return the recorded runs of these models (default: all). Raise LeaderboardError if a model has no run."""
         path = self.component.leaderboard_path
         if not self.archive.entries:
             raise LeaderboardError(f"{path} holds no run yet; evaluate '{self.component.name}' first")
@@ -515,7 +515,7 @@ def _is_beyond_a_day(measured: MeasureEffects) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpread:
-    """The strict means of the primary metric by run id. `sigma` is their standard deviation, None if there is only 1."""
+    """The strict means of the primary metric by run id (`scores`). `sigma` is their standard deviation or None."""
 
     model_id: str
     version: str

@@ -521,7 +521,7 @@ class History(FrozenModel):
     def to_ship(self) -> str:
         """The highest version that improved on the one before it, or is unchanged since such a version or the first.
 
-        The highest version must only be unchanged. If there is no such version, it is the lowest version.
+        For the component's highest version, unchanged is enough. If no version qualifies, it is the lowest version.
         """
         verdicts: dict[str, list[VerdictName]] = {}
         for point in chain.from_iterable(model.points for model in self.models):

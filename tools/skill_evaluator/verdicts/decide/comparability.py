@@ -93,7 +93,7 @@ class SharedCases:
 
 
 def mark_concurrent(pair: Pair) -> Pair:
-    """Return the pair with `side_by_side` set: both sides ran in the same invocations, or all are of another tool."""
+    """Set `side_by_side` of a pair: true if both sides ran in the same invocations or all are of another tool."""
     if pair.baseline is None:
         return pair
     sides = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
@@ -132,8 +132,8 @@ def _read_outputs(cases: Iterable[CaseRecord]) -> ReadOutputs:
 def served_change(baseline: Record, candidate: Record) -> records.Change | None:
     """Return the change of the served model: "model", "date" or None.
 
-    "model": another model, several models in a run, or a release other than the requested one; "date": another release.
-    For two model ids, "model" if a run was served by several models. None for programs.
+    "model": another model, several models in one run, or another release although a request names one. "date": another
+    release of the same model. Two model ids give "model" only if a run was served by several. Programs give None.
     """
     if candidate.provider == "program":
         return None

@@ -26,7 +26,7 @@ def notice_when_slow(notice: str) -> Iterator[None]:
 
 
 def with_progress(items: Iterable[_T], total: int, label: str) -> Iterator[_T]:
-    """Yield the items. After about 2, 4, 8, … seconds, print the label, the count so far and the time left (stderr)."""
+    """Yield the items. After about 2, 4, 8, … seconds, print the label, the count and the time left to stderr."""
     begun, due = time.monotonic(), _SLOW_S
     for count, item in enumerate(items, 1):
         yield item

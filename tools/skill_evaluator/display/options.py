@@ -172,7 +172,7 @@ def help_of(kind: type) -> dict[str, list[tuple[str, str]]]:
 
 
 def flags_of(field: dataclasses.Field[Any], parameter: Any) -> tuple[str, ...]:
-    """Return the flags of an option, then its negative flags (`--no-…`). Short aliases are not included."""
+    """Return the flags of an option, then its negative flags. Short aliases are not included."""
     return (*(parameter.name or (f"--{field.name.replace('_', '-')}",)), *(parameter.negative or ()))
 
 

@@ -29,7 +29,7 @@ _INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # long paths and i
 
 
 def linked(text: str, address: str) -> str:
-    """Format Markdown as a link; return it unchanged if the address is ""."""
+    """Format Markdown as a link to an address. Return it unchanged if the address is ""."""
     return f"[{text}]({address})" if address else text
 
 

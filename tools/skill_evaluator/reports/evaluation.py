@@ -108,7 +108,7 @@ def evaluation_page(
 
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
-    """Draw the conclusion from an evaluation. Return None if it has no comparison and no run to draw it from."""
+    """Draw the conclusion from an evaluation. Return None if no comparison was made and it has a scenario or no run."""
     reader = Reader(outputs=_run_names(done), folders=folders)
     if done.verdict is not None:
         return conclude(done.verdict, reader)
@@ -327,7 +327,7 @@ def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
 
 
 def print_dry_run(dry: DryRun, form: Format) -> int:
-    """Print the cases, problems, calls and maximum cost of an evaluation. Return 2 if there are problems, otherwise 0."""
+    """Print the cases, problems, calls and maximum cost of an evaluation. Return 2 if there is a problem, else 0."""
     component = dry.component
     labelled = sum(case.labelled for case in dry.cases)
     cases = f"{counted(len(dry.cases), 'case')}, {labelled} with ground truth"

@@ -631,7 +631,7 @@ def share(figure: Estimate) -> str:
 
 
 def row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) -> list[Cell]:
-    """Return the cells of a row: names, which are external text, then values; an estimate has its interval."""
+    """Return the cells of a row: the names, which are external text, and the values. An estimate has its interval."""
     return cells_of(names, *(share(value) if isinstance(value, Estimate) else value for value in values))
 
 

@@ -109,7 +109,7 @@ class ComparedComponent:
 
     @cached_property
     def pairs(self) -> dict[tuple[str, str], ComparisonResult]:
-        """The comparisons of two models by their ids, the baseline first."""
+        """The comparisons of two models by their model ids. The first id is the baseline."""
         by_pair = {}
         for result in self.comparisons.models:
             model = result.models[0]
@@ -119,7 +119,7 @@ class ComparedComponent:
 
     @property
     def first_address(self) -> str:
-        """The address of the newest version's comparison, else of the first pair of models, else ""."""
+        """The address of the newest version's comparison, or else of the first pair of models. "" if there is none."""
         newest = self.status.history.newest
         if newest in self.versions:
             return compare_address(self.name, newest)

@@ -505,7 +505,7 @@ def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) ->
 
 
 def _is_beyond_a_day(measured: MeasureEffects) -> bool:
-    """Return whether the 97.5 % confidence interval of the difference excludes 0; a day's variance counts as known."""
+    """Return whether the 97.5 % confidence interval of the difference excludes 0. Return False for a single case."""
     effect = measured.effect_if(is_sampled=False)
     if effect is None:
         return False

@@ -109,7 +109,7 @@ class Advice(FrozenModel):
 
     @property
     def words(self) -> str:
-        """The advice as text, as reports, comments and pages print it."""
+        """The advice as one sentence: the version and model to ship, and the reason."""
         model = self.model_id or " or ".join(self.alike)
         if self.version is None:
             return f"best model: {model or 'none'} ({self.reason})"
@@ -172,7 +172,7 @@ def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
 
 
 def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
-    """Return the cheapest model, ties broken by latency, and the reason; (None, "") if no single model wins."""
+    """Return the cheapest model and the reason. The fastest wins a tie. Return (None, "") if no single model wins."""
     if len(rows) == 1:
         return rows[0], "the only model that did not regress"
     reasons = []
@@ -399,7 +399,7 @@ class Step(FrozenModel):
 
     @property
     def why(self) -> str:
-        """The lost fields or, if there are none, the first reason; "" without a reason."""
+        """The lost fields as text, or if there are none, the first reason. "" if there is neither."""
         return joined_falls(self.falls) or next(iter(self.reasons), "")
 
     @classmethod

@@ -449,7 +449,7 @@ def _family_of(measure: PairedScores, rules: VerdictRules) -> tuple[str, bool]:
 
 
 def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
-    """Return for each pair its largest drop since the accepted version, or None if there is nothing to compare."""
+    """Return for each pair the critical measure that fell most since its anchor, or None if nothing is compared."""
     tested = []
     for index, pair in enumerate(pairs):
         if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id):

@@ -248,7 +248,7 @@ def samples(record: Record) -> bool:
 
 
 def day_variance(pair: Pair, before: ArmStatistics) -> float:
-    """Return the variance that two different days add to the difference; 0 if the runs are interleaved."""
+    """Return the variance that two different days add to the difference. Return 0 if the runs are interleaved."""
     if pair.is_beside:
         return 0.0
     runs = 1 / (1 + len(pair.baseline_again)) + 1 / (1 + len(pair.candidate_again))

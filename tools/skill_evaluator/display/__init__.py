@@ -26,7 +26,7 @@ def notice_when_slow(notice: str) -> Iterator[None]:
 
 
 def with_progress(items: Iterable[_T], total: int, label: str) -> Iterator[_T]:
-    """Yield the items; print the label, their number and the time left to stderr after about 2, 4, 8, … seconds."""
+    """Yield the items. After about 2, 4, 8, … seconds, print the label, the count and the time left to stderr."""
     begun, due = time.monotonic(), _SLOW_S
     for count, item in enumerate(items, 1):
         yield item
@@ -58,12 +58,12 @@ def arrow(before: float | None, after: float | None) -> str:
 
 
 def signed(value: float | None) -> str:
-    """Format a difference of scores as `+0.050`, one that rounds to zero as `0.000`, and None as a dash."""
+    """Format a difference of scores as `+0.050`. A difference that rounds to zero is `0.000`, and None is a dash."""
     return "–" if value is None else f"{value:+.3f}" if round(value, 3) else "0.000"
 
 
 def amount(value: float | None) -> str:
-    """Format an amount, such as seconds or USD, as `1,234.50`, with up to four decimals below 0.1; None is a dash."""
+    """Format an amount, such as seconds or USD, as `1,234.50`, and None as a dash. Below 0.1 it has 2 to 4 decimals."""
     if value is None:
         return "–"
     if value >= 0.1:
@@ -83,7 +83,7 @@ def count(value: float | None) -> str:
 
 
 def short_count(value: int) -> str:
-    """Format a large number with a unit, such as `5.2k` or `1.25M`."""
+    """Format a number as `999`, `5.2k` or `1.25M`."""
     return str(value) if value < 1000 else f"{value / 1000:.1f}k" if value < 1_000_000 else f"{value / 1_000_000:.2f}M"
 
 
@@ -114,7 +114,7 @@ def relative_change(before: float | None, after: float | None) -> str:
 
 
 def interval(ci95: tuple[float, float] | None, cases: int, write: Callable[[float | None], str] = number) -> str:
-    """Format a 95 % confidence interval as `0.500 to 0.750`, and None as a dash; `write` formats each end.
+    """Format a 95 % confidence interval as `0.500 to 0.750`, or None as a dash. `write` formats each end.
 
     Return `too few` for one to four cases.
     """
@@ -135,5 +135,5 @@ def cost_words(usd: float | None, hit_rate: float | None = None, *, digits: int 
 
 
 def stability_words(stability: str, replicates: int) -> str:
-    """Format a stability, such as `right` for `stable_right`; `unscored` with one replicate is `answered once`."""
+    """Format a stability: `right` for `stable_right`, or `answered once` for `unscored` with one replicate."""
     return "answered once" if stability == "unscored" and replicates == 1 else stability.removeprefix("stable_")

@@ -57,7 +57,7 @@ def text_width(text: str) -> float:
 
 
 def title(text: str, *remarks: str, width: float = 800) -> alt.TitleParams:
-    """Return a heading with remarks below it, wrapped at the width of the chart."""
+    """Return a chart title with remarks below it, which are wrapped at the width of the chart."""
     lines = [line for remark in remarks for line in textwrap.wrap(remark, max(_MIN_LINE, int(width / 5.6)))]
     return alt.TitleParams(text=visible(text), subtitle=lines, anchor="start", frame="group", offset=12)
 
@@ -113,7 +113,7 @@ def page_svg(chart: Any, name: str, width: int | None = None) -> Markup:
 
 
 def interval_chart(rows: Sequence[Mapping[str, Any]], measure: str, marks: Mapping[float, str]) -> alt.LayerChart:
-    """Draw `value` and the interval `low` to `high` of each row, by `label` and `series`; `marks` are dashed lines."""
+    """Draw `value` and interval (`low`, `high`) of each row by `label` and `series`. `marks` labels dashed lines."""
     short = [{**row, **{name: visible(row[name])[:_MAX_TEXT] for name in ("label", "series", "words")}} for row in rows]
     labels, series = (list(dict.fromkeys(row[name] for row in short)) for name in ("label", "series"))
     low = min(0.0, *(row["low"] or row["value"] for row in rows), *marks)

@@ -43,9 +43,10 @@ def options(cls: type[_Options]) -> type[_Options]:
 def option(
     help: str, default: Any = None, *flags: str, min: float | None = None, max: float | None = None, **keywords: Any
 ) -> Any:
-    """Declare a field as an option, required if `default` is `...`. A number must be from `min` to `max`.
+    """Declare a field as an option. It is required if `default` is `...`. If `min` is set, a number is at least `min`.
 
-    `flags` adds a short flag, or replaces the one of the field's name; `keywords` go to `cyclopts.Parameter`.
+    `max` requires `min`. Short `flags` are added to the flag of the field's name, long ones replace it. `keywords` go
+    to `cyclopts.Parameter`.
     """
     if any(flag.startswith("--") for flag in flags):
         keywords["name"] = flags
@@ -157,7 +158,7 @@ def declared(kind: type) -> Iterator[tuple[dataclasses.Field[Any], Any, Any]]:
 
 
 def help_of(kind: type) -> dict[str, list[tuple[str, str]]]:
-    """Return the help of an options class by section: pairs of the option and its text with the default."""
+    """Return the help rows of an options class by section. A row is the option and its text with the default."""
     rows = {section: list[tuple[str, str]]() for section in SECTIONS}
     for field, parameter, hint in declared(kind):
         value = parameter.metavar or (_value(hint) if field.kw_only else field.name.upper())
@@ -171,7 +172,7 @@ def help_of(kind: type) -> dict[str, list[tuple[str, str]]]:
 
 
 def flags_of(field: dataclasses.Field[Any], parameter: Any) -> tuple[str, ...]:
-    """Return the flags of an option, the long one first."""
+    """Return the flags of an option, then its negative flags. Short aliases are not included."""
     return (*(parameter.name or (f"--{field.name.replace('_', '-')}",)), *(parameter.negative or ()))
 
 
@@ -204,7 +205,7 @@ def folders_of(options: Any) -> dict[str, Any]:
 
 
 def keywords_of(options: Any, request: type, *left_out: str) -> dict[str, Any]:
-    """Return the options of class `request` by name, without `left_out`, the folders, `format` and `platform`."""
+    """Return the values of the fields of `request` by name, without folders, `format`, `platform` and `left_out`."""
     names = (field.name for field in dataclasses.fields(request))
     return {name: getattr(options, name) for name in names if name not in (*FOLDERS, "format", "platform", *left_out)}
 
@@ -238,7 +239,7 @@ def _converted(name: str, hint: Any, value: Any) -> Any:
 
 
 def agreed(question: str, *, yes: bool) -> bool:
-    """Return whether the user agrees: `yes`, or y as the answer on a terminal. Without a terminal return `yes`."""
+    """Return True if `yes`, or if the user answers y on a terminal. Otherwise return False."""
     if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return yes
     print(f"{question} [y/N]: ", end="", flush=True)
@@ -246,5 +247,5 @@ def agreed(question: str, *, yes: bool) -> bool:
 
 
 def leave_out(problem: SkillEvaluatorError) -> None:
-    """Print a warning about an invalid row, which `--skip-invalid` skips."""
+    """Print a warning that an invalid row is left out because of `problem`."""
     print(f"warning: {visible(str(problem))}; left out", file=sys.stderr)

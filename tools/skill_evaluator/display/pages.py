@@ -84,7 +84,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Drawings of one chart; a site collapses all but the first, and Markdown shows them if it has their folder."""
+    """Drawings of one chart. The site collapses all but the first. Markdown shows them if it knows their folder."""
 
     name: str
     drawings: Sequence[Drawing]
@@ -128,10 +128,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A report; if it is too large, the last sections are omitted first.
-
-    Its cells link to the pages of the site at the address `site`; without an address, Markdown has no links.
-    """
+    """A report. Its cells link to pages of the site at the address `site`. Markdown has no links if it is None."""
 
     sections: Sequence[Section] = field(default_factory=tuple)
     site: str | None = None
@@ -148,7 +145,8 @@ class Page:
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
         """Render the page as Markdown of at most `limit`, as measured by `size`, and name the omitted sections.
 
-        The collapsed details are omitted first, from the last section to the first, then whole sections.
+        Collapsed details are omitted first, from the last section to the first, then whole sections. If the first one
+        alone is too long, it is cut.
         """
         render = _Markdown("", self.site).text
         whole = [render(section.blocks) for section in self.sections]
@@ -191,7 +189,7 @@ def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page
 
 
 def cut_table(sheet: Sheet, limit: int) -> list[Block]:
-    """Return the first `limit` rows of a table, and if there are more, a line with their number."""
+    """Return the first `limit` rows of a table. If there are more, add a line with the number of the others."""
     more = len(sheet.rows) - limit
     return [replace(sheet, rows=sheet.rows[:limit]), f"… and {more} more."] if more > 0 else [sheet]
 
@@ -288,7 +286,7 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
 
 
 def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Block]:
-    """Yield the blocks as a terminal shows them, with closing blocks last. If `full` is False, a line names --full."""
+    """Yield the blocks as a terminal shows them, closing blocks last. If `full` is False, a line may name --full."""
     shown = list(_flat(blocks, "terminal", full=bool(full)))
     yield from (block for block in shown if not isinstance(block, Closing))
     if full is False and any(isinstance(block, Fold) and block.blocks for block in blocks):
@@ -299,7 +297,7 @@ def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Blo
 
 
 def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Iterator[Block]:
-    """Yield the blocks that a terminal or the site shows; on a terminal also those inside folds if `full`."""
+    """Yield the blocks that a medium shows. On a terminal a fold is its `brief`, or if `full`, its whole content."""
     for block in blocks:
         if isinstance(block, Closing) and medium != "terminal":
             yield from block.blocks
@@ -338,7 +336,7 @@ def html_columns(sheet: Sheet) -> list[int]:
 
 
 def draw_charts(blocks: Iterable[Block]) -> Mapping[str, str]:
-    """Draw all charts of a page as SVG, by file name. Raise ImportError if the extra is not installed."""
+    """Draw all charts of a page as SVG, by file name. Raise ImportError if altair is not installed."""
     from skill_evaluator.display.chart_style import svg
 
     drawings: dict[str, str] = {}
@@ -360,7 +358,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _first_lines(text: str, limit: int, size: Callable[[str], int]) -> str:
-    """Return the lines that fit; a split line could leave a code span open."""
+    """Return the first whole lines of a text that fit, and a remark. A cut line could leave a code span open."""
     room, lines = limit - size(_CUT) - 2, []
     for line in text.splitlines():
         room -= size(line) + 1

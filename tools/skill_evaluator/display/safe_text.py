@@ -30,7 +30,7 @@ _LINE_END = re.compile(r"[\r\n]")
 
 
 def visible(text: str, keep: str = "") -> str:
-    """Write every character that does not print as `\\uXXXX`, except those in `keep`."""
+    """Return a text in which characters that do not print are escaped as in JSON, except those in `keep`."""
     if text.isprintable():
         return text
     return "".join(mark if mark.isprintable() or mark in keep else json.dumps(mark)[1:-1] for mark in text)
@@ -47,7 +47,7 @@ def name_text(name: str) -> str:
 
 
 def shortened(text: str, start: int = 0, limit: int = _SHORT) -> str:
-    """Cut a text to `limit` characters from `start`, such as `…efg… (10 characters)`."""
+    """Cut a text of more than `limit` characters to those from `start`, such as `…efg… (10 characters)`."""
     if len(text) <= limit:
         return text
     start = min(start, len(text) - limit)
@@ -56,7 +56,7 @@ def shortened(text: str, start: int = 0, limit: int = _SHORT) -> str:
 
 
 def abridged(text: str, limit: int = 2 * _SHORT) -> str:
-    """Cut the middle out of a text longer than `limit` characters, such as `ab … ij`."""
+    """Cut the middle out of a text of more than `limit` characters, such as `ab … ij`."""
     return text if len(text) <= limit else f"{text[: limit // 2]} … {text[-(limit // 2) :]}"
 
 
@@ -80,7 +80,7 @@ def code_span(text: str) -> str:
 
 
 def prose(text: str, inside: bool = False) -> str:
-    """Format a sentence, or a part `inside` a line, as Markdown; all of it becomes code if it could be mark-up."""
+    """Format a sentence, or a part of a line (`inside`), as Markdown. A text that could be mark-up becomes code."""
     plain = _CODE.sub("x", text)
     harmless = _PLAIN.fullmatch(f"x{plain}" if inside else plain) and not _MEANT.search(plain)
     return _CODE.sub(lambda code: code_span(code[1]), text) if harmless else code_span(text)

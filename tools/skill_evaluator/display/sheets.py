@@ -29,7 +29,7 @@ _INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # long paths and i
 
 
 def linked(text: str, address: str) -> str:
-    """Format Markdown as a link; return it unchanged if the address is ""."""
+    """Format Markdown as a link to an address. Return it unchanged if the address is ""."""
     return f"[{text}]({address})" if address else text
 
 
@@ -84,7 +84,7 @@ def markdown_table(sheet: Sheet, absolute: Callable[[str], str] = str) -> str:
 
 
 def show(pieces: "Iterable[Sheet | Text | str]") -> None:
-    """Print to stdout: wrapped and coloured on a terminal, otherwise plain with one line per row."""
+    """Print tables and texts to stdout: wrapped and coloured on a terminal, otherwise plain with one line per row."""
     if sys.stdout.isatty():
         from rich.console import Console
 
@@ -158,7 +158,7 @@ def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
 
 
 def _column_widths(sheet: Sheet, columns: Sequence[Sequence[str]], width: int) -> dict[int, int]:
-    """Return the width of each column by index; the others go below their row."""
+    """Return the width of each column that fits beside the others, by index. Other columns go below their row."""
     widest = [max(map(cell_len, column)) for column in columns]
     least = [
         widest[index] if name in sheet.numbers else _least_width(columns[index], width, name in sheet.whole)
@@ -185,7 +185,7 @@ def _least_width(column: Sequence[str], width: int, whole: bool) -> int:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Break a text between words; break a word that is longer than a line after a punctuation mark, else anywhere."""
+    """Return the lines of a text, broken between words. A longer word is broken after punctuation, or else anywhere."""
     lines, line = [], ""
     for word in _WORDS.findall(text):
         if line and cell_len(line + word) > width:
@@ -201,7 +201,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def write(page: str) -> None:
-    """Write a page to stdout."""
+    """Write a text to stdout. Escape characters that its encoding lacks."""
     _replace_unencodable()
     sys.stdout.write(page)
 

@@ -53,7 +53,7 @@ _MEANINGS = {  # the worst first
 
 
 def plan_page(plan: Plan) -> Page:
-    """Build the page of a plan: its size, the chosen components, and the skipped ones with reasons."""
+    """Build the page of a plan: its size, the chosen components, the forecast, the skipped components, and errors."""
     chosen = cut_table(_chosen_sheet(plan), _MAX_PLANNED) if plan.runs else []
     skipped = [cells_of((one.skill, ", ".join(one.models), one.reason)) for one in plan.skipped]
     judging = [(run, run.judge) for run in plan.runs if run.judge]
@@ -121,7 +121,7 @@ def _calls_and_cost(runs: Sequence[PlannedRun]) -> tuple[str, str]:
 
 
 def outcome_page(outcome: Outcome, published: bool = True, site: str | None = None) -> Page:
-    """Build the page of an outcome: the verdicts, the comparisons (the worst first), and all runs.
+    """Build the page of CI results: the verdicts, the errors, the comparisons (the worst first), drift, and all runs.
 
     `published` is False if some records did not reach their branch; `site` is the address for links to the website.
     """
@@ -234,7 +234,7 @@ def _run_sheet(outcome: Outcome) -> Sheet:
 
 
 def doctor_blocks(report: DoctorReport) -> list[Block]:
-    """Return the table of the models' keys, and the problems of the set-up."""
+    """Return the table of the models' keys, and lines on the workflows and the problems of the set-up."""
     here = {"not_needed": "not needed", "set": "set", "in_ci_only": "none, in CI only"}
     in_ci = {
         "not_needed": "not needed",

@@ -70,17 +70,17 @@ _TIER_MARKS = {"critical": " *", "supporting": " (supporting)", "advisory": ""}
 
 
 def comparison_page(result: ComparisonResult, reader: summary.Reader, site: str | None = None) -> Page:
-    """Build the page of one comparison; the commands that it names depend on where it is read (`reader`)."""
+    """Build the page of one comparison. Its commands depend on `reader`, and `site` is the address for links."""
     return Page([comparison_section(result, summary.conclude(result, reader)), legend_section([result])], site)
 
 
 def comparison_section(
     result: ComparisonResult, conclusion: summary.ComparisonSummary, examples: Mapping[str, Example] = {}
 ) -> Section:
-    """Report a comparison: its conclusion, metrics, largest changes and reasons; all figures are collapsed.
+    """Build the section of a comparison: conclusion, metrics, largest changes and reasons; all figures are collapsed.
 
-    `examples` has, by run id of a candidate, a sentence on its changed outputs, which replaces the table of fields and
-    cases, and a table of some changed outputs.
+    `examples` has, by a candidate's run id, a sentence on its changed outputs and a table of some of them. The
+    sentence, if it is not "", replaces the table of changed fields and cases.
     """
     models, several = summary.worst_first(result), len(result.models) > 1
     shown = {model.model_id: examples[run] for model in models if (run := model.candidate.run_id) in examples}
@@ -143,7 +143,7 @@ def _open_reasons(model: ModelVerdict) -> list[str]:
 
 
 def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX_ROWS_OF_SEVERAL) -> Iterator[Sheet]:
-    """Yield one table of the first rows of each model's table (`sheets`, by model id), or nothing if there are none."""
+    """Yield one table of the first rows of each model's table (`sheets`, by model id), unless there are no rows."""
     several = len(sheets) > 1
     shown = {name: sheet.rows[: limit_of_several if several else limit] for name, sheet in sheets.items()}
     if rows := [[Cell(name, code=True), *row] for name, rows in shown.items() for row in rows]:
@@ -190,7 +190,7 @@ def _model_blocks(model: ModelVerdict, skill: str) -> list[Block]:
 
 
 def model_words(model: ModelVerdict) -> list[str]:
-    """Return sentences on the comparison of one model: first its size, then its turned cases, reasons and notes."""
+    """Return sentences on the comparison of one model: its size, turned cases, reasons for the verdict, and notes."""
     return [_size_words(model), *_turned_cases(model), *model.reasons, *_model_notes(model)]
 
 
@@ -241,7 +241,7 @@ def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
 
 
 def all_sheets(model: ModelVerdict, skill: str, limit: int = _MAX_TABLE_ROWS) -> Iterator[Sheet | str]:
-    """Yield the tables of a model's metrics, fields, cases and runs, and sentences on rows beyond `limit`."""
+    """Yield the tables of a model's metrics, fields, cases and runs, and lines on fields and cases beyond `limit`."""
     fields = _moved_fields(model)
     if model.metrics:
         yield measure_sheet(model)
@@ -267,7 +267,7 @@ def _case_sheet(title: str, changes: Sequence[CaseChange], skill: str) -> Sheet:
 
 
 def _moved_fields(model: ModelVerdict) -> list[MeasureResult]:
-    """Return the fields that moved or decide the verdict: first the significant ones, then the largest changes."""
+    """Return the fields that changed or can decide the verdict, first those that improved or regressed."""
     return sorted(
         (field for field in model.fields if field.difference or field.tier != "advisory"),
         key=lambda field: (

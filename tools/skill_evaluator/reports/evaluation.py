@@ -56,7 +56,7 @@ _OPEN_COLUMNS = ("weakest field", "accuracy", "right/n", "stability", "cases in 
 
 
 def evaluation_json(done: EvaluationResult, changes: Sequence[ChangedAnswers] = ()) -> dict[str, Any]:
-    """Return the result of an evaluation as JSON; it has `changed_answers` only if there are changed outputs."""
+    """Return an evaluation for JSON. It has `changed_answers` and `ranking` only if there are any."""
     return {
         "skill": done.inputs.component.name,
         "runs": [run_json(run) for run in done.finished],
@@ -79,7 +79,7 @@ def run_json(run: Finished) -> dict[str, Any]:
 def evaluation_page(
     done: EvaluationResult, changes: Sequence[ChangedAnswers] = (), folders: Sequence[str] = (), site: str | None = None
 ) -> Page:
-    """Report an evaluation with the outputs that changed; `folders` are the options that name the library."""
+    """Build the page of an evaluation with its changed outputs. `folders` are the options that name the library."""
     verdict, ranking, summary = done.verdict, done.ranking, evaluation_summary(done, folders)
     sections = []
     if verdict is not None and summary is not None:
@@ -108,7 +108,7 @@ def evaluation_page(
 
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
-    """Draw the conclusion from an evaluation. Return None if it has no comparison and no run to conclude from."""
+    """Draw the conclusion from an evaluation. Return None if no comparison was made and it has a scenario or no run."""
     reader = Reader(outputs=_run_names(done), folders=folders)
     if done.verdict is not None:
         return conclude(done.verdict, reader)
@@ -123,7 +123,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
 
 
 def _run_names(done: EvaluationResult) -> dict[str, str]:
-    """Return the argument of `explain` by run id: the id itself, or the folder of a run outside the component."""
+    """Return the argument of `explain` by run id: the folder's name, or its path if outside the component."""
     results_dir = done.inputs.component.results_dir
     return {
         run.record.run_id: run.folder.name if run.folder.parent == results_dir else str(run.folder)
@@ -139,12 +139,12 @@ def _spread_words(spread: RunSpread) -> str:
 
 
 def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: str | None = None) -> None:
-    """Write `report.md` into a run folder, with the verdict on the run if `verdict` has one."""
+    """Write `report.md` into a run folder. The verdict on the run is included if `verdict` has one."""
     replace_text(finished.folder / REPORT, report_page(finished, verdict, site).markdown())
 
 
 def report_page(finished: Finished, verdict: ComparisonResult | None = None, site: str | None = None) -> Page:
-    """Report one run: the verdict on it if `verdict` has one, then its figures."""
+    """Build the page of one run: its figures, after the verdict on it if `verdict`, a comparison, includes the run."""
     model = None if verdict is None else verdict.on_run(finished.record.run_id)
     run = _run_section(finished)
     if verdict is None or model is None:
@@ -206,7 +206,7 @@ def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
 
 
 def facts(record: Record) -> str:
-    """Return the calls, failures, cost, tokens and latency of a run in one line of text."""
+    """Return the size, failures, cost, tokens, latency and judge of a run in one line of text."""
     left_out = f" ({counted(len(record.not_applicable), 'case')} not applicable)" if record.not_applicable else ""
     failures = ", ".join(f"{times} {kind}" for kind, times in record.failures.items())
     several = sum(fault.count for fault in record.faults if fault.kind == SCORED)
@@ -231,7 +231,7 @@ def facts(record: Record) -> str:
 
 
 def incomplete(record: Record) -> str:
-    """Return the reason why a run is incomplete or not measured, as text."""
+    """Describe a run that is incomplete or not measured, in capitals and with its completion."""
     if record.usable is not None:
         return f"NOT MEASURED: {record.scored} of {record.planned} outputs could be read"
     stopped = f", stopped by {record.stopped}" if record.stopped else ""
@@ -239,7 +239,7 @@ def incomplete(record: Record) -> str:
 
 
 def _weakest_sheet(record: Record) -> Sheet:
-    """Build the table of the fields with the lowest accuracy, or token F1 for free text, below 1."""
+    """Build the table of the fields with the lowest scores below 1: token F1 of free text, accuracy of other fields."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
     rows = []
@@ -327,7 +327,7 @@ def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
 
 
 def print_dry_run(dry: DryRun, form: Format) -> int:
-    """Print the cases, problems, calls and maximum cost of an evaluation to stdout. Return the exit code."""
+    """Print the cases, problems, calls and maximum cost of an evaluation. Return 2 if there is a problem, else 0."""
     component = dry.component
     labelled = sum(case.labelled for case in dry.cases)
     cases = f"{counted(len(dry.cases), 'case')}, {labelled} with ground truth"

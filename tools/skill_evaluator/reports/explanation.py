@@ -35,7 +35,7 @@ _MAX_VALUES = 8  # changed values of a case
 
 
 def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
-    """Build the page of one case of a run, or of one field in several; `folders` are options for suggested commands."""
+    """Build the page of a case of a run, or of one field in several. `folders` are options that name the library."""
     return page_of(manifest.run_id, _explanation_blocks(views, manifest, Reader(folders=folders)))
 
 
@@ -91,7 +91,7 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
 
 
 def _cut_tables(summary: str, whole: Sheet, short: Sheet | None = None) -> Iterator[Block]:
-    """Yield the short table (by default with cut cells) and, if it differs, the whole table, collapsed."""
+    """Yield the whole table. If `short` (default: with cut cells) differs, yield it with the whole table collapsed."""
     cut_rows = [[replace(cell, text=abridged(cell.text)) for cell in row] for row in whole.rows]
     brief = short or replace(whole, rows=cut_rows)
     more = len(whole.rows) - len(brief.rows)
@@ -137,8 +137,9 @@ def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
 
 
 def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield (whether it may be left out, cells) of each value and check, and with several cases of each output without
-    a score. Right, passed and unscored values may be left out.
+    """Yield whether a row may be left out, and its cells.
+
+    A row is a value, a check, or if there are several cases, an output without a score.
     """
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
@@ -186,7 +187,7 @@ def _path_cell(path: str) -> Cell:
 
 
 def ranges(indexes: Sequence[int]) -> str:
-    """Shorten ascending numbers to ranges.
+    """Format ascending numbers as ranges.
 
     >>> ranges([0, 1, 2, 5])
     '0-2, 5'
@@ -201,7 +202,7 @@ def ranges(indexes: Sequence[int]) -> str:
 
 
 def how_compared(leaf: ComparedLeaf) -> str:
-    """Describe how a value was compared: the comparator, the similarity of free texts, and whether it counts."""
+    """Name the comparator of a value, with the similarity of free texts. Add "not counted" if it does not count."""
     token_f1 = text_similarity(leaf)
     similarity = "" if token_f1 is None else f" (here {number(token_f1)})"
     return compared_as(leaf.rule) + similarity + ("" if leaf.rule.counts else ", not counted")
@@ -212,7 +213,7 @@ def _value_cell(text: str) -> Cell:
 
 
 def explanation_json(views: Sequence[CaseView], manifest: Manifest) -> dict[str, Any]:
-    """Return the ids of a run and its explained cases, for JSON."""
+    """Return an explanation for JSON: `run_id`, `component`, `version`, `model` and `cases`."""
     return {
         "run_id": manifest.run_id,
         "component": manifest.skill,

@@ -20,7 +20,7 @@ _MOVED = {"regressed", "improved"}
 
 
 def history_page(history: History, site: str | None = None, folders: Sequence[str] = ()) -> Page:
-    """Report a history; `folders` are the options for the library's folders, repeated in suggested commands."""
+    """Build the page of a history. `folders` are the options that name the library, for the suggested commands."""
     return page_of(history.skill, _history_blocks(history, Reader(folders=folders)), site)
 
 
@@ -104,7 +104,7 @@ def _version_sheet(history: History) -> Sheet:
 
 
 def accepted_json(accepted: Accepted) -> dict[str, Any]:
-    """Return an accepted version as JSON, with the strict mean of each model."""
+    """Return an accepted version for JSON: `skill`, `new`, `acceptance`, `metric`, and `strict_means` by model id."""
     record = accepted.records[0]
     means = {name: mean for name, (_, mean) in _strict_means(accepted).items()}
     facts = {"skill": record.skill, "new": accepted.new, "acceptance": accepted.acceptance}
@@ -112,7 +112,7 @@ def accepted_json(accepted: Accepted) -> dict[str, Any]:
 
 
 def accepted_page(accepted: Accepted) -> Page:
-    """Report an accepted version: its models with their strict means, and the file to commit."""
+    """Build the page of an accepted version: its models with their strict means, and the file to commit."""
     acceptance, metric, skill = accepted.acceptance, accepted.records[0].primary_metric, accepted.records[0].skill
     rows = [cells_of([name], runs, number(mean)) for name, (runs, mean) in _strict_means(accepted).items()]
     title = f" {acceptance.version} {'is accepted' if accepted.new else 'was accepted before, for the same reason'}"
@@ -138,7 +138,7 @@ def _strict_means(accepted: Accepted) -> dict[str, tuple[int, float | None]]:
 
 
 def acceptances_page(skill: str, acceptances: Sequence[Acceptance]) -> Page:
-    """Report all accepted versions of a component, the newest last."""
+    """Build the page of all accepted versions of a component, the newest last."""
     columns = ("version", "accepted on", "by", "models", "why")
     rows = []
     for entry in acceptances:
@@ -150,7 +150,7 @@ def acceptances_page(skill: str, acceptances: Sequence[Acceptance]) -> Page:
 
 
 def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ()) -> Page:
-    """Report rankings, each with its next step; `folders` are the options that name the library."""
+    """Build the page of rankings, each with its next step. `folders` are the options that name the library."""
     sections = []
     for ranking in rankings:
         following = f"next: {_next_step(ranking, Reader(folders=folders))}"
@@ -171,7 +171,7 @@ def _next_step(ranking: ModelRanking, reader: Reader) -> str:
 
 
 def ranking_blocks(ranking: ModelRanking) -> list[Block]:
-    """Return the table of models, how sure their difference is, and the model to ship; all figures are collapsed."""
+    """Return the blocks of a ranking: the models, how sure their difference is, the model to ship, all figures."""
     versions = listed(list(dict.fromkeys(model.skill_version for model in ranking.models)), 2)
     models, cases = counted(len(ranking.models), "model"), counted(ranking.n_cases, "case")
     title = f" {versions}: {ranking.metric} of {models} on the same {cases}"

@@ -47,8 +47,8 @@ _BIASES = ("position", "length", "self_preference", "leniency", "noise")  # all 
 
 
 def print_judged(judged: Judged | JudgeRunSize | RubricLint | DraftedCases, form: Format) -> int:
-    """Print the results of a judge run, the size of a dry run, the lint of a rubric, or drafted cases; return the exit
-    code. Print the command to resume an incomplete run to stderr.
+    """Print the results of a judge run, the size of a dry run, the lint of rubrics, or drafted cases. Return the exit
+    code, which is 0 except for a judge run. Print the command to resume an incomplete run to stderr.
     """
     if isinstance(judged, RubricLint):
         print_rubric_lint(judged, form)
@@ -105,7 +105,7 @@ def _print_drafted_cases(drafted: DraftedCases) -> None:
 
 
 def print_pinned(report: PinReport, form: Format) -> None:
-    """Print the number of pinned outputs and the path of their file."""
+    """Print the component, version and model of pinned outputs, their number, and the path of their file."""
     source = Cell(f"{report.skill} {report.skill_version} by {report.model_id}", code=True)
     outputs, path = counted(len(report.cases), "output"), Cell(report.path, code=True)
     text = Line(f"{outputs} of ", source, " pinned in ", path, "; commit it")
@@ -113,22 +113,20 @@ def print_pinned(report: PinReport, form: Format) -> None:
 
 
 def bias_report(results: JudgedResults | JudgeCalibration) -> str:
-    """Return the text of bias_analysis_report.md of a judge run."""
+    """Return the Markdown text of a judge run's bias_analysis_report.md."""
     blocks = calibration_blocks(results) if isinstance(results, JudgeCalibration) else _bias_blocks(results)
     return page_of("biases", blocks).markdown()
 
 
 def judge_run_blocks(results: JudgedResults | JudgeCalibration) -> list[Block]:
-    """Return the blocks of a judge run's page. On the site they omit evidence, because evidence quotes outputs."""
+    """Return the blocks of a judge run's page. The website omits evidence, because evidence quotes outputs."""
     if isinstance(results, JudgeCalibration):
         return list(calibration_blocks(results))
     return [*_judged_blocks(results), *_bias_blocks(results)]
 
 
 def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the report of a judge run: for regressions the decision; then the results by judge, the cases left out,
-    biases and `remarks`.
-    """
+    """Yield the blocks of a judge run: the decision on regressions, results by judge, skipped cases and biases."""
     title = _TITLES[results.judging.mode]
     source = f": {results.judging.source}" if results.judging.source else ""
     yield ForMedia(("markdown",), [Heading(title, source, level=2)])
@@ -310,8 +308,9 @@ def _position_bias(lean: Estimate) -> list[str]:
 
 
 def decision_words(results: regression.RegressionResults) -> str:
-    """Format the ship decision, each judge's number of pairs that may not ship (unless it is *ship*), and whether a
-    rate of regressions alerts.
+    """Format the ship decision, with a remark if a rate of regressions is too high or rose.
+
+    Unless the decision is *ship*, each judge's number of pairs that may not ship is added.
     """
     counts = [(judge.judge.model_id, judge.pairs) for judge in _usable(results.judges)]
     held = [f"{name} {sum(pair.ship_decision != 'ship' for pair in pairs)} of {len(pairs)}" for name, pairs in counts]
@@ -458,7 +457,7 @@ def _cascade_blocks(cascade: CascadeResult) -> Iterator[Block]:
 
 
 def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
-    """Return the trust in judges as text, and the verdict of its colour: None if they differ or are unusable."""
+    """Return the trust in judges as text, and the verdict of its colour: None if judges differ or are unusable."""
     judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
     unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
     parts = [
@@ -470,13 +469,13 @@ def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
 
 
 def _shown(judge: JudgeResult) -> Sequence[LabelAgreement]:
-    """Return the agreements to show. Of regressions show only the first, which is over all dimensions."""
+    """Return the agreements to show. Agreement on regressions is shown only over all dimensions."""
     regressions = [row for row in judge.agreement if row.mode == "regression"][:1]
     return [*(row for row in judge.agreement if row.mode != "regression"), *regressions]
 
 
 def calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
-    """Yield agreement with people, biases, corruption tests and batch rates of each judge."""
+    """Yield the blocks of a calibration: agreement with people, biases, corruption tests and batch rates by judge."""
     yield Heading("Agreement with people", level=1)
     charted = [(judge.judge, row) for judge in calibration.judges for row in _shown(judge)]
     rule = _RULE.format(bar=plain(calibration.bar))
@@ -632,7 +631,7 @@ def share(figure: Estimate) -> str:
 
 
 def row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) -> list[Cell]:
-    """Return the cells of a row: names, which are external text, then values; an estimate has its interval."""
+    """Return the cells of a row: the names, which are external text, and the values. An estimate has its interval."""
     return cells_of(names, *(share(value) if isinstance(value, Estimate) else value for value in values))
 
 

@@ -25,7 +25,7 @@ _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 
 
 def print_linted(library: LintedLibrary, form: Format) -> None:
-    """Print for each component how its fields are compared, and its hints and problems."""
+    """Print the comparators of each component's fields, its hints and problems, and the counts of skipped cases."""
     linted = library.components
     sections = (Section(name=result.name, blocks=list(_component_blocks(result))) for result in linted)
     clean = not (library.problems or library.broken or any(result.hints for result in linted))
@@ -48,7 +48,7 @@ def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
 
 
 def not_evaluated(linted: Sequence[LintResult]) -> list[str]:
-    """Return a list of one sentence, the numbers of components and cases not evaluated; empty if all are evaluated."""
+    """Return a list of one sentence on the numbers of skipped components and cases. Return [] if none is skipped."""
     left_out = sum(component.not_evaluated is not None for component in linted)
     waiting, drafts = (sum(len(getattr(each, name)) for each in linted) for name in ("waiting", "unreviewed"))
     counts = [f"{left_out} of {counted(len(linted), 'component')}"] if left_out else []
@@ -141,7 +141,7 @@ def print_rubric_lint(linted: RubricLint, form: Format) -> None:
 
 
 def adoption_sheet(proposal: Proposal) -> Sheet:
-    """Build a table of the adopted components: `ready`, `not yet` or `wrong`, and the reason."""
+    """Build the table of proposed components, each `ready`, `not yet` or `wrong`, with details."""
     rows = []
     for component in proposal.linted:
         if component.name in proposal.contracts:

@@ -73,7 +73,7 @@ def _progress_lines(parts: Sequence[Progress]) -> list[str]:
 def describe(part: Progress) -> str:
     """Format the progress of a model as `12/24 answered, 0 failed, 1 retried, 5.2k+1.1k tokens, $0.0123, 1:02 left`.
 
-    For batches, the state at the vendor replaces the time left, which is unknown.
+    A waiting batch shows its state at the vendor instead of the time left. An unknown time is omitted.
     """
     waiting = [state for state in part.waiting.values() if state]
     if not waiting and part.seconds_left is not None and part.done < part.planned:

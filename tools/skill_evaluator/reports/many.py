@@ -38,12 +38,12 @@ def print_planned(planned: ManyPlanned) -> None:
 
 
 def many_json(done: _Results, planned: ManyPlanned) -> dict[str, Any]:
-    """Return the `runs` of several components as JSON, and the skipped components with reasons as `left_out`."""
+    """Return a dict for JSON: `runs` has a row per run or error, `left_out` the reason by skipped component."""
     return {"runs": list(_run_rows(done)), "left_out": {name: str(reason) for name, reason in planned.left_out.items()}}
 
 
 def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> Page:
-    """Report the verdict on each run, and the conclusion of each component that is worse or undecided, else of all."""
+    """Build the page of several evaluations: runs and errors, the main conclusions, and skipped components."""
     cells = []
     for row in _run_rows(done):
         scores = (row["version"] or "–", number(row["score"]), signed(row["change"]))
@@ -85,7 +85,7 @@ def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
 
 
 def switch_json(result: Switch, folders: Sequence[str]) -> dict[str, Any]:
-    """Return a switch of models as JSON; `folders` are the options that name the library."""
+    """Return a switch of models for JSON, with `components` and `conclusion`; `folders` are the library's options."""
     request = result.request
     models = {"old": request.old, "new": request.new, "dry_run": request.dry_run}
     rows = []
@@ -101,7 +101,7 @@ def switch_json(result: Switch, folders: Sequence[str]) -> dict[str, Any]:
 
 
 def switch_page(result: Switch, folders: Sequence[str]) -> Page:
-    """Report a switch of models: a row per component, and whether the library may move to the new model."""
+    """Build the page of a switch of models: a row per component, and the conclusion unless it is a dry run."""
     remarks = Lines([f"{row.component}: {row.remark}" for row in result.rows if row.remark], style="yellow")
     if result.request.dry_run:
         columns = ("component", "calls", "cost at most")
@@ -156,7 +156,7 @@ def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary
 
 
 def mutation_page(result: MutationResult) -> Page:
-    """Report mutation testing: the removed parts of a prompt, and the metrics that noticed each removal."""
+    """Build the page of mutation testing: the removed parts of a prompt and, unless it is a dry run, the results."""
     columns = ("mutant", "removed") if result.dry_run else ("mutant", "removed", "status", "noticed by")
     table = Sheet(columns=columns, rows=[_mutant_row(one)[: len(columns)] for one in result.mutants])
     notes = Lines(list(_mutation_notes(result)), style="dim")

@@ -23,11 +23,11 @@ _MAX_LOST, _MAX_FELL = 3, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Where a report is read, which decides the commands that it can name.
+    """The place where a report is read. It decides which commands the report suggests.
 
-    `outputs` maps run ids to arguments of `explain` if the outputs are on this machine; it is None if the runs belong
-    to no library. `folders` are the options that name the library. A report `in_ci` is read on a pull request: before
-    the merge if it is of a `draft`.
+    `outputs` maps the run ids whose outputs are on this machine to arguments of `explain`. It is None if the runs
+    belong to no library. `folders` are the options that name the library. `in_ci`: the report is read on a pull
+    request. `draft`: the pull request is not merged yet.
     """
 
     outputs: Mapping[str, str] | None = None
@@ -43,7 +43,7 @@ class Reader:
     def command(self, *arguments: str) -> str:
         """Return a command with the options of the library's folders, between backticks.
 
-        In CI, except before a merge, it begins with `git pull`, because the records are on the branch.
+        In CI after a merge it begins with `git pull`, because the records are on the branch.
         """
         folders = self.folders
         if arguments[0] in _READ_NO_CASES and "--fixtures" in folders:
@@ -55,9 +55,9 @@ class Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSummary:
-    """Sentences on a comparison or a first run; all but `verdict` and `next` are "" if there is nothing to report.
+    """Sentences on a comparison or a first run. Each one but `verdict` and `next` may be "".
 
-    `amounts` names the output tokens, cost and latency that moved.
+    `amounts` names the output tokens, cost and latency that moved. `sure` is the evidence for the verdict.
     """
 
     verdict: str
@@ -81,7 +81,7 @@ class ComparisonSummary:
 
 
 def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
-    """Draw the conclusion from a comparison; with several models it is about the model with the worst verdict."""
+    """Draw the conclusion from a comparison. With several models it is about the model with the worst verdict."""
     worst, *others = worst_first(result)
     models = counted(len(others) + 1, "model")
     is_same = all(model.verdict == worst.verdict for model in others)
@@ -108,8 +108,8 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
 def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: str = "") -> ComparisonSummary:
     """Draw the conclusion from a run without a baseline: what it measured, and the drop that it could detect.
 
-    If the run `is_recorded`, later versions are compared with it. A run that scored 0 can show no drop, and its next
-    step is to look at its outputs.
+    `is_recorded`: the run is a baseline for later versions. A run that scored 0 can show no drop, and its next step is
+    to look at its outputs.
     """
     name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_text(record)
     title = f"{name} {record.skill_version}"
@@ -132,20 +132,20 @@ def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: s
 
 
 def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
-    """Sort the models of a comparison, the worst verdict first."""
+    """Return the verdicts on the models of a comparison, the worst first."""
     return sorted(result.models, key=lambda model: (WORST_FIRST.index(model.verdict), model.model_id))
 
 
 def verdict_words(result: ComparisonResult, name: str) -> str:
-    """Return the verdict on `name` in a line, with the lost fields and cases that a good mean may hide."""
+    """Return the verdict of a comparison in one line that begins with `name`, with the lost fields and cases."""
     return " · ".join(filter(None, [f"{name}: {scope_words(result)}", lost_words(*result.models)]))
 
 
 def scope_words(result: ComparisonResult, model: ModelVerdict | None = None) -> str:
-    """Format a verdict with its number of cases; incomparable has none.
+    """Format the verdict of a comparison with its number of cases, unless it is incomparable.
 
-    Improved and unchanged also have the bound for new cases, unless only failed cases were run again. `model` adds its
-    baseline.
+    Improved and unchanged also have the bound for new cases, unless only failed cases were run again. If `model` is
+    given, its baseline is named.
     """
     cases, text = result.n_cases, str(result.verdict)
     if model is not None and model.baseline is not None:
@@ -162,7 +162,7 @@ def scope_words(result: ComparisonResult, model: ModelVerdict | None = None) -> 
 
 
 def with_served(*models: ModelVerdict, verdict: str | None = None) -> str:
-    """Return a verdict with remarks: the judge that is not calibrated, and another model or release that answered."""
+    """Return a verdict as text, with remarks on an uncalibrated judge and on another model or release that answered."""
     changes, text = {model.served for model in models}, verdict or models[0].verdict
     if judges := {model.unproved_judge for model in models if model.unproved_judge}:
         text = f"{text}; judged by {listed(sorted(judges))}, not calibrated"
@@ -182,7 +182,7 @@ def lost_words(*models: ModelVerdict) -> str:
 
 
 def _loss_words(model: ModelVerdict) -> str:
-    """Describe what a model lost against its baseline, with the scores before and after, or that nothing was lost."""
+    """Describe the loss of a model against its baseline, or say that nothing was lost or compared."""
     if model.verdict == "incomparable":
         return f"nothing was compared: {model.reasons[0]}" if model.reasons else "nothing was compared"
     fell_most = fell_most_words(model)
@@ -246,14 +246,14 @@ def difference_words(
 
 
 def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
-    """Return the metric or field with the verdict of the model, a critical one first; None if nothing was compared."""
+    """Return a metric or field with the model's verdict, critical ones first. Return None if nothing was compared."""
     compared = [one for one in (*model.metrics, *model.fields) if one.difference is not None]
     compared.sort(key=lambda result: (result.verdict != model.verdict and not result.harmed, _TIERS.index(result.tier)))
     return next(iter(compared), None)
 
 
 def amount_words(result: ComparisonResult) -> str:
-    """Format the output tokens, cost and latency that moved, by model if there are several; "" if none did."""
+    """Format the output tokens, cost and latency that moved, by model if there are several. Return "" if none did."""
     moved = {model.model_id: model.amount_words for model in worst_first(result) if model.amount_words}
     several = len(result.models) > 1
     return listed([f"{name}: {words}" if several else words for name, words in moved.items()], _MAX_FELL)
@@ -282,7 +282,7 @@ def since_accepted_words(change: SinceAccepted) -> str:
 
 
 def tolerance_words(*models: ModelVerdict) -> str:
-    """Return the meaning of *unchanged* for some models, with their tolerances."""
+    """Format the meaning of *unchanged* for some models, as `no drop beyond the tolerance (0.05)`."""
     tolerated = {plain(one.tolerance) for model in models for one in model.metrics if one.tier == "critical"}
     return f"no drop beyond the tolerance ({', '.join(sorted(tolerated)) or 'of settings.yaml'})"
 
@@ -304,7 +304,7 @@ def accept_step(skill: str, version: str, reason: str, reader: Reader) -> str:
 
 
 def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> str:
-    """Return the next step for a model of a comparison, with a command if the reader has the library."""
+    """Return the next step for a model of a comparison as text, with a command if there is one to run."""
     skill = result.skill
     if result.asked_again and model.verdict in ("improved", "unchanged"):
         return f"run all cases, because the record stays as it is: {reader.command('evaluate', skill)}"
@@ -339,7 +339,7 @@ def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> 
 
 
 def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
-    """Name a lost field or case, and the command that shows its outputs or compares the versions."""
+    """Name a field or case that got worse and a command that shows more. The command depends on the reader."""
     since = model.only_since_accepted
     if since is not None and reader.has_library:
         command = reader.command("compare", skill, "--baseline", since.version)

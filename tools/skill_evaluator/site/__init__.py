@@ -45,7 +45,7 @@ class SiteFolder:
         print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MAX_PROBLEM)}", file=sys.stderr)
 
     def write(self, name: str, text: str | bytes) -> None:
-        """Write a file, unless it is there with the same content."""
+        """Write a file, unless it is there with the same content. Raise StorageError if it cannot be written."""
         self._names.add(name)
         path = self._folder / name
         content = text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
@@ -56,7 +56,7 @@ class SiteFolder:
         self.written += 1
 
     def finish(self) -> None:
-        """Remove the files of earlier builds that this build did not write, such as documents that are private now."""
+        """Remove the files of earlier builds that this build did not write. Raise StorageError if that fails."""
         for path in self._folder.rglob("*"):  # does not follow symbolic links
             name = path.relative_to(self._folder)
             if name.parts[0] in _REMOVABLE and path.is_file() and name.as_posix() not in self._names:

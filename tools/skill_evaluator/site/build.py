@@ -54,7 +54,10 @@ class SiteBuild(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Write the pages of a site and remove outdated ones. Raise ComponentError if there is no component."""
+    """Build a site and return its folder.
+
+    Raise ComponentError if there is no component. Raise StorageError if the site cannot be written.
+    """
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:
@@ -159,7 +162,7 @@ def _write_component(
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
-    """Return the reason that no run is complete, and True if too few outputs could be read."""
+    """Return the reason that no run is complete, and whether it is that too few outputs could be read."""
     component = recorded.component
     try:
         find_cases(component, fixtures)

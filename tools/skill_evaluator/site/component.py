@@ -89,7 +89,7 @@ def component_page(
 
 
 def _field_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
-    """Yield each field with its summaries and, as `profiles`, its counts of cases by stability; both by model."""
+    """Yield a dict per field. Its `summaries` and its counts of cases by stability (`profiles`) are by model."""
     fields = by_key((path, (name, part)) for name, record in newest.items() for path, part in record.per_field.items())
     for path, summaries in fields.items():
         profiles = {name: field.profile.model_dump() for name, field in summaries if field.profile}
@@ -109,7 +109,7 @@ def is_flawless(profile: Mapping[str, int]) -> bool:
 
 
 def _ranked_scores(status: ComponentStatus) -> dict[str, dict[str, float | None]]:
-    """Return accuracy, its interval and reproducibility over all runs of each model's version, by model id."""
+    """Return `accuracy`, its interval `low` to `high` and `reproducibility` by model id, over all pooled runs."""
     scores = {model.model_id: model.accuracy.get(status.ranking.metric) for model in status.ranking.models}
     return {
         model.model_id: {
@@ -127,7 +127,7 @@ def _score_figures(score: Score | RowAccuracy | None, cases: int) -> dict[str, f
 
 
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Yield the figures of each judged version, then of each run that was not finished.
+    """Yield the figures of each version with a verdict, then of each incomplete run.
 
     A `segment` ends where two versions cannot be compared.
     """
@@ -227,7 +227,7 @@ def newest_figures(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, di
 
 
 def run_figures(row: Row) -> dict[str, Any]:
-    """Return the figures of a run by the names that templates use; costs are in USD for 1,000 outputs."""
+    """Return the figures of a run by the names that templates use. `usd` is per 1,000 outputs, `tokens` per output."""
     outputs = round(row.coverage * row.planned)
     return {
         "run": row.run_id,
@@ -248,9 +248,9 @@ def run_figures(row: Row) -> dict[str, Any]:
 def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
     """Return the `verdict` on a model's highest version, its baseline `before` and the score `difference`.
 
-    A version that repairs the one before is *improved* only if it is also better than the accepted version; otherwise
-    the verdict is that since the accepted version. `also` is the verdict since the other one of these two baselines, or
-    None if the two verdicts agree. All values are None for a first version.
+    The baseline is the version before. It is the accepted version if the model improved on the version before, or if
+    both verdicts are regressed and the drop since the accepted version is larger. `also` has the verdict against the
+    other baseline, or is None if it is the same. All values are None for a first version.
     """
     ranked = next((model for model in status.ranking.models if model.model_id == model_id), None)
     step = next(model.points[-1].step for model in status.history.models if model.model_id == model_id)
@@ -303,11 +303,11 @@ def _chart_name(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentState:
-    """The newest version of a component. If it was never measured, `version` is "" and `reason` names the reason.
+    """The newest version of a component. If it was never measured, `version` is "" and `reason` is the reason.
 
-    `alarm`: it regressed or could not be measured. `calm`: nothing was lost. `verdicts` pairs each verdict with text on
-    its baseline. `where` names the largest loss, `sure` its evidence, and `next` the next step, all for one model and
-    baseline. `past` has a line for each earlier version that regressed.
+    `alarm`: it regressed or could not be measured. `calm`: nothing was lost. `ship` is the advice. `verdicts` pairs
+    each verdict with text on its baseline. `where` names the largest loss, `sure` its evidence, and `next` the next
+    step, all for one model and baseline. `unmeasured` has runs without a verdict, `past` earlier regressions.
     """
 
     component: str
@@ -368,7 +368,7 @@ def _ship_words(status: ComponentStatus) -> str:
 
 
 def _deciding_model(result: ComparisonResult, status: ComponentStatus) -> ModelVerdict | None:
-    """Return the model to show: the one that lost most, else the one to ship. Return None if none is compared."""
+    """Return the model to show: one that lost much, or else the one to ship. Return None if none has a baseline."""
     models = [model for model in result.models if model.baseline is not None]
     if not models:
         return None
@@ -447,7 +447,7 @@ def links(pages: Sequence[tuple[str, str]], limit: int) -> list[LinePart]:
 
 
 def certainty(model: ModelVerdict) -> str:
-    """Format the change that decides a verdict with its evidence, and the bound for new cases if nothing was lost."""
+    """Format the change that decides a verdict with its evidence. If nothing was lost, add the bound for new cases."""
     change = summary.sure_words(model, is_named=False) or "no figure can be compared"
     return f"{change}; {results.new_cases_words(model.n_cases)}" if model.verdict in _SOUND else change
 
@@ -470,7 +470,7 @@ def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
 
 
 def _past_regressions(name: str, history: History) -> Iterator[Line]:
-    """Yield a line for each regressed version among the newest, highest first, with the version that fixed it."""
+    """Yield a line for each regressed version among the last five of a model, and the version that fixed it."""
     fell: dict[tuple[str, str], list[tuple[str, str]]] = {}
     dates: dict[str, str] = {}
     for model in history.models:

@@ -62,7 +62,7 @@ def write_judges(pages: Pages, judgements: Path, config: Path, settings: Setting
 
 
 def _write_calibration(pages: Pages, config: Path, settings: Settings) -> tuple[str, str | None] | None:
-    """Write the page of the calibration in the settings. Return its outcome and colour, or None if there is none."""
+    """Write the page of the settings' calibration. Return its outcome and colour, or None if there is none to read."""
     try:
         calibration = read_calibration(config, settings)
     except JudgeError as problem:
@@ -107,7 +107,7 @@ def _judge_run_row(head: JudgeRunHead, results: JudgeRunResults) -> dict[str, An
 
 
 def _outcome_and_verdict(results: JudgeRunResults) -> tuple[str, str | None]:
-    """Return the outcome of a judge run in a few words, and the verdict whose colour it has, or None."""
+    """Return the outcome of a judge run as text, and the verdict of its colour, or None if it has no colour."""
     if isinstance(results, JudgeCalibration):
         return calibration_words(results)
     if isinstance(results, RegressionResults):
@@ -121,7 +121,7 @@ def _outcome_and_verdict(results: JudgeRunResults) -> tuple[str, str | None]:
 
 
 def _queue_status(site: SiteFolder, config: Path) -> list[str] | None:
-    """Return lines on the review queue in which reviewers are numbered. Return None if the queue is empty."""
+    """Return lines on the review queue, with numbers for reviewers. Return None if it is empty or cannot be read."""
     queue = queue_in(config)
     try:
         items = queue.items()

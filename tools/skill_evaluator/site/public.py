@@ -59,14 +59,14 @@ class PublicNames:
         return replace(status, newest=newest, history=_with(history, models=models))
 
     def remarks(self, status: ComponentStatus) -> list[str]:
-        """Return a remark with the number of fields that are not shown, or an empty list if all are shown."""
+        """Return one remark with the number of fields that are not shown. Return [] if all are shown."""
         every = {path for record in status.newest.values() for path in record.per_field}
         hidden = len(every - self._paths)
         hint = "The name may be text of an answer."
         return [f"Not shown: {counted(hidden, 'field')} that the schema does not name. {hint}"] if hidden else []
 
     def record(self, record: Record) -> Record:
-        """Return a record that has only the fields and labels that the schema names."""
+        """Return a record without the fields, arrays, checks and labels that the component does not declare."""
         fields = self._public_paths(record.per_field)
         return _with(
             record,
@@ -76,9 +76,7 @@ class PublicNames:
         )
 
     def comparisons(self, comparisons: Comparisons) -> Comparisons:
-        """Return comparisons without the fields and checks that the component does not declare, because such names may
-        quote outputs.
-        """
+        """Return comparisons without undeclared fields and checks, because such names may quote outputs."""
         versions = {version: self._public_result(result) for version, result in comparisons.versions.items()}
         models = [self._public_result(result) for result in comparisons.models]
         return _with(comparisons, versions=versions, models=models)
@@ -92,7 +90,7 @@ class PublicNames:
         return _with(case, profile=paths(case.profile), fields=paths(case.fields), checks=checks)
 
     def _public_field(self, path: str, field: FieldSummary) -> FieldSummary:
-        """Merge undeclared labels of a field's confusion matrix; remove the matrix if no truth is a declared label."""
+        """Merge undeclared labels of a field's confusion matrix. Remove the matrix if no truth is a declared label."""
         if field.confusion is None or self._choices:
             return field
         named = self._labels.get(path, set()) | {label(None)}

@@ -79,7 +79,7 @@ class Pages:
 
 
 def _printable(context: Any, value: Any) -> Any:
-    """Cut a text that a template prints and make every character visible; keep markup and numbers."""
+    """Return a text cut and with every character visible, and "" for None. Return markup and other values unchanged."""
     if isinstance(value, str) and not hasattr(value, "__html__"):
         return visible(cut_name(value, context.get("max_text", MAX_TEXT)), keep="\n\t")
     return "" if value is None else value

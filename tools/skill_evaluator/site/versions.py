@@ -109,7 +109,7 @@ class ComparedComponent:
 
     @cached_property
     def pairs(self) -> dict[tuple[str, str], ComparisonResult]:
-        """The comparisons of two models by their ids, the baseline first."""
+        """The comparisons of two models by their model ids. The first id is the baseline."""
         by_pair = {}
         for result in self.comparisons.models:
             model = result.models[0]
@@ -119,7 +119,7 @@ class ComparedComponent:
 
     @property
     def first_address(self) -> str:
-        """The address of the newest version's comparison, else of the first pair of models, else ""."""
+        """The address of the newest version's comparison, or else of the first pair of models. "" if there is none."""
         newest = self.status.history.newest
         if newest in self.versions:
             return compare_address(self.name, newest)
@@ -202,7 +202,7 @@ def _titled(sheet: Sheet, titles: Sequence[str]) -> Sheet:
 
 
 def _changed_outputs(compared: ComparedComponent, model: ModelVerdict, titles: Sequence[str]) -> Iterator[Block]:
-    """Yield the changed outputs with both values, or nothing if the outputs are not on this machine or private."""
+    """Yield the changed outputs with both values. Yield nothing if they are private or not on this machine."""
     component, archive = compared.recorded.component, compared.recorded.archive
     runs = [run.run_id for run in (model.baseline, model.candidate) if run is not None]
     folders = [component.results_dir / run for run in runs]
@@ -261,7 +261,7 @@ def _version_entries(compared: ComparedComponent, points: Iterable[tuple[str, Po
 
 
 def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> dict[str, Any]:
-    """Return the verdict on a version with a model, its evidence, what was `lost`, and the first reasons.
+    """Return a dict of the verdict on a version with a model, its evidence, what was `lost`, and the first reasons.
 
     `repeated` has the reasons that name a lost field.
     """
@@ -290,7 +290,7 @@ def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> 
 
 
 def _lost_lines(component: str, model: ModelVerdict, fields: Mapping[str, str]) -> Iterator[Line]:
-    """Yield the fields that fell significantly, else the field that fell most, and the cases that broke."""
+    """Yield a line on the fields that fell, and a line on the cases that broke, or one line if nothing fell."""
     largest_fall = "" if fields else fell_most_words(model)
     if fields:
         pages = [(name, component_address(component, path)) for path, name in fields.items()]

@@ -33,7 +33,7 @@ _MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable r
 
 
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run with earlier runs of its series or of versions that it patches. Return None if there are none."""
+    """Pair a run with other runs of its version or of versions that it patches. Return None if there are none."""
     older = _again(record, archive, patched=True)
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
@@ -41,10 +41,10 @@ def drift_pair(record: Record, archive: Archive) -> Pair | None:
 def pair_of(
     candidate: Record, baseline: RecordedRun | None, archive: Archive, policy: Policy, *, anchored: bool = True
 ) -> Pair:
-    """Pair a candidate and its baseline with the other recorded runs of both versions and with the anchor.
+    """Build the pair of a candidate and its baseline, with the anchor and with other recorded runs of the versions.
 
-    The anchor is the accepted version, or else the lowest comparable one; if `anchored` is false, there is none. Drafts
-    and interleaved runs are not pooled with other runs.
+    The anchor is a run of the accepted version, or else of the lowest comparable version. There is none if `anchored`
+    is false or if the policy excludes it. A draft or an interleaved run is not pooled with other runs.
     """
     entry = entry_of(candidate)
     skipped = list(selection.skipped_run_notes(archive.entries, entry, baseline))
@@ -69,11 +69,7 @@ def pair_of(
 
 
 def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
-    """Return the other complete runs of the record's version with equal prompt, scorer, schema and settings, oldest
-    first. Excluded are runs with another served model, runs from the other side of a drift, and runs that may repeat
-    equal outputs. A record under a scenario has none. With `patched`, the runs of the versions that this version
-    patches are included, whichever model was served.
-    """
+    """Return the other recorded runs that can be pooled with a record, oldest first. Return () if it has a scenario."""
     if record.scenario is not None:
         return ()
     drawn = [record]
@@ -106,10 +102,6 @@ def _may_be_copied(run: Record, earlier_run: Record) -> bool:
 
 
 def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run of the last accepted version, else the newest comparable run of the lowest version, else None.
-
-    The lowest version must share half of the candidate's cases, and all versions above it must be comparable.
-    """
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
         return None
@@ -134,7 +126,7 @@ _MAX_MODELS = 8  # maximum number of models whose pairs are compared
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentStatus:
-    """The newest record of each model by id, the history and the ranking of a component with a complete run."""
+    """The state of a component. `newest` has the newest record of each model by model id."""
 
     newest: Mapping[str, Record]
     history: History
@@ -143,14 +135,14 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The pairs to compare, `hidden` pairs in the family of tests, and the reasons of skipped models by id."""
+    """The pairs to compare, `hidden` pairs of the same family of tests, and the reasons of skipped models by id."""
 
     pairs: Sequence[Pair]
     hidden: Sequence[Pair] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def on_different_days(self) -> "Chosen":
-        """Treat the results of another tool as measured on different days. Raise LeaderboardError for own records."""
+        """Return a copy with runs as of different days. Raise LeaderboardError unless all are of another tool."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
             raise LeaderboardError("--different-days is only for results of another tool; records have dates: omit it")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
@@ -164,7 +156,10 @@ class Chosen:
 def chosen_of_files(
     old: Sequence[Record], new: Sequence[Record], models: Sequence[str], files: Sequence[str]
 ) -> Chosen:
-    """Pair the records of two files by model id, single records in any case. Raise LeaderboardError for no pair."""
+    """Pair the records of two files by model id. If each file has a single record, pair them whatever their models.
+
+    Otherwise `models` restricts the pairs, unless it is empty. Raise LeaderboardError if there is no pair.
+    """
     before = {record.model_id: record for record in old}
     after = {record.model_id: record for record in new if not models or record.model_id in models}
     if len(old) == len(new) == 1:
@@ -185,7 +180,7 @@ class RecordedComponent:
     settings: Settings
 
     def runs(self, models: Sequence[str] = ()) -> list[RecordedRun]:
-        """Return the recorded runs of these models, by default of all. Raise LeaderboardError if there are none."""
+        """Return the recorded runs of these models (default: all). Raise LeaderboardError if a model has no run."""
         path = self.component.leaderboard_path
         if not self.archive.entries:
             raise LeaderboardError(f"{path} holds no run yet; evaluate '{self.component.name}' first")
@@ -227,7 +222,10 @@ class RecordedComponent:
     def with_advice(
         self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None
     ) -> tuple[History, ModelRanking]:
-        """Return the history of the runs and a ranking (default: of the highest version), both with shipping advice."""
+        """Return the history of the runs and a ranking (default: of the highest version), both with shipping advice.
+
+        Raise LeaderboardError if no run is complete.
+        """
         self._refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
@@ -245,12 +243,12 @@ class RecordedComponent:
         return max((acceptance.version for acceptance in self.archive.accepted), key=precedence, default="")
 
     def ship_words(self) -> str:
-        """Return the version and model to ship as text, from all records but drafts; "" if no run is complete."""
+        """Return the advice on version and model to ship as text, without drafts. Return "" if no run is complete."""
         entries = [entry for entry in self.archive.entries if not entry.draft]
         return self.with_advice(entries)[1].advice.words if selection.runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
-        """Return the verdict on each version against the one before; the highest also against the accepted one."""
+        """Compare each version with the version before it, and the highest version also with the accepted version."""
         archive = self.archive
         by_model = {
             model_id: [
@@ -267,7 +265,7 @@ class RecordedComponent:
         return history_of(self.component.name, by_model, rules_for(self.settings, latest))
 
     def ranking(self, entries: Sequence[RecordedRun], version: str | None = None) -> ModelRanking:
-        """Rank the models of a version, by default of the highest. The ranking is empty if no run is complete."""
+        """Rank the models of a version (default: the highest). The ranking has no models if no run is complete."""
         if version is None and not selection.newest_of_versions(entries):
             newest = {entry.model_id: entry for entry in reversed(entries)}
             return self.ranking_of([], None, {model_id: self._why_incomplete(newest[model_id]) for model_id in newest})
@@ -278,8 +276,8 @@ class RecordedComponent:
     def choose_runs(self, baseline: Named, candidate: Named, models: Sequence[str] = ()) -> Chosen:
         """Choose the runs to compare, one pair per model. Raise LeaderboardError if there is nothing to compare.
 
-        `baseline` and `candidate` are a version, whose runs are pooled, or a run id, a draft's id or a record, which is
-        compared alone. None means the highest version, and its default baseline.
+        `baseline` and `candidate` are a version, a run id or a record. The candidate can also be a draft's id. The runs
+        of a version are pooled. A candidate of None is the highest version, a baseline of None its default baseline.
         """
         archive = self.archive
         if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
@@ -312,7 +310,10 @@ class RecordedComponent:
         return Chosen(pairs=pairs, hidden=hidden, left_out=choices.left_out)
 
     def choose_models(self, names: tuple[str, str], version: str | None) -> Chosen:
-        """Choose the runs of two models of a version (default: the highest of both). Raise LeaderboardError if none."""
+        """Pair the runs of two models of a version (default: their highest common version).
+
+        Raise LeaderboardError if a model is unknown, or if the two do not both have a complete run of the version.
+        """
         self.runs(names)  # raises LeaderboardError for an unknown model
         pair = self._pair_of_models(names, version)
         if pair is None:
@@ -326,7 +327,7 @@ class RecordedComponent:
         return chosen.compare(self.settings).model_copy(update={"accepted": self.accepted_version})
 
     def comparisons(self) -> Comparisons:
-        """Compare the five highest versions with their baselines, and all pairs of at most eight models."""
+        """Compare the five highest versions with their baselines, and the first eight models with each other."""
         by_model = selection.runs_of_versions(self.archive.entries)
         every = {version for versions in by_model.values() for version in versions}
         newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
@@ -351,11 +352,11 @@ class RecordedComponent:
     def verdict_on(
         self, records: Sequence[Record], partial: Container[str] = (), *, asked_again: bool = False
     ) -> ComparisonResult | None:
-        """Compare complete runs with their recorded baselines. Return None if none of them has a baseline.
+        """Compare complete runs with their recorded baselines. Return None if there is no pair to compare.
 
         An interleaved baseline gets no verdict. A run with the schema alone is the baseline of the run with the prompt.
         `partial` has the ids of runs with only some of the cases; their baselines are restricted to these cases. With
-        `asked_again`, failed cases were run again, and only these runs count.
+        `asked_again`, the records are reruns of failed cases. They are compared without an anchor and other models.
         """
         self.archive.add(records)
         chosen = [
@@ -379,7 +380,7 @@ class RecordedComponent:
         return pair_of(candidate, baseline, self.archive, self.settings.policy, anchored=anchored)
 
     def _hidden_pairs(self, shown: Sequence[Record], baseline: str | None = None) -> list[Pair]:
-        """Pair the runs of models that `shown` does not have: all models of a version are one family of tests."""
+        """Pair the runs of the other models with their baselines: all models of a version are one family of tests."""
         pairs = []
         for record, lower in self._other_models(shown, baseline, self._default_baseline):
             with suppress(LeaderboardError):  # a record may be unreadable
@@ -392,7 +393,7 @@ class RecordedComponent:
         baseline: str | None = None,
         usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
     ) -> Iterator[tuple[Record, RecordedRun | None]]:
-        """Yield the newest run of each model that `records` do not have, by their versions, and its baseline."""
+        """Yield the newest run of each model that is missing in `records`, and its baseline or None."""
         entries, models = self.archive.entries, {record.model_id for record in records}
         recorded = {entry.run_id for entry in entries if entry.scenario is None and not entry.edited}
         of_family = (record for record in records if record.run_id in recorded and not record.draft)
@@ -403,7 +404,7 @@ class RecordedComponent:
                         yield self.archive.record(choice.candidate), choice.baseline
 
     def _prompt_pairs(self, records: Sequence[Record]) -> list[Pair]:
-        """Pair each record with a recorded run of the other kind: schema alone as baseline, prompt as candidate."""
+        """Pair each record with a recorded run: schema alone is the baseline, with the prompt is the candidate."""
         archive, pairs = self.archive, []
         for record in records:
             scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
@@ -421,7 +422,7 @@ class RecordedComponent:
         return drifted(self.component.name, pairs, rules_for(self.settings, records[0])) if pairs else None
 
     def with_drift(self, records: Sequence[Record], is_rerun: Sequence[bool]) -> list[Record]:
-        """Return the records, with drift if complete and flagged in `is_rerun`, and warn of models that drifted."""
+        """Return the records with their `drift`, which is None if untested. Print a warning for models that drifted."""
         reruns = [record for record, rerun in zip(records, is_rerun, strict=True) if rerun and record.complete]
         drifts = drifts_in(self.drift_of(reruns)) if reruns else {}
         for record in reruns:
@@ -469,7 +470,7 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 
 def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
-    """Compare runs with earlier runs, the baselines of `pairs`; a change that is no drift is inconclusive."""
+    """Compare runs with earlier runs of the same prompt. The verdict on a change that is not drift is inconclusive."""
     pairs = [comparability.without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
     result = compare_records(skill, pairs, rules)
     measured = measure_all(pairs)
@@ -504,7 +505,7 @@ def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) ->
 
 
 def _is_beyond_a_day(measured: MeasureEffects) -> bool:
-    """Return whether the 97.5 % confidence interval of the difference excludes 0; a day's variance counts as known."""
+    """Return whether the 97.5 % confidence interval of the difference excludes 0. Return False for a single case."""
     effect = measured.effect_if(is_sampled=False)
     if effect is None:
         return False
@@ -514,7 +515,7 @@ def _is_beyond_a_day(measured: MeasureEffects) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpread:
-    """The strict means of a version's primary metric by run id; `sigma`: their standard deviation, if several."""
+    """The strict means of the primary metric by run id (`scores`). `sigma` is their standard deviation or None."""
 
     model_id: str
     version: str
@@ -524,7 +525,7 @@ class RunSpread:
 
 
 def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
-    """Return the spread over the runs of a version, for the last record of each model."""
+    """Return one spread per model: over the last record of the model and the recorded runs of the same version."""
     spreads = []
     for record in {record.model_id: record for record in records}.values():
         runs = (*_runs_of_series(record, archive), record)

@@ -40,7 +40,7 @@ class Score(FrozenModel):
 
 
 class Contrast(FrozenModel):
-    """Two models on the same cases by the primary metric: the lower model's score minus the higher model's.
+    """Two models compared by the primary metric. `difference` is the lower model's score minus the higher model's.
 
     `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
     `remedy` says what would decide a pair. `fell_most` is the field in which the lower model is worst, or "".
@@ -109,7 +109,7 @@ class Advice(FrozenModel):
 
     @property
     def words(self) -> str:
-        """The advice as text, as reports, comments and pages print it."""
+        """The advice as one sentence: the version and model to ship, and the reason."""
         model = self.model_id or " or ".join(self.alike)
         if self.version is None:
             return f"best model: {model or 'none'} ({self.reason})"
@@ -120,7 +120,7 @@ class ModelRanking(FrozenModel):
     """The models of a component, best first, ranked on the cases that all of them answered.
 
     The q of `pairs` is adjusted over `family` pairs: those of all models of the version, shown or not. `left_out` has
-    the reason of each model that is not ranked, by model id.
+    the reason of each model that is not ranked, by model id. `unmeasured` notes that the version on disk was not run.
     """
 
     skill: str
@@ -137,7 +137,7 @@ class ModelRanking(FrozenModel):
 
 
 def _advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
-    """Return the best model as advice; of models that do not differ significantly the cheapest, then the quickest."""
+    """Return advice on the best model. Its `model_id` is None if no model is best."""
     if len(rows) < 2:
         return Advice(reason="there is no other model to compare it with" if rows else "no model can be ranked")
     beaten = {pair.lower for pair in pairs if pair.significant}
@@ -172,7 +172,7 @@ def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
 
 
 def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
-    """Return the cheapest model, ties broken by latency, and the reason; (None, "") if no single model wins."""
+    """Return the cheapest model and the reason. The fastest wins a tie. Return (None, "") if no single model wins."""
     if len(rows) == 1:
         return rows[0], "the only model that did not regress"
     reasons = []
@@ -275,7 +275,7 @@ def _measured(pair: Pair) -> RankedModel:
 
 
 def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
-    """Return the runs that can be ranked with the newest run, and the reasons of the other models by id."""
+    """Return the pairs that can be ranked with the newest run, and a dict from other model ids to the reason."""
     newest = max(
         (pair.candidate for pair in runs),
         key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id),
@@ -306,7 +306,7 @@ def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
 
 
 def _score(record: Record, metric: str) -> Score | None:
-    """Return a model's score by a metric. Return None if no output has one: jaccard requires an array."""
+    """Return the score of a record by a metric. Return None if the metric has no value for any output."""
     if all(score is None for case in record.per_case for score in case.replicates.get(metric, ())):
         return None
     scores = [comparability.strict_scores(case, metric) for case in record.per_case]
@@ -356,7 +356,7 @@ def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[
 
 
 def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
-    """Return the field that is worst in `lower` against `higher`, with both accuracies; "" within the tolerance."""
+    """Return the field that fell most from `higher` to `lower`, with both accuracies, or "" within the tolerance."""
     if any(len(record.per_case) < record.n_cases for record in (higher, lower)):
         return ""
     falls = []
@@ -381,7 +381,10 @@ _FLAKY_RUNS = 3
 
 
 class Step(FrozenModel):
-    """The verdict on a version against the version before it (`before`); `fell_most` names a field and its scores."""
+    """The verdict on a version against the version `before` it. `fell_most` names a field and its scores.
+
+    `falls` has the lost fields, `worse_cases` up to three cases that got worse.
+    """
 
     before: str
     verdict: VerdictName
@@ -396,7 +399,7 @@ class Step(FrozenModel):
 
     @property
     def why(self) -> str:
-        """The lost fields or, if there are none, the first reason; "" without a reason."""
+        """The lost fields as text, or if there are none, the first reason. "" if there is neither."""
         return joined_falls(self.falls) or next(iter(self.reasons), "")
 
     @classmethod
@@ -416,7 +419,7 @@ class Step(FrozenModel):
 
 
 class Point(FrozenModel):
-    """One version in a history: the strict mean of the primary metric over its `runs`; the first has no step."""
+    """One version in a history: its strict mean over `runs` pooled runs. `step` is None if there is no baseline."""
 
     version: str
     run_id: str
@@ -454,7 +457,7 @@ class FlakyValue(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """The history of one model, lowest version first, and the fields that vary in the runs of unchanged versions."""
+    """The history of one model: a point per version, lowest first, remarks on skipped runs, and flaky fields."""
 
     model_id: str
     points: list[Point]
@@ -463,7 +466,10 @@ class ModelHistory(FrozenModel):
 
 
 class History(FrozenModel):
-    """The history of a component. `accepted` is the highest accepted version."""
+    """The history of a component by model. `accepted` is the highest accepted version.
+
+    `tolerance` is that of the primary `metric`. `unmeasured` notes that the version on disk has no complete run.
+    """
 
     skill: str
     metric: str
@@ -481,19 +487,19 @@ class History(FrozenModel):
 
     @property
     def newest_steps(self) -> dict[str, Step | None]:
-        """The step to the highest version by model id, if the model has it; None if it is the model's first version."""
+        """The step to the highest version by model id, for models that have it. None for a model's first version."""
         points = {model.model_id: model.points[-1] for model in self.models}
         return {name: point.step for name, point in points.items() if point.version == self.newest}
 
     @property
     def newest_verdict(self) -> VerdictName:
-        """The worst verdict on the highest version; the first version of a model counts as incomparable."""
+        """The worst verdict on the highest version over all models. A model's first version counts as incomparable."""
         steps = self.newest_steps.values()
         return component_verdict("incomparable" if step is None else step.verdict for step in steps)
 
     @property
     def newest_words(self) -> str:
-        """The worst verdict on the highest version with its models, and that since the accepted version, as text."""
+        """The worst verdict on the highest version and its models, and that since the accepted version, as text."""
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
             return "there is no lower version to judge it against"
@@ -515,7 +521,7 @@ class History(FrozenModel):
     def to_ship(self) -> str:
         """The highest version that improved on the one before it, or is unchanged since such a version or the first.
 
-        For the highest version, unchanged is enough. Without such a version it is the lowest version.
+        For the component's highest version, unchanged is enough. If no version qualifies, it is the lowest version.
         """
         verdicts: dict[str, list[VerdictName]] = {}
         for point in chain.from_iterable(model.points for model in self.models):
@@ -557,7 +563,7 @@ def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list
 
 
 def flaky_values(runs: Sequence[Record]) -> list[FlakyValue]:
-    """Return the fields of unchanged cases that were flaky in each of the last three runs."""
+    """Return the fields of unchanged cases that were flaky in each of the last three runs; [] for fewer runs."""
     by_run = [
         {
             (case.question, path): f"{count.right}/{count.n}"

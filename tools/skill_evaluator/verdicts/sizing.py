@@ -19,7 +19,7 @@ _MIN_DOUBTED = 3  # cases with several outputs that are needed to doubt a profil
 
 
 def detectable_drop(cases: int) -> float | None:
-    """Return the smallest drop of the mean that a comparison detects with 80 % power. Return None for a single case."""
+    """Return the smallest drop of the mean that a comparison detects with 80 % power. Return None below 2 cases."""
     if cases < 2:
         return None
     quantiles = t_quantile(1 - ALPHA * CRITICAL_SHARE, cases - 1) + t_quantile(POWER, cases - 1)
@@ -61,7 +61,7 @@ def can_show(cases: int) -> str:
 
 
 def profile_doubt(record: Record) -> str:
-    """Return the reason to doubt a model's `profile`: sampled outputs are equal or others differ; "" if none."""
+    """Return the reason to doubt the `profile` setting of a model as text. Return "" if there is none."""
     shares = [case.reproducibility.get("pairwise_exact_match") for case in record.per_case]
     differ = [share < 1.0 for share in shares if share is not None]
     cases = counted(len(differ), "case")

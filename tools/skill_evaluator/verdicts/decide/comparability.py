@@ -26,7 +26,7 @@ AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """The records of one model to compare; `absent` is the reason why there is no baseline.
+    """Two records to compare. If `baseline` is None, `absent` is the reason.
 
     `baseline_again` and `candidate_again` are further runs of the same versions and settings, oldest first, which are
     pooled. `anchor` is the record of the last accepted version, or the oldest comparable record. `unstable` has the
@@ -55,7 +55,7 @@ class Pair:
 
     @property
     def is_judged_alike(self) -> bool:
-        """Whether the same judge, prompt and settings decided the checks of both."""
+        """Whether the same judge, prompt and settings decided the checks of both runs. False if no judge did."""
         before, after = (run.judged if run else None for run in self.runs)
         return bool(before and after and (before.model_id, before.digests) == (after.model_id, after.digests))
 
@@ -66,7 +66,7 @@ class Pair:
 
 
 class ReadOutputs(NamedTuple):
-    """The numbers of one version's outputs that could be read, and that were planned."""
+    """The number of a version's outputs that could be read, and the number of planned outputs."""
 
     read: int
     planned: int
@@ -93,7 +93,7 @@ class SharedCases:
 
 
 def mark_concurrent(pair: Pair) -> Pair:
-    """Return a pair with `side_by_side` set if both versions have the same invocations, or all are of another tool."""
+    """Set `side_by_side` of a pair: true if both sides ran in the same invocations or all are of another tool."""
     if pair.baseline is None:
         return pair
     sides = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
@@ -132,8 +132,8 @@ def _read_outputs(cases: Iterable[CaseRecord]) -> ReadOutputs:
 def served_change(baseline: Record, candidate: Record) -> records.Change | None:
     """Return the change of the served model: "model", "date" or None.
 
-    "model": another model, several models in a run, or a release other than the requested one; "date": another release.
-    For two model ids, "model" if a run was served by several models. None for programs.
+    "model": another model, several models in one run, or another release although a request names one. "date": another
+    release of the same model. Two model ids give "model" only if a run was served by several. Programs give None.
     """
     if candidate.provider == "program":
         return None
@@ -176,7 +176,7 @@ def _comparator_changes(baseline: Record, candidate: Record) -> str:
 
 
 def _setting_changes(baseline: Record, candidate: Record) -> tuple[str, str]:
-    """Return the changes of a model's settings that prevent a comparison, and the harmless changes, each "" if none."""
+    """Return two texts: the changed settings that prevent a comparison, and the harmless ones. Each may be ""."""
     if baseline.model_id != candidate.model_id or baseline.digests.get("settings") == candidate.digests.get("settings"):
         return "", ""
     before, after = (
@@ -295,8 +295,8 @@ def _agreement(case: CaseRecord, name: str) -> Scores:
 def field_scores(case: CaseRecord, name: str) -> Scores:
     """Return one score per output for a field: 1 for right, 0 for wrong, missing, extra or unreadable.
 
-    Their mean is right ÷ n, where the items of an array in one output count together. The path of a check gives the
-    scores of the check.
+    The items of an array in one output count together, so a score may be a fraction. If `name` is the path of a
+    check, return the scores of the check.
     """
     if (check := check_of(case, name)) is not None:
         return tuple(score for score in check.scores if score is not None)
@@ -311,7 +311,7 @@ def field_scores(case: CaseRecord, name: str) -> Scores:
 
 
 def check_of(case: CaseRecord, path: str) -> CheckRecord | None:
-    """Return the check of a case that has this path. Return None if the path is that of a field."""
+    """Return the check of a case that has this path. Return None if the case has no such check."""
     prefix = records.check_path("") if case.checks else ""
     return case.checks.get(path.removeprefix(prefix)) if prefix and path.startswith(prefix) else None
 
@@ -341,7 +341,7 @@ def cut_pair(pair: Pair, case_ids: Container[str]) -> Pair:
 
 
 def without_unstable(pair: Pair, reasons: Mapping[str, str], metric: str) -> Pair:
-    """Move unstable cases (reasons by case id) from a pair's records to its `unstable`, with scores by `metric`."""
+    """Return a pair without its unstable cases. Its `unstable` has their scores by `metric` and reasons, as text."""
     runs = [run for run in pair.runs if run is not None]
     by_run = [{case.case_id: mean_or_none(strict_scores(case, metric)) for case in run.per_case} for run in runs]
     every = {case_id for scores in by_run for case_id in scores}
@@ -354,7 +354,7 @@ def without_unstable(pair: Pair, reasons: Mapping[str, str], metric: str) -> Pai
 
 
 def pooled(record: Record, again: Sequence[Record]) -> Record:
-    """Return a copy of a record whose cases also have the outputs of further runs (`again`) of its version."""
+    """Return a record whose cases also have the outputs of further runs (`again`) of its version."""
     if not again:
         return record
     others = by_key((case.question, case) for run in again for case in run.per_case)
@@ -407,7 +407,7 @@ def with_same_checks(pair: Pair) -> Pair:
     """Return a pair with only the checks that are equal in baseline and candidate, weighted as in the candidate.
 
     Further runs without these checks are dropped. The checks of an uncalibrated judge get no weight, unless all checks
-    are judged.
+    are judged. A pair without a baseline is unchanged.
     """
     if pair.baseline is None:
         return pair
@@ -462,7 +462,7 @@ def _cut_case(case: CaseRecord, wanted: Mapping[str, CheckRecord]) -> CaseRecord
 
 
 def check_changes(baseline: Record, candidate: Record) -> Iterator[str]:
-    """Yield a remark on the new, changed and deleted checks of the shared cases, if there are any."""
+    """Yield one remark on the new, changed and deleted checks of the shared cases. Yield nothing if all are equal."""
     before = {case.case_id: case for case in baseline.per_case}
     changes: dict[str, list[str]] = {}
     for case in candidate.per_case:

@@ -66,10 +66,10 @@ _MIN_FIELDS = 3
 
 
 def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: VerdictRules) -> Cases:
-    """Return the cases whose primary metric moved beyond the tolerance, the largest change first.
+    """Build the changes by case. `broke` and `fixed` have cases whose primary metric moved beyond the tolerance.
 
-    `broke` and `fixed` have those with q at or below `FALSE_NAMES`, and those that turned from nearly all right to
-    nearly all wrong or back; the others are counted.
+    Such a case also has q at or below `FALSE_NAMES`, or turned from nearly all right to nearly all wrong or back. The
+    others are counted.
     """
     turned, unreliable = _turns(common, rules.primary_metric)
     if primary is None:
@@ -143,7 +143,7 @@ def changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
 
 
 def profile_of(record: Record, path: str) -> dict[str, int]:
-    """Return the number of cases of a record by the stability of a field, such as `stable_right` or `flaky`."""
+    """Return the number of cases by the stability of a field in a record, for example `{"flaky": 2}`."""
     counts = Counter(case.profile.get(path, "unscored") for case in record.per_case if path in case.fields)
     return dict(sorted(counts.items()))
 
@@ -392,10 +392,10 @@ def compare_records(
     wanted: Callable[[PairedScores], bool] = lambda measure: True,
     hidden: Sequence[Pair] = (),
 ) -> ComparisonResult:
-    """Return the verdict on a component from one pair of records per model, by the measures that `wanted` selects.
+    """Return the comparison of a component from one pair of records per model, by the measures that `wanted` selects.
 
-    `left_out` has the reason of each model without records by model id. The pairs of `hidden` models count in the
-    families of tests and get no verdict.
+    `left_out` has the reason of each skipped model by model id. The pairs of `hidden` count in the correction for
+    multiple tests and get no verdict.
     """
     family = []
     for pair in (*pairs, *hidden):
@@ -417,7 +417,7 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Add q: p adjusted over the measures of one tier of all models, or over the amounts without a policy."""
+    """Add q to each effect: p adjusted over all measures of the same tier, of all models."""
     tested = [
         own
         for model in compared
@@ -449,7 +449,7 @@ def _family_of(measure: PairedScores, rules: VerdictRules) -> tuple[str, bool]:
 
 
 def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
-    """Return each pair's largest drop since the accepted version; None if that is the baseline or not comparable."""
+    """Return for each pair the critical measure that fell most since its anchor, or None if nothing is compared."""
     tested = []
     for index, pair in enumerate(pairs):
         if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id):
@@ -475,7 +475,7 @@ def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[
 
 
 def _failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
-    """Return the id of the first earlier run of the version that regressed, pooled with those before, or None."""
+    """Return the id of the first earlier run of the version that regressed. Return None if none did."""
     runs = (*pair.candidate_again, pair.candidate)
     for count, run in enumerate(runs[:-1]):
         (compared,) = measure_all([replace(pair, candidate=run, candidate_again=runs[:count])], rules.is_critical)

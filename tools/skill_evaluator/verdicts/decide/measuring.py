@@ -60,7 +60,7 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArmStatistics:
-    """The number, mean and variance of each case's scores in one version; a single score has the others' variance."""
+    """The number, mean and variance of each case's scores. A single score has the mean variance of other cases."""
 
     counts: Floats
     means: Floats
@@ -68,7 +68,7 @@ class ArmStatistics:
 
     @classmethod
     def of(cls, arm: Arm) -> "ArmStatistics":
-        """Summarise the scores of a version; `arm` has the scores of each case."""
+        """Build the statistics of a version. `arm` has the scores of each case."""
         sizes = np.fromiter(map(len, arm), int, len(arm))
         scores = np.fromiter(chain.from_iterable(arm), float, int(sizes.sum()))
         starts = np.cumsum(sizes) - sizes
@@ -169,7 +169,7 @@ class _ClippedTests:
 
     @property
     def p(self) -> float:
-        """The smallest p of all rows. Rows with more than 25 % of the differences clipped can lower it only to 1 %."""
+        """The smallest p of all rows. Rows with over 25 % of the differences clipped cannot lower it below 1 %."""
         with np.errstate(divide="ignore", invalid="ignore"):
             p_values = np.where(self.errors > 0.0, t_cdf(self.degrees, self.means / self.errors), 0.5)
         return max(float(p_values.min()), min(_STRICT, float(p_values[self.is_sparing].min())))
@@ -248,7 +248,7 @@ def samples(record: Record) -> bool:
 
 
 def day_variance(pair: Pair, before: ArmStatistics) -> float:
-    """Return the variance that two different days add to the difference; 0 if the runs are interleaved."""
+    """Return the variance that two different days add to the difference. Return 0 if the runs are interleaved."""
     if pair.is_beside:
         return 0.0
     runs = 1 / (1 + len(pair.baseline_again)) + 1 / (1 + len(pair.candidate_again))
@@ -257,7 +257,7 @@ def day_variance(pair: Pair, before: ArmStatistics) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureEffects:
-    """A measure with its effect, which is None for a single case without independent replicates.
+    """A measure with the statistics of both versions and its effect, which is None if there is too little data.
 
     `day_variance` is the variance that two different days add. `is_sampled`: the replicates are independent draws. `q`
     is p adjusted over `family` measures, or None if the measure is not tested.
@@ -289,7 +289,7 @@ class MeasureEffects:
         return replace(arrays, effect=arrays.effect_if(is_sampled=arrays.is_sampled))
 
     def effect_if(self, *, is_sampled: bool) -> Effect | None:
-        """Return the effect with the replicates (`is_sampled`), or with only the cases, as independent draws."""
+        """Return the effect with replicates (`is_sampled`) or cases as the sample. Return None if there are too few."""
         sampled = replicate_effect(self.before, self.after, self.day_variance) if is_sampled else None
         return sampled or paired_effect(self.before, self.after, self.day_variance)
 
@@ -308,16 +308,16 @@ class Compared:
 
     @property
     def judge(self) -> str | None:
-        """The uncalibrated judge that decided some of the measures. None if no such judge did."""
+        """The model id of the uncalibrated judge that decided some of the measures. None if there is no such judge."""
         return self.pair.unproved_judge if any(own.measure.judged for own in self.measured) else None
 
     def primary(self, metric: str) -> MeasureEffects | None:
-        """Return the measure named `metric`. Return None if one of the records does not have it."""
+        """Return the effect on the measure named `metric`. Return None if it was not measured."""
         return next((measured for measured in self.measured if measured.measure.name == metric), None)
 
 
 def measure_all(pairs: Sequence[Pair], wanted: Callable[[PairedScores], bool] = lambda measure: True) -> list[Compared]:
-    """Return the effects of each pair on the measures that `wanted` selects; none for a pair without a baseline."""
+    """Compare the measures that `wanted` selects in each pair. A pair without a baseline has no measures."""
     return [Compared(pair=pair) if pair.baseline is None else _measure(pair, pair.baseline, wanted) for pair in pairs]
 
 

@@ -28,8 +28,9 @@ _NO_TRUTH = "no ground truth"
 class Missing(FrozenModel):
     """The missing values of a measure, and the bounds of its difference: the worst and the best for the candidate.
 
-    `lost` describes the missing outputs by case id, the largest share first. `undefined` has the reason why the metric
-    has no value, by case id. `rests_on` is the share of cases with a ground truth in which the metric has a value.
+    `n_cases` counts the cases with a value. `lost` describes the missing outputs by case id, the largest share first.
+    `baseline_lost` and `candidate_lost` count them. `undefined` has the reason why the metric has no value, by case id.
+    `rests_on` is the share of cases with a ground truth in which the metric has a value.
     """
 
     worst: float
@@ -43,7 +44,7 @@ class Missing(FrozenModel):
 
 
 def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing | None:
-    """Return the bounds of a measure's difference over all shared cases, or None if nothing is missing.
+    """Return the missing values of a measure and the bounds of its difference. Return None if no value is missing.
 
     In the worst case the missing outputs of the candidate score 0 and those of the baseline 1; in the best case the
     reverse (Horowitz and Manski 2000, J. Am. Stat. Assoc. 95:77). A case is excluded if neither its outputs nor its
@@ -93,7 +94,7 @@ def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:
 
 
 def _outputs_of(case: CaseRecord, name: str, kind: Kind) -> list[float | str]:
-    """Return the score of each output of a case, or the reason why it is missing. Return [] if a field has none."""
+    """Return the score of each output of a case, or the reason why it is missing. Return [] for an unscored field."""
     if kind == "field":
         scores = field_scores(case, name)
         lost = [outcome for outcome in case.outcomes if outcome not in ANSWERED]
@@ -120,7 +121,7 @@ def _lost_words(outputs: Sequence[Sequence[float | str]], planned: Sequence[int]
 
 
 def missing_reasons(metric: str, missing: Missing, tolerance: float, required_coverage: float) -> Iterator[str]:
-    """Yield a sentence on a measure's missing outputs and the bounds of its difference, and one on undefined cases."""
+    """Yield a sentence on a metric's missing outputs, if there are any, and one on cases in which it has no value."""
     if missing.lost:
         crossing = f": a drop beyond {tolerance:g} is not ruled out" if crosses(missing, tolerance) else ""
         yield (
@@ -253,7 +254,7 @@ class Cases(FrozenModel):
 
     @property
     def worse(self) -> list[str]:
-        """The ids of the cases that broke; if none did, of those in which every output is worse than any before."""
+        """The ids of the cases that broke. If none did, the ids of the cases in `every_answer_worse`."""
         return [case.case_id for case in self.broke] or self.every_answer_worse
 
 
@@ -293,7 +294,7 @@ class RunSummary(FrozenModel):
 
     @classmethod
     def of(cls, record: Record, beside: Record | None = None) -> "RunSummary":
-        """Summarise a recorded run; `beside` is the run that it is compared with."""
+        """Summarise a recorded run. The summary has a model id only if `beside`, the other run, is of another model."""
         return cls.view(
             record,
             input_tokens=record.tokens.input,
@@ -323,18 +324,18 @@ def calibration_words(judge: str) -> str:
 
 
 def less_repeatable(results: Iterable[MeasureResult]) -> str:
-    """Describe the agreement of replicates that fell significantly. Return "" if none did."""
+    """Describe the first agreement of replicates that fell significantly. Return "" if none did."""
     fell = (one for one in results if one.kind == "reproducibility" and one.ci95 is not None and one.ci95[1] < 0.0)
     return next((f"less repeatable: {one.metric} {one.baseline:.3f} → {one.candidate:.3f}" for one in fell), "")
 
 
 def new_cases_words(cases: int) -> str:
-    """Format how many of 100 new cases may get worse although none of this number did (95 % confidence). "" for 0."""
+    """Format how many of 100 new cases may get worse if none of `cases` did, at 95 % confidence. Return "" for 0."""
     return f"of 100 new cases, up to {round(100 * unseen_share(cases))} may still be worse" if cases else ""
 
 
 def per_1000(amount: float | None, n: int) -> float | None:
-    """Convert a total over n outputs or calls to 1,000 of them. Return None if it is unknown or n is 0."""
+    """Return the amount per 1,000 outputs or calls, from the total over n. Return None if it is unknown or n is 0."""
     return None if amount is None or not n else round(1000 * amount / n, 6)
 
 
@@ -347,8 +348,8 @@ class ModelVerdict(FrozenModel):
     """The verdict on one model and its reasons.
 
     `lost_fields` and `lost_cases` fell by more than `policy.harm`; `falls` has the drop of each lost field. `remedy`
-    says what would decide an inconclusive verdict, None if only people can. `unproved_judge` is the uncalibrated judge
-    of the checks that decide the verdict.
+    tells how to decide an inconclusive verdict. `unproved_judge` is the uncalibrated judge of the deciding checks.
+    `baseline_runs` and `candidate_runs` count the pooled runs. `served`: another model or release answered.
     """
 
     model_id: str
@@ -373,13 +374,13 @@ class ModelVerdict(FrozenModel):
 
     @property
     def n_cases(self) -> int:
-        """The largest number of cases of a critical metric, else of any metric; 0 without metrics."""
+        """The largest number of cases of a critical metric, or of any metric if none is critical. 0 without metrics."""
         critical = [one.n_cases for one in self.metrics if one.tier == "critical"]
         return max(critical or [one.n_cases for one in self.metrics], default=0)
 
     @property
     def fell_most(self) -> MeasureResult | None:
-        """The field whose mean fell most. None if no field fell by more than its tolerance."""
+        """The field whose mean fell most, among those that fell by more than their tolerance. None if no field did."""
         fell = [one for one in self.fields if one.difference is not None and one.difference < -one.tolerance]
         return min(fell, key=lambda field: field.difference or 0.0, default=None)
 
@@ -405,12 +406,12 @@ class ModelVerdict(FrozenModel):
 
     @property
     def amount_words(self) -> str:
-        """The output tokens, cost and latency that moved, before and after, as text; "" if none did."""
+        """The amounts (output tokens, cost, latency) that moved, before and after, as text. "" if none did."""
         return ", ".join(one.words(self.candidate.planned) for one in self.amounts if one.moved)
 
     @property
     def moved(self) -> list[str]:
-        """The changes behind the verdict, as texts: measures that moved, else lost cases; another served model."""
+        """The changes behind the verdict as texts: measures that moved, or amounts, or lost cases; the served model."""
         moved = [
             f"{one.metric} {one.baseline:.3f} → {one.candidate:.3f}"
             for one in (*self.metrics, *self.fields)
@@ -446,7 +447,7 @@ class ComparisonResult(FrozenModel):
 
     @property
     def n_cases(self) -> int | None:
-        """The number of cases, if it is the same for every model that has cases; otherwise None."""
+        """The number of cases, if it is the same for every model that has cases. Otherwise None."""
         counts = {model.n_cases for model in self.models} - {0}
         return counts.pop() if len(counts) == 1 else None
 
@@ -456,7 +457,7 @@ class ComparisonResult(FrozenModel):
 
 
 class Comparisons(FrozenModel):
-    """The comparisons of the five highest versions with their baselines, by version, and those of pairs of models."""
+    """Comparisons of the five highest versions with their baselines, by version, and comparisons of two models each."""
 
     versions: dict[str, ComparisonResult]
     models: list[ComparisonResult]

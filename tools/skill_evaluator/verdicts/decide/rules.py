@@ -50,7 +50,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRules:
-    """The policy for one component (`skill`), its primary metric, and the completion that a verdict requires."""
+    """The policy for one component (`skill`), its primary metric, and the share of scored outputs that it requires."""
 
     policy: Policy
     skill: str
@@ -59,11 +59,11 @@ class VerdictRules:
 
     @property
     def alpha(self) -> float:
-        """The accepted rate of false alarms: that of the component, else that of the policy."""
+        """The accepted rate of false alarms, set for the component or else for all components."""
         return self.policy.alpha if self._component.alpha is None else self._component.alpha
 
     def tier(self, measure: PairedScores) -> Tier:
-        """Return the tier of a measure: from the policy, else from its check, else the default.
+        """Return the tier of a measure. The policy sets it, or else the measure's check.
 
         By default the primary metric is critical, other metrics are supporting, and all other measures are advisory.
         """
@@ -77,7 +77,7 @@ class VerdictRules:
         return self.tier(measure) == "critical"
 
     def uncalibrated_judge(self, candidate: Record) -> str | None:
-        """Return the id of a record's judge of checks, or None if it has none or a calibrated or trusted one."""
+        """Return the model id of a record's judge of checks, or None if it has none or a calibrated or trusted one."""
         judged = candidate.judged
         if judged is None or judged.labels >= MIN_LABELS or judged.model_id in self.policy.judge.trusted:
             return None
@@ -95,12 +95,12 @@ class VerdictRules:
         return self.tolerance(PairedScores(name=self.primary_metric, kind="accuracy", case_ids=(), before=(), after=()))
 
     def levels(self, measure: PairedScores, *, is_accepted: bool = False) -> Levels:
-        """Return the significance levels of a test against the baseline, or if `is_accepted`, the accepted version."""
+        """Return the significance levels of a measure's test. `is_accepted`: it is against the accepted version."""
         share = CRITICAL_SHARE if self.is_critical(measure) else OTHER_SHARE
         return Levels(fall=self.alpha * (ACCEPTED_SHARE if is_accepted else share), rise=self.alpha / 2)
 
     def has_room(self, metric: str, tolerance: float, before: float | None) -> bool:
-        """Return False if the primary metric cannot fall from `before` by more than `tolerance`, otherwise True."""
+        """Return False if the primary metric scored too low `before` to fall by over `tolerance`, otherwise True."""
         return metric != self.primary_metric or before is None or before > tolerance + ROUNDING
 
     @property
@@ -110,7 +110,7 @@ class VerdictRules:
 
     @property
     def unstable_cases(self) -> dict[str, str]:
-        """The cases that are unstable today: a text with the last day and the reason, by case id."""
+        """The cases that are unstable today: by case id a text with the last day and the reason."""
         cases = self._component.unstable_cases.items()
         return {name: f"unstable until {one.until}: {one.reason}" for name, one in cases if not one.is_over}
 
@@ -138,7 +138,7 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 def verdict_on(
     compared: Compared, measured: MeasureEffects, rules: VerdictRules, levels: Levels, *, collapsed: bool = False
 ) -> VerdictName:
-    """Return the verdict on a measure by its effect (regressed if `collapsed`), its judge and its missing outputs."""
+    """Return the verdict on a measure, limited by its judge and missing outputs. If `collapsed`, it fell surely."""
     tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
     verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
     verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
@@ -169,7 +169,7 @@ def measure_verdict(effect: Effect | None, q: float | None, tolerance: float, le
 
 
 def bounded_verdict(verdict: VerdictName, missing: Missing | None, tolerance: float, required: float) -> VerdictName:
-    """Return the verdict if it holds for any value of the missing outputs, else *inconclusive*.
+    """Return the verdict if it holds for any value of the missing outputs. Otherwise return *inconclusive*.
 
     A regression holds if the score fell in the best case. *improved* and *unchanged* hold if the worst case is no drop
     beyond the tolerance, and if the metric has a value in the `required` share of cases with a ground truth.
@@ -198,7 +198,7 @@ def judged_verdict(verdict: VerdictName, measured: MeasureEffects, pair: Pair, h
 def supported_verdict(
     verdict: VerdictName, compared: Compared, measured: MeasureEffects, rules: VerdictRules
 ) -> VerdictName:
-    """Return the verdict on a measure if enough outputs could be read, else *inconclusive*.
+    """Return the verdict on a measure if enough outputs could be read. Otherwise return *inconclusive*.
 
     *improved* requires half of the candidate's planned outputs. *unchanged* requires half of both versions' outputs,
     and a score that could fall by more than the tolerance. A regression always holds: an unreadable output counts 0.
@@ -212,7 +212,7 @@ def supported_verdict(
 
 
 def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
-    """Return the verdict on a model from the tier of each of its measures and the verdict on it."""
+    """Return the verdict on a model from the tier and the verdict of each of its measures."""
     verdicts = [(tier, verdict) for tier, verdict in measures if tier != "advisory"]
     critical = [verdict for tier, verdict in verdicts if tier == "critical"]
     if any(verdict == "regressed" for _, verdict in verdicts):
@@ -226,7 +226,7 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """Losses that means may hide: fields and cases that lost more than `policy.harm`, and drops in earlier runs."""
+    """Losses that means may hide: lost fields and cases, an earlier regression, the drop since the accepted version."""
 
     fields: tuple[str, ...] = ()
     cases: tuple[CaseChange, ...] = ()
@@ -236,10 +236,11 @@ class Losses:
 
 
 def has_collapsed(measured: MeasureEffects, models: int) -> bool:
-    """Return whether a measure was right in nearly all outputs and now is right in few of them.
+    """Return whether a measure was right in nearly all outputs and now is right in few of them, in every case.
 
-    This finds losses in too few cases for a test: in three or more, or two if a single model has several outputs a
-    case. A tenth of the outputs may still be right, or half of them with three cases and five replicates.
+    This finds losses in too few cases for a test. It requires three cases, or two if `models` is 1 and each case has
+    several outputs. With several models each case must have several outputs. A tenth of the outputs may still be right,
+    or half of them with three cases and five replicates.
     """
     before, after = measured.before, measured.after
     cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())
@@ -269,14 +270,14 @@ def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
 
 
 def component_verdict(models: Iterable[VerdictName]) -> VerdictName:
-    """Return the worst verdict of a component's models; incomparable if there are none."""
+    """Return the worst verdict of a component's models. Return "incomparable" if there are none."""
     return min(models, key=WORST_FIRST.index, default="incomparable")
 
 
 def exit_code_of(results: Sequence[ComparisonResult], policy: Policy, fail_on: Iterable[str] = ()) -> int:
-    """Return the exit code of the worst verdict.
+    """Return the exit code of the worst verdict: 0, 3 or 4. `fail_on` replaces the policy's list unless it is empty.
 
-    Return 4 if that is 0 but a model is incomparable because another model was served and the policy requires the same.
+    Return 4 instead of 0 if a model is incomparable because another model was served, unless the policy ignores that.
     """
     code = exit_code(component_verdict(result.verdict for result in results), fail_on or policy.fail_on)
     models = (model for result in results for model in result.models)
@@ -285,7 +286,7 @@ def exit_code_of(results: Sequence[ComparisonResult], policy: Policy, fail_on: I
 
 
 def exit_code(verdict: VerdictName, fail_on: Iterable[str]) -> int:
-    """Return 0 if the policy does not fail on the verdict, 3 for a regression and 4 for any other verdict."""
+    """Return 0 if the verdict is not in `fail_on`. Otherwise return 3 for a regression and 4 for any other verdict."""
     if verdict not in fail_on:
         return EXIT_OK
     return EXIT_REGRESSED if verdict == "regressed" else EXIT_INCOMPLETE
@@ -297,7 +298,7 @@ _FREE = "it is 0 in both runs"
 
 
 def with_amounts(compared: Compared) -> Compared:
-    """Add the effects on output tokens, cost and latency to a comparable pair of one model and scenario."""
+    """Add the effects on output tokens, cost and latency, if the pair is comparable and of one model and scenario."""
     pair, common, baseline = compared.pair, compared.common, compared.pair.baseline
     if common is None or common.barriers or baseline is None:
         return compared
@@ -332,7 +333,7 @@ def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) 
 
 
 def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
-    """Return the result of each amount of a pair. `covered`: enough outputs were scored for a verdict."""
+    """Return the result of each amount (tokens, cost, latency), measured or not. `covered`: enough was scored."""
     results = []
     for name, amount in compared.amounts.items():
         if not isinstance(amount, str):
@@ -380,7 +381,7 @@ def _relative(log_ratio: float) -> float:
 
 
 def amount_reasons(amounts: Iterable[AmountResult], calls: int) -> Iterator[str]:
-    """Yield the reasons for a verdict from the amounts that a policy names; costs are per run of `calls` calls."""
+    """Yield the reasons for a verdict from output tokens, cost and latency. Costs are per run of `calls` calls."""
     for result in amounts:
         name, tolerated = AMOUNT_NAMES[result.amount], f"{result.tolerance:.0%}"
         if result.verdict == "regressed":

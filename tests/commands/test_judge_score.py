@@ -59,7 +59,7 @@ def test_judge_run_writes_four_files_beside_its_journal(library: JudgingLibrary)
 def test_wrong_input_is_an_error_before_any_call(library: JudgingLibrary) -> None:
     for rubric, item, arguments, complaint in (
         ({"method": method("pairwise_comparison")}, ITEM, (), "the method of 'totals' in rubric.yaml is pairwise_comp"),
-        ({"method": REFERENCE}, ITEM, (), "requires a source or a right answer"),
+        ({"method": REFERENCE}, ITEM, (), "requires a source or a reference"),
         ({}, {"input": "x"}, (), "items.jsonl:1: a required key is missing at output"),
         ({}, ITEM, ("--criterion", "total"), "no criterion 'total' in rubric.yaml (did you mean 'totals'?)"),
         ({}, ITEM, ("--run", "somewhere"), "use either --items FILE, or --run RUN"),

@@ -169,8 +169,9 @@ def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
         ]
         more = f"; and {len(gaps) - _MAX_NAMED} more models" if len(gaps) > _MAX_NAMED else ""
         raise AuditError(
-            f"{source} lacks scores of {'; '.join(gaps[:_MAX_NAMED])}{more}: complete it, or exclude what is "
-            f"incomplete with --missing {'' if cube.outcomes is None else 'questions, '}scenarios or models"
+            f"{source} lacks scores of {'; '.join(gaps[:_MAX_NAMED])}{more}: complete the scores, or leave out what "
+            f"lacks them: {'' if cube.outcomes is None else '--missing questions, '}--missing scenarios or "
+            "--missing models"
         )
     models, scenarios = list(cube.models), list(cube.scenarios)
     if missing == "models":

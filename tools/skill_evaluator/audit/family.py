@@ -77,7 +77,10 @@ def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
     """Check the templates of a family and read its trial; raise ConfigError if there is no template."""
     paths = family_paths(request.config, request.family)
     if not paths:
-        raise ConfigError(f"{request.config / 'scenarios'} contains no scenario; write some, or run scenarios draft")
+        raise ConfigError(
+            f"{request.config / 'scenarios'} contains no scenario outside of families; name a family, write scenarios, "
+            "or use `skill-evaluator scenarios draft`"
+        )
     scenarios, remarks = [], []
     for path in paths:
         try:

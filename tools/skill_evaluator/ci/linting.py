@@ -51,13 +51,14 @@ _NOT_LOGGED_IN = 4  # exit code of gh
 
 
 @cli.options
-class LintRequest(cli.PlatformOption, cli.LibraryOptions):
+class LintRequest(cli.LibraryOptions):
     """The options of `lint`."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
     base: str | None = cli.option("Check only components that changed since this commit.", metavar="COMMIT")
     no_cases: bool = cli.rare("Check only versions and records, not schemas and cases.", False)
     fix: bool = cli.flag("Resolve conflict markers in leaderboard.json.")
+    platform: cli.PlatformName | None = cli.on_platform("annotate the files with problems")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -469,7 +470,8 @@ def _gh(*arguments: str, folder: Path = Path()) -> ProcessResult:
     argv, environment = ("gh", *arguments), child_environment()
     done = run_process(Program(argv=argv, folder=folder, seconds=120, output_bytes=10_000_000, environment=environment))
     if done.reason == "absent":
-        raise ConfigError(f"gh: {done.problem}; install it from https://cli.github.com")
+        reason = done.stderr.decode("utf-8", "replace").partition(":")[0]
+        raise ConfigError(f"gh cannot be started ({reason}); install it from https://cli.github.com")
     if done.reason == "timeout":
         raise ConfigError(f"gh: {done.problem}; try again")
     if done.code == _NOT_LOGGED_IN:

@@ -51,18 +51,19 @@ _CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 
 
 @cli.options
-class PlanRequest(matrix.CiOptions, cli.PlatformOption, cli.FormatOption):
+class PlanRequest(matrix.CiOptions, cli.FormatOption):
     """The options of `plan`. If `base` is None, a person started the plan and the version-bump rule does not apply."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
     base: str | None = cli.option("Plan components with a new version since this commit.", metavar="COMMIT")
     models: cli.OnlyModels = ()
     replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
-    seed: int | None = cli.rare("Seed from which each replicate's seed is drawn; default 0.")
+    seed: int | None = cli.rare("Seed of the calls; default: `seed` of settings.yaml, else 0.")
     max_cost: float | None = cli.option("Maximum cost of all jobs together, in USD.", metavar="USD")
     pull_request: str | None = cli.rare("Plan drafts for the pull request with this merge commit.", metavar="COMMIT")
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that make no call.", False)
+    platform: cli.PlatformName | None = cli.on_platform("write outputs, summary, annotations")
 
 
 def make_plan(request: PlanRequest) -> Plan:

@@ -38,7 +38,7 @@ class PublishRequest(ComponentsOption, FormatOption):
     mode: Literal["push", "branch", "pull-request"] = option(
         "push: commit to --to; branch and pull-request: to --branch.", "push"
     )
-    to: str = rare("Branch that CI evaluates; `--mode push` updates it.", "main", metavar="BRANCH")
+    to: str = rare("Branch that CI evaluates; `--mode push` also pushes to it.", "main", metavar="BRANCH")
     branch: str = rare("Branch to push to, unless `--mode push`.", "skill-evaluator-records", metavar="BRANCH")
     remote: str = rare("Git remote to push to.", "origin", metavar="NAME")
 

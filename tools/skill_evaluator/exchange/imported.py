@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
 from skill_evaluator.errors import LeaderboardError, refuse
 from skill_evaluator.files import SizeLimit, read_json, replace_text, validated
-from skill_evaluator.identifiers import UNNAMED, CaseId, Label, is_component_name, now
+from skill_evaluator.identifiers import NAME_RULE, UNNAMED, CaseId, Label, is_component_name, now
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.prompts import check_semver
@@ -298,9 +298,7 @@ def import_results(
             raise LeaderboardError(f"pass {' and '.join(unknown)}, which {request.file} does not have")
         check_semver(str(version), request.file)
         if not is_component_name(str(skill)):
-            raise LeaderboardError(
-                f"'{skill}' is not a valid component name (letters, digits, . _ -); pass another --skill NAME"
-            )
+            raise LeaderboardError(f"'{skill}' cannot be a component's name ({NAME_RULE}); pass another --skill NAME")
         identity = {"skill": skill, "version": version, "model": model, "timestamp": run.timestamp or now()}
         records.append(record_of(run.model_copy(update=identity), settings.required_coverage))
     record = records[0]

@@ -122,7 +122,10 @@ def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:
     """Return the folder for new cases; raise FixtureError with the `advice` if it has one of the `case_ids`."""
     if component.output == "choice":
-        raise FixtureError(f"'{component.name}' has multiple-choice questions: add lines to questions.jsonl instead")
+        raise FixtureError(
+            f"component '{component.name}' has multiple-choice questions: add lines to questions.jsonl instead; "
+            "for a fixed list of labels use `output: json` with an enum in schema.json"
+        )
     folders = component.case_files(fixtures).places()
     folder = next(filter(sources_at, folders), folders[0])
     if existing := [case_id for case_id in case_ids if (folder / case_id).exists()]:

@@ -31,7 +31,7 @@ from skill_evaluator.files import (
     read_text,
     validated,
 )
-from skill_evaluator.identifiers import ModelPatterns, is_file_name
+from skill_evaluator.identifiers import FILE_NAME_RULE, ModelPatterns, is_file_name
 from skill_evaluator.library.components import (
     DOCUMENT_FILES,
     DOCUMENTS,
@@ -86,7 +86,7 @@ class Question(BaseModel):
             if not text:
                 raise ValueError(f"option {letter} is empty")
             if (first := ascii_uppercase[texts.index(text)]) != letter:
-                raise ValueError(f"options {first} and {letter} differ only in case and white space")
+                raise ValueError(f"options {first} and {letter} are the same (case and white space do not count)")
         return options
 
     @model_validator(mode="after")
@@ -112,7 +112,7 @@ class _Turns(StrictModel):
     def _check_order(cls, turns: tuple[PromptMessage, ...]) -> tuple[PromptMessage, ...]:
         roles = [turn.role for turn in turns]
         if roles != ["user", "assistant"] * (len(roles) // 2):
-            raise ValueError("user and assistant must alternate, and the last turn must be the assistant's")
+            raise ValueError("turns must alternate: user first, assistant last")
         if not all(turn.content.strip() for turn in turns):
             raise ValueError("a turn is empty")
         return turns
@@ -282,7 +282,7 @@ def _case_of_row(
     case_id, line, row = item
     where, folder = f"{table.path}:{line}", table.path.parent
     if not is_file_name(case_id):
-        raise FixtureError(f"{where}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')")
+        raise FixtureError(f"{where}: {case_id[:100]!a} cannot be a case's id ({FILE_NAME_RULE})")
     row = table.with_values(where, row, CaseMeta.model_fields)
     inputs = table.inputs(where, row, component.prompt.inputs)
     document, limit = inputs.get(DOCUMENT), component.limits.size_of("document_bytes")
@@ -571,7 +571,9 @@ def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> d
             raise FixtureError(f"{path} cannot be read as a PDF: {result['problem']}")
         text = result["text"] or ""
         if texts and not text.strip():
-            raise FixtureError(f"{path} has no text (it may be a scan); remove text_of from prompt.md")
+            raise FixtureError(
+                f"{path} has no text (it may be a scan); remove text_of from prompt.md to send the file itself"
+            )
         if len(text.encode("utf-8", "surrogatepass")) > limits.document_bytes:
             raise FixtureError(f"the text of {path} is too long; {limits.size_of('document_bytes')}")
         contents[path] = text if texts else replace(file, pages=result["pages"])

@@ -14,7 +14,7 @@ from skill_evaluator.comparing.declarations import FieldRule, refuse_wrong_rules
 from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError
 from skill_evaluator.files import StrictModel, read_json, read_text, validated
-from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.identifiers import NAME_RULE, is_component_name
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains, read_schema
 from skill_evaluator.library.prompts import ProgramUnderTest, Prompt, check_semver, checked_prompt, parse_prompt
@@ -398,7 +398,7 @@ def _refuse_links(folder: Path, limits: SafetyLimits) -> None:
 
 def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceComponent:
     if not is_component_name(name):
-        raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
+        raise ComponentError(f"'{name}' cannot be a component's name ({NAME_RULE})")
     if not components_dir.is_dir():
         raise ComponentError(f"{components_dir} is not a folder; set the components folder with --components DIR")
     path = components_dir / name / "prompt.md"

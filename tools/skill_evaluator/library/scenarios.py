@@ -7,7 +7,7 @@ from pathlib import Path
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import StrictModel, read_text, storing, validated
-from skill_evaluator.identifiers import is_component_name, is_file_name
+from skill_evaluator.identifiers import NAME_RULE, is_component_name, is_file_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.reading import ConfinedFolder, parse_front_matter
@@ -95,7 +95,7 @@ def family_paths(config_dir: Path, family: str | None) -> list[Path]:
 def new_family(config_dir: Path, family: str) -> Path:
     """Return the folder for a new family; raise ConfigError if it exists."""
     if not is_component_name(family):
-        raise ConfigError(f"--family '{family}' is not a name of letters, digits, '.', '_' and '-', such as legal")
+        raise ConfigError(f"--family '{family}' cannot be a family's name ({NAME_RULE})")
     folder = config_dir / "scenarios" / family
     if folder.exists():
         raise ConfigError(f"{folder} exists already; choose a new --family")

@@ -13,7 +13,7 @@ from pydantic import NonNegativeInt
 
 from skill_evaluator.errors import ComponentError, GitError
 from skill_evaluator.files import FrozenModel, parse_json, read_bytes
-from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.identifiers import NAME_RULE, is_component_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource
 from skill_evaluator.library.prompts import ProgramUnderTest, Prompt, check_semver, parse_prompt
@@ -151,7 +151,7 @@ def _read_own(folder: str, raw_prompt: bytes, raw_schema: bytes | None) -> Compo
     def load() -> SourceComponent:
         front, prompt = parse_prompt(text, Path(file))
         if not is_component_name(name):
-            raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
+            raise ComponentError(f"'{name}' cannot be a component's name ({NAME_RULE})")
         return written_own(front, prompt, file)
 
     line = next((number for number, row in enumerate(text.splitlines(), 1) if row.startswith("version:")), 1)

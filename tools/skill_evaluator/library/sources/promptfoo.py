@@ -183,7 +183,9 @@ class _Configuration:
                 self.leave("test", str(problem))
         if missing and not rows and self.content.get("tests"):
             names = listed(sorted(missing))
-            raise ComponentError(f"no test in {location} has a value for {names}, which the prompt uses")
+            raise ComponentError(
+                f"no test in {location} can be used: some lack a value for {names}, which the prompt uses"
+            )
         if not inputs and sum(bool(row.values["inputs"]) for row in rows) > 1:
             names = listed([f"{{{{{name}}}}}" for name in rows[0].values["inputs"]])
             raise ComponentError(f"the prompt uses no variable of the tests, such as {names}: all calls would be equal")
@@ -276,7 +278,9 @@ class _Configuration:
             lines_of_items, content = yaml_lines(text), _parsed(path, text, location)
             tests = [(lines_of_items.get((str(index),), 1), item) for index, item in enumerate(as_list(content))]
         else:
-            raise ComponentError(f"{location}: tests are read from .yaml, .json, .jsonl and .csv")
+            raise ComponentError(
+                f"{location} is not a file of tests; its name must end in .yaml, .yml, .json, .jsonl or .csv"
+            )
         for line, test in tests:
             if isinstance(test, dict):
                 yield path, line, test
@@ -333,7 +337,7 @@ class _Configuration:
             hints = hints or {"model": f"{match[1]}/{match['model']}", **numbers}
         if refused and not hints:
             text = f"{self.tree.where / self.path} calls {listed(refused)}, which is not a plain model"
-            raise ComponentError(f"{text}; to test a program, write program: in a prompt.md")
+            raise ComponentError(f"{text}; to test a program, set `program` in a prompt.md")
         for name in refused:
             self.leave(f"provider {name}", "it is not a plain model")
         return hints
@@ -341,7 +345,7 @@ class _Configuration:
 
 def _merged(shared: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
     if not all(isinstance(part.get("vars") or {}, dict) for part in (shared, test)):
-        raise ValueError("its vars are not a mapping")
+        raise ValueError("vars of the test or of defaultTest are not a mapping")
     return {
         **shared,
         **test,

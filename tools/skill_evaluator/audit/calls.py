@@ -171,7 +171,9 @@ class _Grid:
         if changed:
             raise AuditError(f"{changed[0]} changed since the audit {audit.id} began; check out its commit")
         if benchmark.metric not in labelled.component.metrics:
-            raise AuditError(f"'{name}' no longer declares {benchmark.metric}, the metric of the audit {audit.id}")
+            raise AuditError(
+                f"benchmark '{name}' no longer declares {benchmark.metric}, the metric of the audit {audit.id}"
+            )
         shape = (len(audit.models), len(audit.scenarios), len(benchmark.cases), audit.replicates)
         self.scores: NDArray[np.float32] = np.full(shape, np.nan, dtype=np.float32)
         self.questions = {case: place for place, case in enumerate(benchmark.cases)}

@@ -214,7 +214,10 @@ def default_scenarios(folders: AuditFolders) -> tuple[str, ...]:
     """Return the names of the scenarios outside of families, `bare` first; raise AuditError if there are none."""
     names = sorted(path.stem for path in (folders.config / "scenarios").glob("*.md"))
     if not names:
-        raise AuditError(f"{folders.config / 'scenarios'} contains no scenario; an audit requires at least two")
+        raise AuditError(
+            f"{folders.config / 'scenarios'} contains no scenario outside of families; "
+            "write at least two, or name some with --scenario NAME"
+        )
     return tuple(sorted(names, key=lambda name: name != BARE))
 
 
@@ -240,8 +243,8 @@ def _skipped_cases(labelled: LabelledBenchmark, models: Sequence[Model], kinds: 
     }
     if len(reasons) == len(cases):
         raise AuditError(
-            f"no case of '{labelled.component.name}' can be sent to every model ({next(iter(reasons.values()))}); "
-            "leave out that model or benchmark"
+            f"no case of the benchmark '{labelled.component.name}' can be sent to every model "
+            f"({next(iter(reasons.values()))}); leave out that model or benchmark"
         )
     return reasons
 

@@ -157,7 +157,9 @@ def _audited_scenarios(folder: Path, scenarios: Sequence[Scenario]) -> list[str]
 
 def _read_trial(request: ScenariosCheckRequest, folder: Path, names: Sequence[str]) -> Trial:
     if len(names) < 2:
-        raise AuditError(f"{folder} used fewer than 2 of these scenarios unchanged; run a new trial with audit run")
+        raise AuditError(
+            f"{folder} used fewer than 2 of these scenarios unchanged; make a new trial: skill-evaluator audit run"
+        )
     gathered = gather(folder, request)
     for remark in gathered.remarks:
         print(f"warning: {visible(remark)}", file=sys.stderr)

@@ -342,7 +342,8 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
     changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
     if changed:
         raise PlanError(
-            f"{listed(changed, _MAX_LISTED)} of '{component.name}' changed since the plan; check out the plan's commit"
+            f"{listed(changed, _MAX_LISTED)} of component '{component.name}' changed since the plan; "
+            "check out the plan's commit"
         )
     run_cases = [cases[case_id] for case_id in manifest.cases]
     planned = schedule_calls(tuple(manifest.cases), manifest.replicates)

@@ -160,7 +160,7 @@ def find_branch(folder: Path) -> str:
     """Return the branch that CI evaluates ("main" outside a repository); raise ConfigError in a subfolder."""
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     if not existing.is_dir():
-        raise ConfigError(f"{existing} is not a folder")
+        raise ConfigError(f"{existing} is not a folder; name the root folder of the repository")
     try:
         repository = Repository(existing)
     except GitError:
@@ -200,7 +200,7 @@ def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
     if request.name and not _component_folder(folder, request.name):
         files |= scaffolding.example_files(request.name)
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is not a folder")
+        raise ConfigError(f"{folder} is not a folder; name the root folder of the repository")
     request = replace(request, folder=folder.absolute(), out=request.out and request.out.absolute())
     with chdir(folder):
         names = component_names(COMPONENTS)

@@ -473,7 +473,7 @@ def _gh(*arguments: str, folder: Path = Path()) -> ProcessResult:
         reason = done.stderr.decode("utf-8", "replace").partition(":")[0]
         raise ConfigError(f"gh cannot be started ({reason}); install it from https://cli.github.com")
     if done.reason == "timeout":
-        raise ConfigError(f"gh: {done.problem}; try again")
+        raise ConfigError(f"gh cannot be used ({done.problem}); try again")
     if done.code == _NOT_LOGGED_IN:
         raise ConfigError("gh is not logged in; run `gh auth login`, or set GH_TOKEN")
     return done

@@ -219,7 +219,7 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
             cases = load_cases(component, request.fixtures)
             refusal = refusal_reason(archive.entries, component.version, component.digests["prompt"])
             if refusal is not None:
-                raise PlanError(f"'{skill}' {refusal}")
+                raise PlanError(f"component '{skill}' {refusal}")
             _refuse_code(component, cases, repository.relative_path(request.components), changed)
         except SkillEvaluatorError as problem:
             if skill in request.names:
@@ -395,13 +395,15 @@ def _refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]
 def _refuse_code(component: Component, cases: Sequence[Case], folder: str, changed: set[str]) -> None:
     changed_here = {path for path in changed if path.startswith(f"{within(folder, component.name)}/")}
     if component.program is not None and changed_here:
-        raise PlanError(f"'{component.name}' is a program, which would run with keys; merge the pull request first")
+        raise PlanError(
+            f"component '{component.name}' is a program, which would run with keys; merge the pull request first"
+        )
     related = changed_here | {path for path in changed if component.fixtures in PurePosixPath(path).parts}
     declaring = {
         path for path in related if any(fnmatch(PurePosixPath(path).name, name) for name in _CAN_DECLARE_CHECKS)
     }
     if declaring and any(check.kind == "python" for case in cases for check in case.checks):
         raise PlanError(
-            f"'{component.name}' has checks in Python, whose code would run with keys, and the pull request changes "
-            f"{listed(sorted(declaring), 3)}; merge the pull request first"
+            f"component '{component.name}' has checks in Python, whose code would run with keys, and the pull "
+            f"request changes {listed(sorted(declaring), 3)}; merge the pull request first"
         )

@@ -122,7 +122,7 @@ def read_results(path: Path, on_problem: ProblemHandler = refuse) -> list[Import
     calls = Counter((each.model, each.case_id, each.replicate) for each in run.outputs if each.replicate is not None)
     for (_, case_id, replicate), count in calls.items():
         if count > 1:
-            raise LeaderboardError(f"{path}: replicate {replicate:g} of {case_id} occurs twice")
+            raise LeaderboardError(f"{path}: replicate {replicate:g} of case '{case_id}' occurs more than once")
     if not run.outputs:
         raise LeaderboardError(f"{path} contains no readable result")
     runs: dict[str | None, list[ImportedOutput]] = {output.model: [] for output in run.outputs}

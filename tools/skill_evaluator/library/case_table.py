@@ -181,7 +181,7 @@ def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence
         if not any(fnmatchcase(case.id, pattern) for pattern in patterns):
             continue
         if not folder.is_dir():
-            raise FixtureError(f"case '{case.id}' is a row of {folder.parent}; remove the key unreviewed there")
+            raise FixtureError(f"case '{case.id}' is a row of {folder.parent}; remove the key `unreviewed` there")
         (path,) = (folder / name for name in METAS if (folder / name).is_file())
         meta = {name: value for name, value in case.meta.items() if name != "unreviewed"}
         with storing(path):

@@ -318,13 +318,15 @@ def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
     """Return the paths of the case folder and the table, or of the questions file; raise an error if none exists."""
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
-        raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
+        raise FixtureError(
+            f"no fixtures for component '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR"
+        )
     files = component.case_files(fixtures_dir)
     candidates = files.places(QUESTIONS if is_choice else "cases")
     sources = [path for path in candidates if path.is_file()][:1] if is_choice else files.sources()
     sources = [*sources, *([component.rows.path] if component.rows.rows else [])]
     if len(tables := [str(source) for source in sources if source.suffix]) > 1:
-        raise FixtureError(f"{' and '.join(tables)} are both the cases of '{component.name}'; keep one")
+        raise FixtureError(f"{' and '.join(tables)} are both the cases of component '{component.name}'; keep one")
     if sources:
         root = files.root(sources[0])
         return [source if source == component.rows.path else root.inside(source) for source in sources]
@@ -334,14 +336,14 @@ def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
         missing = f"write {component.rows.name} into {component.rows.path}, or cases into {candidates[0]}"
         advice = "`skill-evaluator cases draft` drafts cases"
     if component.fixtures != component.name:  # the fixtures folder is declared, so its cases must exist
-        raise FixtureError(f"no fixtures for '{component.name}': {missing}; {advice}")
+        raise FixtureError(f"no fixtures for component '{component.name}': {missing}; {advice}")
     raise _without_cases(component, "; ".join([f"it has no cases: {missing}", advice, *component.left_out]))
 
 
 def _without_cases(component: Component, reason: str) -> FixtureError | NotEvaluatedError:
     if any(component.records_dir.glob("[0-9]*.json")):  # names of imported records begin with a tool's name
-        return FixtureError(f"no fixtures for '{component.name}', which has records: {reason}")
-    return NotEvaluatedError(f"'{component.name}' is not evaluated yet: {reason}")
+        return FixtureError(f"no fixtures for component '{component.name}', which has records: {reason}")
+    return NotEvaluatedError(f"component '{component.name}' is not evaluated yet: {reason}")
 
 
 def _read_questions(path: Path, component: Component, on_problem: ProblemHandler) -> list[Case]:
@@ -459,7 +461,7 @@ def _ready(case: Case, component: Component, source: Path | str) -> Case:
         raise FixtureError(f"case '{case.id}' in {source}: {broken[0]}: {SURROGATE}")
     other_names = component.prompt.names_in("system") | component.prompt.names_in("assistant")
     if files := sorted(name for name in other_names if isinstance(inputs.get(name), File)):
-        raise FixtureError(f"case '{case.id}': '{files[0]}' is a file, which only user messages can contain")
+        raise FixtureError(f"case '{case.id}': input '{files[0]}' is a file, which only user messages can contain")
     return _digested(replace(case, used=used))
 
 
@@ -625,7 +627,9 @@ def _checked(truth: Any, source: str, component: Component) -> Any:
         raise FixtureError(f"{source} holds {leaves:,} values, more than the limit of {max_leaves:,}; {advice}")
     if component.output == "text":
         if not isinstance(truth, str):
-            raise FixtureError(f"{source} must be a JSON string, because the output of '{component.name}' is text")
+            raise FixtureError(
+                f"{source} must be a JSON string, because the output of component '{component.name}' is text"
+            )
         return truth.strip()
     problems = component.contract.errors(truth)
     if problems:

@@ -386,7 +386,7 @@ def _read_dataset(path: Path, name: str, limits: SafetyLimits) -> Dataset:
     dataset = validated(Datasets, content, path, ComponentError).datasets[0]
     refuse_wrong_rules(dataset.fields, "datasets[0].fields", str(path))
     if not dataset.evaluate:
-        raise NotEvaluatedError(f"'{name}' is not evaluated: {path} has evaluate: false")
+        raise NotEvaluatedError(f"component '{name}' is not evaluated: {path} has evaluate: false")
     return dataset
 
 

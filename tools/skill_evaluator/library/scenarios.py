@@ -46,7 +46,7 @@ class Scenario(ScenarioFrontMatter):
 
 def _refuse_program(component: Component) -> None:
     if component.program is not None:
-        raise ConfigError(f"'{component.name}' is a program without a prompt, so it has no scenarios")
+        raise ConfigError(f"component '{component.name}' is a program without a prompt, so it has no scenarios")
 
 
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
@@ -134,7 +134,7 @@ def apply_scenario(component: Component, config_dir: Path, scenario: str | None)
     elif component.origin is not None and component.prompt.is_plain:  # a skill's cases are complete requests
         prompt = ""
     else:
-        raise ConfigError(f"'{component.name}' has no schema to send in place of its prompt")
+        raise ConfigError(f"component '{component.name}' has no schema to send in place of its prompt")
     digests = {**component.digests, "scenario": digest(prompt)}
     bare = component.prompt.bare(prompt) if prompt else replace(component.prompt, messages=())
     return replace(component, prompt=bare, scenario=SCHEMA_ALONE, digests=digests)

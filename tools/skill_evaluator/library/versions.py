@@ -268,7 +268,7 @@ def component_with(component: Component, earlier: PromptRun) -> tuple[Component,
 def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
     """Return the prompt with the digest of an `earlier` run from git, preferably with the run's version."""
     _refuse_program(component, earlier.skill_version)
-    name = f"'{component.name}' {earlier.skill_version}"
+    name = f"component '{component.name}' {earlier.skill_version}"
     try:
         repository = Repository(component.files[0])
     except GitError as problem:
@@ -309,7 +309,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
         check_semver(prompt.version, Path(f"{commit[:12]}:{file}"))
     committed = next((prompt for prompt in prompts if bump(component.version, prompt.version) is Bump.LOWERED), None)
     if committed is None:
-        name = f"'{component.name}' {prompts[0].version} at commit {commit[:12]}"
+        name = f"component '{component.name}' {prompts[0].version} at commit {commit[:12]}"
         raise ComponentError(f"{name} is not below {component.version}; name a commit before the version was raised")
     blob = repository.files(commit, committed.folder).get(within(committed.folder, _SCHEMA))
     raw = None if blob is None else repository.contents([blob])[blob]
@@ -322,7 +322,7 @@ def _put_into(component: Component, committed: CommittedPrompt) -> Component:
     output, prompt = committed.written.output, committed.written.prompt
     current_output = component.origin.here(component.limits).output if component.origin else None
     if output not in (None, component.output, current_output):  # evals/datasets.json may override the output
-        name = f"'{component.name}' {committed.version}"
+        name = f"component '{component.name}' {committed.version}"
         raise ComponentError(f"{name} had output: {output}, and now it is {component.output}")
     digests = {**component.digests, "prompt": prompt.digest}
     return replace(component, version=committed.version, prompt=prompt, digests=digests)
@@ -330,12 +330,12 @@ def _put_into(component: Component, committed: CommittedPrompt) -> Component:
 
 def _refuse_program(component: Component, version: str) -> None:
     if component.program is not None:
-        name = f"'{component.name}' {version}"
+        name = f"component '{component.name}' {version}"
         raise ComponentError(f"{name} is a program whose earlier files are not here; it is compared as recorded")
 
 
 def _schema_error(component: Component, version: str) -> ComponentError:
-    name, path = f"'{component.name}' {version}", component.folder / _SCHEMA
+    name, path = f"component '{component.name}' {version}", component.folder / _SCHEMA
     return ComponentError(f"{name} had a different schema from {path}, so the two cannot be compared")
 
 

@@ -300,7 +300,7 @@ def queue_in(config: Path, *, begun: bool = False) -> ReviewQueue:
     """Return the queue of a configuration folder. If `begun`, raise JudgeError if the queue does not exist."""
     queue = ReviewQueue(folder=config / "reviews")
     if begun and not (queue.folder / QUEUE).exists():
-        raise JudgeError(f"{queue.folder / QUEUE} does not exist; add items with `review add FILE`")
+        raise JudgeError(f"{queue.folder / QUEUE} does not exist; add items with `skill-evaluator review add FILE`")
     return queue
 
 

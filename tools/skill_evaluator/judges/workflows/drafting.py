@@ -166,7 +166,7 @@ def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> Draft
     limits = load_settings(request.config).limits
     component = load_component(request.components, request.skill, limits, request.fixtures)
     if component.program is not None:
-        raise ComponentError(f"'{component.name}' is a program: there is no prompt to draft cases from")
+        raise ComponentError(f"component '{component.name}' is a program: there is no prompt to draft cases from")
     existing: tuple[Case, ...] = ()
     with suppress(NotEvaluatedError):
         existing = read_cases(component, request.fixtures)

@@ -417,7 +417,7 @@ def _read_earlier(
     if not path.is_file():
         path = judging.find_judge_run(request.against, request.out, "regression") / judging.RESULTS
         if not path.exists():
-            raise JudgeError(f"--against {request.against}: {path} does not exist; that judge run is incomplete")
+            raise JudgeError(f"--against {request.against}: {path} does not exist; complete that judge run first")
     earlier = regression.read_regressions(path)
     regression.refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
     return earlier

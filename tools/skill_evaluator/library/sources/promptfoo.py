@@ -141,7 +141,9 @@ class _Configuration:
             return
         for path in self._files_named(raw):
             if not path.endswith((*_TEXTS, *_STRUCTURES)):
-                raise ComponentError(f"{path} is not a .txt, .md, .j2, .json or .yaml file")
+                raise ComponentError(
+                    f"{path} is not a file of prompts; its name must end in .txt, .md, .j2, .json, .yaml or .yml"
+                )
             text = self.tree.read(path)
             if path.endswith((".yaml", ".yml")):
                 text = as_text(_parsed(path, text, self.tree.where / path))
@@ -408,7 +410,7 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
 
 def _configuration(tree: FileTree, path: str) -> _Configuration:
     if not path.endswith(_STRUCTURES):
-        raise ComponentError(f"{tree.where / path} is a program; promptfooconfig.yaml and .json are read")
+        raise ComponentError(f"{tree.where / path} is a program; write promptfooconfig.yaml, .yml or .json")
     content = _parsed_once(path, tree.read(path), tree.where / path)
     if not isinstance(content, dict):
         raise ComponentError(f"{tree.where / path} is not a mapping of keys to values")
@@ -425,7 +427,7 @@ def _prompt(text: str, path: Path) -> Prompt:
         content = _parsed(".json", text, path)
     content = content["messages"] if isinstance(content, dict) and content.keys() == {"messages"} else content
     if not isinstance(content, list):
-        raise ComponentError(f"{path} has JSON that is not a list of messages")
+        raise ComponentError(f"{path} has JSON or YAML that is not a list of messages")
     messages = []
     for item in content:
         item = dict(item) if isinstance(item, dict) else {}

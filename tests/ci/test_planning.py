@@ -149,7 +149,8 @@ def test_edited_prompt_of_a_recorded_version_is_a_fault(pushed: PushedLibrary) -
     board = pushed.root / "components" / "a" / "leaderboard.json"
     board.write_text(board.read_text().replace('"digests": {}', '"digests": {"prompt": "sha256:0"}'))
     pushed.commit()
-    why = "'a' 1.0.0 was recorded with another prompt by run 1.0.0-m; raise the version, or measure this prompt as a "
+    why = "component 'a' 1.0.0 was recorded with another prompt by run 1.0.0-m; raise the version, or "
+    why += "measure this prompt as a "
     by_hand = pushed.plan(None)
     assert jobs(by_hand) == {"b": ALL, "c": ALL}
     assert [(file, message.startswith(why)) for file, message in faults(by_hand)] == [

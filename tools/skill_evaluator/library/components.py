@@ -413,7 +413,9 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceCo
     for former in front.formerly:
         if (components_dir / former / "prompt.md").exists():
             advice = "give the name of an earlier folder" if former == name else "delete formerly, or that folder"
-            raise ComponentError(f"formerly in {path} names '{former}', which exists in {components_dir}; {advice}")
+            raise ComponentError(
+                f"formerly in {path} names the folder '{former}', which exists in {components_dir}; {advice}"
+            )
     return written_own(front, checked_prompt(text, front, prompt, path), path.name)
 
 

@@ -178,7 +178,7 @@ class _Grid:
         self.scores: NDArray[np.float32] = np.full(shape, np.nan, dtype=np.float32)
         self.questions = {case: place for place, case in enumerate(benchmark.cases)}
         declared = labelled.component.digests["datasets"] == benchmark.digests.get("datasets")
-        self.remarks = [] if declared else [f"the declarations of '{name}' changed since the audit began"]
+        self.remarks = [] if declared else [f"the declarations of benchmark '{name}' changed since the audit began"]
         self.remarks += benchmark.left_out
         self._metric = benchmark.metric
         self._scenarios = {scenario: place for place, scenario in enumerate(audit.scenarios)}

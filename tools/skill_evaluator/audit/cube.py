@@ -190,7 +190,9 @@ def _complete_questions(cube: Cube, outcomes: Mapping[str, Outcomes], source: st
     for name, benchmark in outcomes.items():
         complete = np.asarray(~np.isnan(benchmark.means).any(axis=(0, 1)))
         if not complete.any():
-            raise AuditError(f"{source}: no question of '{name}' has an output of every model in every scenario")
+            raise AuditError(
+                f"{source}: no question of benchmark '{name}' has an output of every model in every scenario"
+            )
         questions = tuple(compress(benchmark.questions, complete))
         selected[name] = Outcomes(questions=questions, scores=benchmark.scores[:, :, complete])
         excluded += [f"{name}/{question}" for question in compress(benchmark.questions, ~complete)]

@@ -208,7 +208,7 @@ def _base_commit(request: LintRequest) -> str | None:
     if commit is None:
         remark = f"no commit '{request.base}' here; changes are not checked"
     elif not repository.is_ancestor(commit, "HEAD"):
-        remark = f"'{request.base}' is not in the history of HEAD; its additions count as removed here"
+        remark = f"commit '{request.base}' is not in the history of HEAD; its additions count as removed here"
     if remark:
         print(f"warning: {remark}", file=sys.stderr)
     return commit

@@ -109,7 +109,9 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
     path = folder / RECORDS / skill / f"{run_id}.json"
     record = read_record(path)
     if (record.skill, record.run_id) != (skill, run_id):
-        raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}' of '{record.skill}'")
+        raise LeaderboardError(
+            f"{path} holds the record of a different run, '{record.run_id}' of component '{record.skill}'"
+        )
     with suppress(ValueError, TypeError):  # the time is invalid, or has no equivalent in UTC
         if moment(record.timestamp) <= datetime.datetime.now(datetime.UTC) + MAX_CLOCK_SKEW:
             return record

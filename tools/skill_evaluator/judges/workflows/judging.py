@@ -382,7 +382,7 @@ def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers
     demanding = [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
     if not demanding:
         return []
-    demand = f"'{demanding[0]}' requires a judge of another family (different_model_family)"
+    demand = f"criterion '{demanding[0]}' requires a judge of another family (different_model_family)"
     refuse = session.configuration.settings.policy.judge.panel.same_family == "refuse"
     warnings = family_warnings(session.models, session.configuration.models, writers, demand, refuse=refuse)
     if None in writers:

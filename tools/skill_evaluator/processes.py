@@ -101,7 +101,7 @@ def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event
                 start_new_session=True,
             )
         except (OSError, ValueError) as problem:  # no such program or folder, or a NUL in the arguments
-            text = str(problem).partition("] ")[2] or str(problem)  # without [Errno 2]
+            text = str(problem).partition("] ")[2] or str(problem)  # the number of the error is left out
             return ProcessResult(reason="absent", stderr=text.encode(), program=program)
         with process:
             try:

@@ -96,7 +96,7 @@ def test_byte_order_mark_and_line_ends_are_normalized(tmp_path: Path) -> None:
 
 def test_duplicate_key_is_named_with_the_lines_of_that_key(tmp_path: Path) -> None:
     rows = "".join(f'{{"id": {number}}},\n' for number in range(6))
-    with pytest.raises(ConfigError, match=r"'id' twice \(it is on line 2, 3, 4, 5, 6 and 2 more\)"):
+    with pytest.raises(ConfigError, match=r"repeats the key 'id' \(lines with this key: 2, 3, 4, 5, 6 and 2 more\)"):
         read_json(written(tmp_path, f'[\n{rows}{{"id": 1, "id": 2}}]'))
 
 

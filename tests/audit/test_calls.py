@@ -114,7 +114,9 @@ def test_folder_without_an_audit_and_changed_case_are_refused(audited: AuditLibr
     with pytest.raises(AuditError, match=r"is not an audit: it has no audit\.json"):
         gather(library.root / "fixtures", library.places)
     library.case("beta", {"title": "other", "year": 1})
-    with pytest.raises(AuditError, match=f"case 'beta' of '{SKILL}' changed since the audit {folder.name} began"):
+    with pytest.raises(
+        AuditError, match=f"case 'beta' of benchmark '{SKILL}' changed since the audit {folder.name} began"
+    ):
         gather(folder, library.places)
 
 
@@ -126,4 +128,4 @@ def test_changed_declarations_are_remarked_a_changed_prompt_is_not(audited: Audi
         f"components/{SECOND}/evals/datasets.json", {"datasets": [{"fields": {"title": {"compare": "ignore"}}}]}
     )
     (remark,) = gather(library.audit_folder(), library.places).remarks
-    assert remark == f"the declarations of '{SECOND}' changed since the audit began"
+    assert remark == f"the declarations of benchmark '{SECOND}' changed since the audit began"

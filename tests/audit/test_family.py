@@ -56,5 +56,5 @@ def test_draft_is_not_reviewed_and_an_unreadable_file_is_an_error(tmp_path: Path
     check = check_scenarios(request)
     errors = [remark.rule for remark in check.remarks if remark.severity == "error"]
     assert (check.verdict, errors) == ("not ready", ["unreadable"])
-    with pytest.raises(ConfigError, match="contains no scenario"):
+    with pytest.raises(ConfigError, match="contains no scenario outside of families"):
         check_scenarios(ScenariosCheckRequest(config=tmp_path))

@@ -283,6 +283,6 @@ def test_cap_is_shared_in_proportion_to_the_cost() -> None:
 
 
 def test_cap_is_refused_without_a_price() -> None:
-    with pytest.raises(PlanError, match="the price of 'vendor/m' is unknown"):
+    with pytest.raises(PlanError, match="the price of model 'vendor/m' is unknown"):
         capped([entry(1.0), entry(None)], 5.0)
     assert [part.max_cost_usd for part in capped([entry(1.5), entry(None)], None)] == [None, None]

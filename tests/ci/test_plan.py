@@ -105,8 +105,8 @@ def test_request_of_a_planned_run_has_its_settings_and_resumes_it(tmp_path: Path
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        ({"skill": "b"}, "is 'a' on vendor/m: omit the component and --model, or name these"),
-        ({"models": ("n",)}, "is 'a' on vendor/m: omit the component and --model, or name these"),
+        ({"skill": "b"}, "is component 'a' on model vendor/m: omit the component and --model, or name these"),
+        ({"models": ("n",)}, "is component 'a' on model vendor/m: omit the component and --model, or name these"),
         ({"results": None}, "--planned requires --results DIR"),
     ],
 )

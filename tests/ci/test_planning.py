@@ -149,7 +149,8 @@ def test_edited_prompt_of_a_recorded_version_is_a_fault(pushed: PushedLibrary) -
     board = pushed.root / "components" / "a" / "leaderboard.json"
     board.write_text(board.read_text().replace('"digests": {}', '"digests": {"prompt": "sha256:0"}'))
     pushed.commit()
-    why = "'a' 1.0.0 was recorded with another prompt by run 1.0.0-m; raise the version, or measure this prompt as a "
+    why = "component 'a' 1.0.0 was recorded with another prompt by run 1.0.0-m; raise the version, or "
+    why += "measure this prompt as a "
     by_hand = pushed.plan(None)
     assert jobs(by_hand) == {"b": ALL, "c": ALL}
     assert [(file, message.startswith(why)) for file, message in faults(by_hand)] == [
@@ -187,8 +188,11 @@ def test_new_component_without_cases_is_skipped_and_recorded_one_is_a_fault(push
     plan = pushed.plan(base)
     assert jobs(plan) == {"b": ALL}
     ((place, words),) = faults(plan)
-    assert (place, "'a' is not evaluated yet: it has no cases: " in words) == ("components/a/prompt.md:1", True)
-    assert reasons(plan)["new"].startswith("'new' is not evaluated yet: it has no cases: ")
+    assert (place, "component 'a' is not evaluated yet: it has no cases: " in words) == (
+        "components/a/prompt.md:1",
+        True,
+    )
+    assert reasons(plan)["new"].startswith("component 'new' is not evaluated yet: it has no cases: ")
     with pytest.raises(NotEvaluatedError):
         pushed.plan(None, names=("a",))
 
@@ -286,7 +290,7 @@ def test_pull_request_runs_no_changed_program_or_python_check(capped: PushedLibr
     words = [message for _, message in faults(plan)]
     assert [
         any("'a' is a program" in message for message in words),
-        any("'b' has checks in Python" in message for message in words),
+        any("component 'b' has checks in Python" in message for message in words),
     ] == [True, True], words
 
 

@@ -43,13 +43,13 @@ def test_unevaluated_components_are_listed_with_the_reason(adopted: Library) -> 
         ("loan-notice", "case 'r-17' has input-source.md and no document.md"),
         ("poster-render", "it has no cases: fixtures/poster-render/cases and components/poster-render/evals/cases m"),
     ):
-        assert components[name]["not_evaluated"].startswith(f"'{name}' is not evaluated yet: {reason}")
+        assert components[name]["not_evaluated"].startswith(f"component '{name}' is not evaluated yet: {reason}")
     counted = "not evaluated: 4 of 9 components and 2 cases without a document"
     assert adopted.call("lint").out.endswith(f"{counted}\n")
     strict = adopted.call("lint", "--strict")
     assert (strict.code, strict.err) == (2, f"error: {counted}\n")
     adopted.write("components/letter-kind/evals/datasets.json", {"datasets": [{"evaluate": False}]})
-    reason = "'letter-kind' is not evaluated: components/letter-kind/evals/datasets.json has evaluate: false"
+    reason = "component 'letter-kind' is not evaluated: components/letter-kind/evals/datasets.json has evaluate: false"
     assert adopted.call("evaluate", "letter-kind").err == f"error: {reason}\n"
     planned = adopted.call("ci", "plan", "--format", "json")
     assert (planned.code, planned.json["faults"]) == (0, [])

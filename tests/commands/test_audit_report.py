@@ -79,7 +79,7 @@ def test_options_change_weights_and_grades(tmp_path: Path) -> None:
 def test_invalid_input_is_one_line_of_error(tmp_path: Path) -> None:
     library = AuditLibrary(tmp_path)
     for arguments, message in (
-        ((), "audits contains no audit; create one with audit run"),
+        ((), "audits contains no audit; create one with `skill-evaluator audit run`"),
         (("--cube", "nowhere.csv"), "nowhere.csv does not exist"),
         (("--cube", str(PAPER), "somewhere"), "cannot be combined with an audit's folder"),
         (("--cube", str(PAPER), "--without", "77"), "--without: unknown scenario '77'"),

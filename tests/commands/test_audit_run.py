@@ -86,12 +86,12 @@ def test_resume_is_refused_if_inputs_have_changed(served: AuditLibrary, server: 
     served.audit("--max-calls", "1")
     served.served_by("http://127.0.0.1:9/v1")
     refused = "changed since it was drawn: "
-    assert served.call("audit", "run", "--resume").refuses(f"{refused}the settings of 'served'; ")
+    assert served.call("audit", "run", "--resume").refuses(f"{refused}the settings of model 'served'; ")
     served.case("beta", {"title": "other", "year": 2024})
-    assert served.call("audit", "run", "--resume").refuses(f"{refused}case 'beta' of '{SKILL}', ")
+    assert served.call("audit", "run", "--resume").refuses(f"{refused}case 'beta' of benchmark '{SKILL}', ")
     served.write(f"components/{SECOND}/prompt.md", f"---\nname: {SECOND}\nversion: 1.0.0\n---\nAnother.\n")
     served.write(".evaluator/scenarios/curt.md", "---\nname: curt\nintent: i\n---\nShort!\n{{ prompt }}\n")
-    changed = f"scenario 'curt', case 'beta' of '{SKILL}', prompt of '{SECOND}' and 1 more"
+    changed = f"scenario 'curt', case 'beta' of benchmark '{SKILL}', prompt of benchmark '{SECOND}' and 1 more"
     assert served.call("audit", "run", "--resume").refuses(f"{refused}{changed}; ")
     assert server.requests == 1
 

@@ -122,7 +122,7 @@ def test_import_refuses_questions_and_requires_a_component(library: Library) -> 
         in imported(library, "t.jsonl", row, "--input", "text").err
     )
     refused = imported(library, "t.jsonl", row, "--input", "text", "--skill", "quiz")
-    assert "'quiz' has multiple-choice questions: add lines to questions.jsonl" in refused.err
+    assert "component 'quiz' has multiple-choice questions: add lines to questions.jsonl" in refused.err
 
 
 def test_import_fills_inputs_from_columns(library: Library) -> None:

@@ -104,7 +104,7 @@ def test_collect_takes_no_run_at_another_commit(pipeline: Pipeline) -> None:
         for run in pipeline.outcome().values():
             assert run["status"] == "missing"
             assert run["reason"] == (
-                f"not collected: {name} of '{SKILL}' changed since the plan; check out the plan's commit"
+                f"not collected: {name} of component '{SKILL}' changed since the plan; check out the plan's commit"
             )
         assert pipeline.publish().out == "no record to publish\n"
 

@@ -101,7 +101,11 @@ SCORED, SCORE = '{"id": "s", "scores": {"clear": 3}}', '{"id": "s", "judge": "j"
             f"\n{VERDICT}\n{VERDICT}",
             "verdicts.jsonl:3: id 'p0', judge 'j', order '1', replicate '0' repeats line 2",
         ),
-        (ITEM, json.dumps(verdict(1, 1, 1)), "verdicts.jsonl:1: id 'p1' has no label of its kind in items.jsonl"),
+        (
+            ITEM,
+            json.dumps(verdict(1, 1, 1)),
+            "verdicts.jsonl:1: items.jsonl has no label of item 'p1' with human or criteria",
+        ),
         ('{"id": "s", "scores": {"clear": 11}}', SCORE, "got 11 at scores.clear[0]"),
     ],
 )

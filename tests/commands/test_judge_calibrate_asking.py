@@ -124,7 +124,7 @@ BARE = {"id": "p", "human": 1}
         (HALLS[0], (), "--judge requires --rubric FILE or --corrupt N"),
         (HALLS[0], ("--rubric", RUBRIC, "--verdicts", "v.jsonl"), "cannot be combined with --judge"),
         (HALLS[0], ("--rubric", RUBRIC, "--probe", "injection"), "no probe 'injection' (known: authority, verbosity)"),
-        (BARE, ("--rubric", RUBRIC, "--probe", "authority"), "the label of 'p' has no texts, which --judge requires"),
+        (BARE, ("--rubric", RUBRIC, "--probe", "authority"), "item 'p' lacks a text that --judge requires: "),
         (SCORED, ("--rubric", RUBRIC), "rubric.yaml has no criterion for the scores in items.jsonl (tone)"),
         (
             SCORED,

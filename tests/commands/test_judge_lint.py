@@ -99,3 +99,8 @@ def test_shipped_and_documented_rubrics_have_no_remark(library: Library) -> None
     library.write(FILE, blocks(ROOT / "docs" / "judge.md", "yaml")[0])
     ended = library.call("judge", "lint")
     assert (ended.code, ended.out) == (0, "1 rubric, 1 criterion: 0 errors, 0 warnings\n")
+
+
+@pytest.mark.parametrize("option", ["--components", "--fixtures"])
+def test_options_without_effect_are_refused(option: str, library: Library) -> None:
+    assert library.call("judge", "lint", option, "x").code == 2

@@ -90,7 +90,7 @@ def test_batch_is_compared_with_an_earlier_batch_of_its_judge(library: JudgingLi
     assert [change["rose"] for change in done.json["changes"]] == [False] * 3
     library.models({**REPLAY, "profile": "sampled"})
     changed = judge(library, "--against", earlier["folder"])
-    assert (changed.code, "the settings of recorded changed since" in changed.err) == (2, True)
+    assert (changed.code, "the settings of the judge recorded changed since" in changed.err) == (2, True)
     library.models(REPLAY)
     assert judge(library, "--against", "nothing").refuses("no judge run 'nothing'")
 

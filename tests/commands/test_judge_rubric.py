@@ -56,7 +56,9 @@ def test_draft_overwrites_nothing(library: JudgingLibrary) -> None:
     drafted(library)
     library.write(OUT, "mine")
     assert library.call(*DRAFT).refuses(f"{OUT} exists already")
-    assert library.call(*DRAFT[:-1], "Tone 2.yaml").refuses("--out Tone 2.yaml: expected a .yaml file named like an id")
+    assert library.call(*DRAFT[:-1], "Tone 2.yaml").refuses(
+        "--out Tone 2.yaml must be a .yaml or .yml file; its name is the rubric"
+    )
     assert (library.root / OUT).read_text() == "mine"
     assert not library.judgements.exists()
 

@@ -58,8 +58,13 @@ def test_judge_run_writes_four_files_beside_its_journal(library: JudgingLibrary)
 
 def test_wrong_input_is_an_error_before_any_call(library: JudgingLibrary) -> None:
     for rubric, item, arguments, complaint in (
-        ({"method": method("pairwise_comparison")}, ITEM, (), "the method of 'totals' in rubric.yaml is pairwise_comp"),
-        ({"method": REFERENCE}, ITEM, (), "requires a source or a right answer"),
+        (
+            {"method": method("pairwise_comparison")},
+            ITEM,
+            (),
+            "the method of criterion 'totals' in rubric.yaml is pairwise_comp",
+        ),
+        ({"method": REFERENCE}, ITEM, (), "requires a source or a reference"),
         ({}, {"input": "x"}, (), "items.jsonl:1: a required key is missing at output"),
         ({}, ITEM, ("--criterion", "total"), "no criterion 'total' in rubric.yaml (did you mean 'totals'?)"),
         ({}, ITEM, ("--run", "somewhere"), "use either --items FILE, or --run RUN"),
@@ -109,7 +114,7 @@ def test_outputs_of_a_run_are_scored_with_its_documents(library: JudgingLibrary)
     digests = [read(path)["items"] for path in library.judgements.glob("*/judging.json")]
     assert digests[0] == digests[1]
     library.rubric({"method": REFERENCE, "applies_to": {"component": "another"}})
-    assert "'totals' in rubric.yaml applies to 'another'" in library.call(*words).err
+    assert "criterion 'totals' in rubric.yaml applies to component 'another'" in library.call(*words).err
     library.rubric({"method": REFERENCE})
     library.case("beta", {"title": "another", "year": 1})
     changed = library.call(*words)

@@ -154,7 +154,7 @@ TAMPERING: dict[str, tuple[Change, tuple[str, ...]]] = {  # and what it says
     "another type": (edit_types, (EDITED, "this record was edited")),
     "a key twice": (
         replace_in(lambda: Path(BOARD), '"scored":', '"scored": 0, "scored":'),
-        (f"{BOARD}: not JSON: one object has the key 'scored' twice",),
+        (f"{BOARD}: not JSON: one object repeats the key 'scored'",),
     ),
     "no JSON": (replace_in(lambda: Path(BOARD), "{", ""), (f"{BOARD}:2:10: not JSON",)),
 }

@@ -69,4 +69,4 @@ def test_audit_skips_questions_that_one_model_cannot_take(
     library.write(f"fixtures/{SECOND}/cases/delta/meta.json", {"not_applicable": ["one"]})
     refused = library.audit()
     assert refused.code == 2
-    assert f"error: no case of '{SECOND}' can be sent to every model" in refused.err
+    assert f"error: no case of benchmark '{SECOND}' can be sent to every model" in refused.err

@@ -35,7 +35,7 @@ def test_add_refuses_an_empty_file(library: Library) -> None:
 
 @pytest.mark.parametrize("command", [("serve",), ("export", "--labels", "labels.jsonl")])
 def test_review_without_a_queue_names_review_add(command: tuple[str, ...], library: Library) -> None:
-    assert library.call("review", *command).refuses("add items with `review add FILE`")
+    assert library.call("review", *command).refuses("add items with `skill-evaluator review add FILE`")
 
 
 def test_exported_labels_calibrate_a_judge(library: Library) -> None:

@@ -79,7 +79,7 @@ def test_drafts_that_were_paid_for_are_kept_and_failures_are_named(folder: Folde
     folder.write("components/script/app.py", "")
     for name, why in (
         ("quiz", "'quiz' has multiple-choice questions"),
-        ("script", "'script' is a program: there is no prompt to"),
+        ("script", "component 'script' is a program: there is no prompt to"),
     ):
         refused = folder.here("cases", "draft", name, "--model", "m")
         assert (refused.code, why in refused.err) == (2, True), refused.err

@@ -293,7 +293,9 @@ def test_repeated_id_and_second_table_are_refused(skill: Component, tmp_path: Pa
     with pytest.raises(FixtureError, match=r"cases\.jsonl:1: the id 'a' is also the id of \S+/cases/a$"):
         load(skill, tmp_path)
     write(tmp_path, CELLS + "b,B,\n", "cases.csv")
-    with pytest.raises(FixtureError, match=rf"{path} and \S+/cases\.csv are both the cases of 'receipts'; keep one"):
+    with pytest.raises(
+        FixtureError, match=rf"{path} and \S+/cases\.csv are both the cases of component 'receipts'; keep one"
+    ):
         load(skill, tmp_path)
 
 

@@ -142,11 +142,13 @@ def test_pattern_without_a_match_is_refused(skill: Component, tmp_path: Path) ->
 
 
 def test_missing_fixtures_are_refused(skill: Component, tmp_path: Path) -> None:
-    with pytest.raises(FixtureError, match=r"no fixtures for 'receipts': .*none is not a folder; see --fixtures"):
+    with pytest.raises(
+        FixtureError, match=r"no fixtures for component 'receipts': .*none is not a folder; see --fixtures"
+    ):
         load_cases(skill, tmp_path / "none")
     shared = component(tmp_path, datasets={"fixtures": "shared"})
     (tmp_path / "f").mkdir()
-    with pytest.raises(FixtureError, match=r"no fixtures for 'receipts': .*f/shared/cases missing; add "):
+    with pytest.raises(FixtureError, match=r"no fixtures for component 'receipts': .*f/shared/cases missing; add "):
         load_cases(shared, tmp_path / "f")
 
 
@@ -173,7 +175,7 @@ def test_component_without_documents_is_not_evaluated_yet(
         load_cases(skill, tmp_path / "f")
     (skill.records_dir).mkdir()
     (skill.records_dir / "20260101T000000Z-abcdef-m.json").write_text("{}")
-    with pytest.raises(FixtureError, match=f"no fixtures for 'receipts', which has records: {why}"):
+    with pytest.raises(FixtureError, match=f"no fixtures for component 'receipts', which has records: {why}"):
         load_cases(skill, tmp_path / "f")
 
 
@@ -264,7 +266,7 @@ def test_unreviewed_case_is_read_but_not_evaluated(skill: Component, tmp_path: P
     (folder.parent / "cases.jsonl").write_text(json.dumps({"id": "row", "document": "Bell 3", "unreviewed": True}))
     assert [case.id for case in load_cases(skill, tmp_path / "fixtures")] == ["b"]
     assert [case.id for case in read_cases(skill, tmp_path / "fixtures")] == ["b", "draft-01", "row"]
-    with pytest.raises(FixtureError, match="remove the key unreviewed there"):
+    with pytest.raises(FixtureError, match="remove the key `unreviewed` there"):
         accept_cases(skill, tmp_path / "fixtures", ["row"])
     assert accept_cases(skill, tmp_path / "fixtures", ["draft-*"]) == ["draft-01"]
     assert [case.id for case in load_cases(skill, tmp_path / "fixtures")] == ["b", "draft-01"]

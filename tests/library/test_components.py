@@ -210,7 +210,7 @@ def test_declaration_changes_metrics_and_fields(tmp_path: Path) -> None:
 
 def test_invalid_component_name_is_refused(tmp_path: Path) -> None:
     components = write_component(tmp_path).parent
-    rule = "cannot be a component's name (letters, digits, '.', '_', '-')"
+    rule = "cannot be a component's name (at most 100 of A-Z, a-z, 0-9, '.', '_', '-'; the first a letter or digit)"
     for name, message in {
         "receipt": "unknown component 'receipt' in <components> (did you mean 'receipts'?)",
         "zzz": "unknown component 'zzz' in <components> (known: receipts)",

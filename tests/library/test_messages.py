@@ -172,7 +172,7 @@ def test_ambiguous_prompt_is_refused(tmp_path: Path, lines: list[str], body: str
         ({"document.md": "A", "inputs.json": {"doc_type": None}}, "without null values"),
         (
             {"document.md": "A", "inputs.json": {"doc_type": "b"}, "turns.json": [{"role": "user", "content": "A"}]},
-            "the last turn must be the assistant's",
+            "turns must alternate: user first, assistant last",
         ),
         (
             {

@@ -70,7 +70,7 @@ def test_question_digest_covers_question_options_and_answer(tmp_path: Path) -> N
         ({**QUESTION, "options": ["Lyon", " ", "Paris"]}, "option B is empty at options"),
         (
             {**QUESTION, "options": ["Paris", "Lyon", " PARIS "]},
-            "options A and C differ only in case and white space at options",
+            "options A and C are the same (case and white space do not count) at options",
         ),
         ({**QUESTION, "options": ["a", 2]}, "a text is expected, got 2 at options[1]"),
         ({**QUESTION, "id": "Not a slug"}, "String should match pattern"),

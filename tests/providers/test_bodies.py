@@ -129,7 +129,7 @@ def test_changed_file_fails_its_call_before_sending(tmp_path: Path, server: Vend
         file.path.unlink()
     else:
         file.path.write_bytes(others[change])
-    with pytest.raises(ProviderError, match=r"scan.png was changed since its case was read") as problem:
+    with pytest.raises(ProviderError, match=r"scan.png was changed or removed, or cannot be read") as problem:
         asyncio.run(ask_through_the_engine(server, about(file)))
     assert (problem.value.kind, problem.value.reason, problem.value.retryable) == ("not_run", "file_changed", False)
     assert not server.received

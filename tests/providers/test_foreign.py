@@ -96,7 +96,9 @@ def test_any_exception_of_a_provider_fails_only_its_call() -> None:
 
 def test_invalid_return_value_of_a_provider_is_a_failure() -> None:
     for value in (None, "text", {"text": "fine"}, 5):
-        assert fail(lambda value=value: value).reason == "provider_bug", value
+        error = fail(lambda value=value: value)
+        assert (error.reason, error.perhaps_billed) == ("provider_bug", True), value
+        assert str(error).endswith(f"the provider returned {type(value).__name__}, not a Completion"), value
     for text in (None, 5, b"bytes", ["fine"], {"text": "fine"}):
         error = fail(lambda text=text: Completion(text=text))
         assert (error.reason, error.retryable, error.perhaps_billed) == ("malformed_body", True, True), text

@@ -133,7 +133,7 @@ def test_invalid_leaderboard_is_refused_and_unchanged(skill: Component, path: Pa
 
 @pytest.mark.parametrize(
     ("edit", "message"),
-    [('"scored": 1, "scored": 1', "one object has the key 'scored' twice"), ('"scored": NaN', "not JSON: ")],
+    [('"scored": 1, "scored": 1', "one object repeats the key 'scored'"), ('"scored": NaN', "not JSON: ")],
 )
 def test_row_that_append_refuses_is_refused_before_calls(tmp_path: Path, edit: str, message: str) -> None:
     checked = component(tmp_path)

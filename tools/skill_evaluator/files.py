@@ -149,7 +149,9 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
             key = Counter(name for name, _ in pairs).most_common(1)[0][0]
             pattern = re.compile(rf"{re.escape(json.dumps(key, ensure_ascii=False))}\s*:")
             lines = [str(number) for number, line in enumerate(text.split("\n"), 1) if pattern.search(line)]
-            raise ValueError(f"one object has the key '{key:.100}' twice (it is on line {listed(lines) or '?'})")
+            raise ValueError(
+                f"one object repeats the key '{key:.100}' (lines with this key: {listed(lines) or 'unknown'})"
+            )
         return members
 
     strict: dict[str, Any] = {}

@@ -10,9 +10,11 @@ from pydantic import AfterValidator, Field
 _COMPONENT_NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 UNNAMED = "unnamed"  # the model of imported results that name none
 _MAX_FILE_NAME = 240  # characters; file systems allow 255 bytes including a suffix
+FILE_NAME_RULE = f"at most {_MAX_FILE_NAME} letters, digits, '@', '.', '_', '+', '-'; the first not '.'"
 _FILE_NAME = re.compile(rf"(?!\.)[\w@.+-]{{1,{_MAX_FILE_NAME}}}")
 BASELINE = "baseline"  # suffix of the run id of an interleaved baseline, after an @
 _MAX_NAME = 100  # characters of a component or model; both are parts of a CI job's folder name
+NAME_RULE = f"at most {_MAX_NAME} of A-Z, a-z, 0-9, '.', '_', '-'; the first a letter or digit"
 
 
 def moment(timestamp: str) -> datetime.datetime:
@@ -74,9 +76,7 @@ def _validate_label(text: str) -> str:
 
 def _validate_file_name(name: str) -> str:
     if not is_file_name(name):
-        raise ValueError(
-            f"{name[:_MAX_FILE_NAME]!a} cannot be the name of a file (letters, digits, '@', '.', '_', '+', '-')"
-        )
+        raise ValueError(f"{name[:_MAX_FILE_NAME]!a} cannot be the name of a file ({FILE_NAME_RULE})")
     return name
 
 

@@ -101,7 +101,8 @@ def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event
                 start_new_session=True,
             )
         except (OSError, ValueError) as problem:  # no such program or folder, or a NUL in the arguments
-            return ProcessResult(reason="absent", stderr=str(problem).encode(), program=program)
+            text = str(problem).partition("] ")[2] or str(problem)  # the number of the error is left out
+            return ProcessResult(reason="absent", stderr=text.encode(), program=program)
         with process:
             try:
                 reason = _wait(process, program, (out, errors), cancelled)

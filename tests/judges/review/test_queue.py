@@ -65,14 +65,14 @@ def test_latest_label_counts_and_earlier_labels_are_kept(tmp_path: Path) -> None
 def test_label_that_misfits_its_item_is_refused_with_its_line(tmp_path: Path) -> None:
     queue = queue_of(tmp_path, pair(), change())
     queue.label(label(pair(), overall="1"))
-    with pytest.raises(JudgeError, match=r"is not an answer to 'factuality' \(one of candidate_worse \(low"):
+    with pytest.raises(JudgeError, match=r"is not an answer to question 'factuality' \(one of candidate_worse \(low"):
         queue.label(label(change(), factuality="candidate_worse", tone="same"))
     right = (queue.folder / LABELS).read_text()
     for answers, problem in (
-        ([("overall", "3", None)], "'3' is not an answer to 'overall'"),
+        ([("overall", "3", None)], "'3' is not an answer to question 'overall'"),
         ([("other", "1", None)], "must have one answer to each question: overall"),
         ([("overall", "1", None), ("overall", "2", None)], "must have one answer to each question: overall"),
-        ([("overall", "1", "high")], r"'1 \(high\)' is not an answer to 'overall' \(one of 1, 2, tie\)"),
+        ([("overall", "1", "high")], r"'1 \(high\)' is not an answer to question 'overall' \(one of 1, 2, tie\)"),
     ):
         wrong = [{"question": name, "answer": answer, "impact": impact} for name, answer, impact in answers]
         line = {"item": pair().id, "reviewer": "ben", "at": "2026-03-01T12:00:00Z", "answers": wrong}

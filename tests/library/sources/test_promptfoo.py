@@ -223,7 +223,7 @@ def test_schema_shared_by_all_tests_is_the_output_schema() -> None:
         ({"prompts": ["Say {% if word %}{{word}}{% endif %}"]}, "{% if word %}"),
         ({"prompts": ["Say {{env.SECRET}} {{word}}"]}, "{{env.SECRET}}"),
         ({"prompts": ["Say {word}"], "tests": [{"vars": {"word": "a"}}, {"vars": {"word": "b"}}]}, "uses no variable"),
-        ({"prompts": ["Say {{wrod}}"]}, "has a value for wrod"),
+        ({"prompts": ["Say {{wrod}}"]}, "some lack a value for wrod"),
         ({"prompts": ['{"contents": []}']}, "not a list of messages"),
         ({"prompts": ['[{"role": "tool", "content": "x"}]']}, "role"),
         ({"prompts": []}, "a prompt must be a text"),
@@ -253,6 +253,7 @@ def test_configuration_that_is_a_program_is_refused() -> None:
         ({"provider": "openai:gpt-5"}, "provider"),
         ({"vars": {"word": "file://scan.png"}}, "a variable names a file that is not a text"),
         ({"vars": {}}, "word"),
+        ({"vars": ["a"]}, "vars of the test or of defaultTest are not a mapping"),
         (
             {"vars": {"word": [str(number) for number in range(200)], "x": [str(number) for number in range(200)]}},
             "20,000",

@@ -47,7 +47,7 @@ class Audits:
             models: Only these models of models.yaml.
             questions: Draw N cases of each benchmark, by the seed; default: all.
             replicates: Calls per question and scenario; default 2.
-            seed: Seed of the drawn cases and of the calls; default 0.
+            seed: Seed of the drawn cases and of the calls; default: `seed` of settings.yaml, else 0.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
             concurrency: Concurrent calls per model; default 8, up to 256 on a private network.

@@ -247,7 +247,9 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
     else:
         folder = request.folder or next(reversed(audit_folders(request.audits)), None)
         if folder is None:
-            raise AuditError(f"{request.audits} contains no audit; create one with audit run, or use --cube FILE")
+            raise AuditError(
+                f"{request.audits} contains no audit; create one with `skill-evaluator audit run`, or use --cube FILE"
+            )
         if request.questions is not None:
             raise AuditError("--questions requires --cube")
         gathered = gather(folder, request)

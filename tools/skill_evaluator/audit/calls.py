@@ -174,12 +174,14 @@ class _Grid:
         if changed:
             raise AuditError(f"{changed[0]} changed since the audit {audit.id} began; check out its commit")
         if benchmark.metric not in labelled.component.metrics:
-            raise AuditError(f"'{name}' no longer declares {benchmark.metric}, the metric of the audit {audit.id}")
+            raise AuditError(
+                f"benchmark '{name}' no longer declares {benchmark.metric}, the metric of the audit {audit.id}"
+            )
         shape = (len(audit.models), len(audit.scenarios), len(benchmark.cases), audit.replicates)
         self.scores: NDArray[np.float32] = np.full(shape, np.nan, dtype=np.float32)
         self.questions = {case: place for place, case in enumerate(benchmark.cases)}
         declared = labelled.component.digests["datasets"] == benchmark.digests.get("datasets")
-        self.remarks = [] if declared else [f"the declarations of '{name}' changed since the audit began"]
+        self.remarks = [] if declared else [f"the declarations of benchmark '{name}' changed since the audit began"]
         self.remarks += benchmark.left_out
         self._metric = benchmark.metric
         self._scenarios = {scenario: place for place, scenario in enumerate(audit.scenarios)}

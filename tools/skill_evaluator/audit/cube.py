@@ -171,8 +171,9 @@ def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
         ]
         more = f"; and {len(gaps) - _MAX_NAMED} more models" if len(gaps) > _MAX_NAMED else ""
         raise AuditError(
-            f"{source} lacks scores of {'; '.join(gaps[:_MAX_NAMED])}{more}: complete it, or exclude what is "
-            f"incomplete with --missing {'' if cube.outcomes is None else 'questions, '}scenarios or models"
+            f"{source} lacks scores of {'; '.join(gaps[:_MAX_NAMED])}{more}: complete the scores, or leave out what "
+            f"lacks them: {'' if cube.outcomes is None else '--missing questions, '}--missing scenarios or "
+            "--missing models"
         )
     models, scenarios = list(cube.models), list(cube.scenarios)
     if missing == "models":
@@ -191,7 +192,9 @@ def _complete_questions(cube: Cube, outcomes: Mapping[str, Outcomes], source: st
     for name, benchmark in outcomes.items():
         complete = np.asarray(~np.isnan(benchmark.means).any(axis=(0, 1)))
         if not complete.any():
-            raise AuditError(f"{source}: no question of '{name}' has an output of every model in every scenario")
+            raise AuditError(
+                f"{source}: no question of benchmark '{name}' has an output of every model in every scenario"
+            )
         questions = tuple(compress(benchmark.questions, complete))
         selected[name] = Outcomes(questions=questions, scores=benchmark.scores[:, :, complete])
         excluded += [f"{name}/{question}" for question in compress(benchmark.questions, ~complete)]

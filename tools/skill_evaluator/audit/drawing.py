@@ -214,7 +214,10 @@ def default_scenarios(folders: AuditFolders) -> tuple[str, ...]:
     """Return the names of the scenarios outside of families, `bare` first; raise AuditError if there are none."""
     names = sorted(path.stem for path in (folders.config / "scenarios").glob("*.md"))
     if not names:
-        raise AuditError(f"{folders.config / 'scenarios'} contains no scenario; an audit requires at least two")
+        raise AuditError(
+            f"{folders.config / 'scenarios'} contains no scenario outside of families; "
+            "write at least two, or name some with --scenario NAME"
+        )
     return tuple(sorted(names, key=lambda name: name != BARE))
 
 
@@ -240,8 +243,8 @@ def _skipped_cases(labelled: LabelledBenchmark, models: Sequence[Model], kinds: 
     }
     if len(reasons) == len(cases):
         raise AuditError(
-            f"no case of '{labelled.component.name}' can be sent to every model ({next(iter(reasons.values()))}); "
-            "leave out that model or benchmark"
+            f"no case of benchmark '{labelled.component.name}' can be sent to every model "
+            f"({next(iter(reasons.values()))}); leave out that model or benchmark"
         )
     return reasons
 
@@ -272,18 +275,22 @@ def _changes_in(drawn: DrawnAudit) -> list[str]:
         labelled = drawn.benchmarks[benchmark.name]
         digests = labelled.component.digests
         changed += [
-            f"{part} of '{benchmark.name}'" for part, old in benchmark.shaping.items() if digests.get(part) != old
+            f"{part} of benchmark '{benchmark.name}'"
+            for part, old in benchmark.shaping.items()
+            if digests.get(part) != old
         ]
         changed += changed_cases(benchmark, labelled)
     settings = {model.id: settings_digest(model) for model in drawn.configuration.models}
-    return changed + [f"the settings of '{name}'" for name, new in settings.items() if new != manifest.models.get(name)]
+    return changed + [
+        f"the settings of model '{name}'" for name, new in settings.items() if new != manifest.models.get(name)
+    ]
 
 
 def changed_cases(benchmark: AuditedBenchmark, labelled: LabelledBenchmark) -> list[str]:
     """Return a text, such as `case 'a' of 'b'`, for each case that was changed or deleted since the audit was drawn."""
     digests = {name: case.digest for name, case in labelled.cases.items()}
     changed = (name for name, recorded_digest in benchmark.cases.items() if digests.get(name) != recorded_digest)
-    return [f"case '{name}' of '{benchmark.name}'" for name in changed]
+    return [f"case '{name}' of benchmark '{benchmark.name}'" for name in changed]
 
 
 def validate_request(request: AuditRunRequest) -> None:

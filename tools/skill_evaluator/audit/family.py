@@ -77,7 +77,10 @@ def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
     """Check a family's templates and read its trial, if any. Raise ConfigError if there is no template."""
     paths = family_paths(request.config, request.family)
     if not paths:
-        raise ConfigError(f"{request.config / 'scenarios'} contains no scenario; write some, or run scenarios draft")
+        raise ConfigError(
+            f"{request.config / 'scenarios'} contains no scenario outside of families; name a family, write scenarios, "
+            "or use `skill-evaluator scenarios draft`"
+        )
     scenarios, remarks = [], []
     for path in paths:
         try:
@@ -154,7 +157,9 @@ def _audited_scenarios(folder: Path, scenarios: Sequence[Scenario]) -> list[str]
 
 def _read_trial(request: ScenariosCheckRequest, folder: Path, names: Sequence[str]) -> Trial:
     if len(names) < 2:
-        raise AuditError(f"{folder} used fewer than 2 of these scenarios unchanged; run a new trial with audit run")
+        raise AuditError(
+            f"{folder} used fewer than 2 of these scenarios unchanged; make a new trial: skill-evaluator audit run"
+        )
     gathered = gather(folder, request)
     for remark in gathered.remarks:
         print(f"warning: {visible(remark)}", file=sys.stderr)

@@ -50,7 +50,7 @@ class AuditRunRequest(AuditFolders):
     models: OnlyModels = ()
     questions: int | None = option("Draw N cases of each benchmark; default: all.", metavar="N")
     replicates: int | None = option("Calls per question and scenario; default 2.", None, "-n")
-    seed: int | None = rare("Seed of the drawn cases and of the calls; default 0.")
+    seed: int | None = rare("Seed of cases and calls; default: settings.yaml, else 0.")
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
     concurrency: Concurrency = None

@@ -126,7 +126,7 @@ def lint_component(
     read, waiting, not_evaluated, case_problems = _read_cases(component, fixtures)
     cases = [case for case in read if not case.unreviewed]
     if read and not cases and not case_problems:
-        not_evaluated = f"'{name}' is not evaluated yet: no case is reviewed"
+        not_evaluated = f"component '{name}' is not evaluated yet: no case is reviewed"
     settings_problems, stale = list[str](), list[str]()
     with _collect(settings_problems):
         judge_of(component, cases, (), tuple(models), settings)

@@ -20,7 +20,7 @@ from pathlib import Path
 from skill_evaluator.ci import plan as ci
 from skill_evaluator.ci.matrix import CiOptions
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
-from skill_evaluator.display.options import FormatOption, PlatformOption, argument, options, rare, words_of
+from skill_evaluator.display.options import FormatOption, PlatformName, argument, on_platform, options, rare, words_of
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import InternalError, LeaderboardError, PlanError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judged_by, judged_items
@@ -54,13 +54,14 @@ Part = tuple[ci.PlannedRun, journal.Manifest]
 
 
 @options
-class CollectRequest(CiOptions, PlatformOption, FormatOption):
+class CollectRequest(CiOptions, FormatOption):
     """The options of `collect`."""
 
     artifacts: Path | None = argument("Folder with the artifacts of the plan's jobs.", None)
     plan: Path = rare("The file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
     plan_sha256: str | None = rare("The SHA-256 that the plan's file must have.", metavar="HEX")
     out: Path = rare("Folder for records and outcome.json.", Path("collected"), metavar="DIR")
+    platform: PlatformName | None = on_platform("write the job summary")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +342,8 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
     changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
     if changed:
         raise PlanError(
-            f"{listed(changed, _MAX_LISTED)} of '{component.name}' changed since the plan; check out the plan's commit"
+            f"{listed(changed, _MAX_LISTED)} of component '{component.name}' changed since the plan; "
+            "check out the plan's commit"
         )
     run_cases = [cases[case_id] for case_id in manifest.cases]
     planned = schedule_calls(tuple(manifest.cases), manifest.replicates)

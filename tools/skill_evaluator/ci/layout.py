@@ -18,7 +18,7 @@ from skill_evaluator.ci.matrix import key_variable_of
 from skill_evaluator.display.options import COMPONENTS, CONFIG, argument, flag, option, options
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import read_text, replace_text, validated
-from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.identifiers import NAME_RULE, is_component_name
 from skill_evaluator.library import scaffolding
 from skill_evaluator.library.config import DeclaredSource, Model, Settings, load_models, load_settings
 from skill_evaluator.library.reading import parse_yaml, yaml_text
@@ -79,14 +79,14 @@ class InitRequest:
     adopt: bool = flag("Find existing prompts and propose the files they need.")
     yes: bool = flag("With --adopt: write the files without confirmation.")
     workflows: bool = flag("Also write GitHub workflows.")
-    keyless: bool = flag("With --workflows: allow logins without keys (`auth: oidc`).")
+    keyless: bool = flag("With --workflows: log in without API keys (`auth: oidc`).")
     audit: bool = flag("Also write scenarios for an audit.")
     judge: bool = flag("Also write rubrics for judges.")
     out: Path | None = option("With --adopt: write the files to this folder instead.", metavar="DIR")
 
     def __post_init__(self) -> None:
         if self.name is not None and not is_component_name(self.name):
-            raise ComponentError(f"--name '{self.name}' cannot be a component's name (letters, digits, '.', '_', '-')")
+            raise ComponentError(f"--name '{self.name}' cannot be a component's name ({NAME_RULE})")
         if self.yes and not self.adopt:
             raise ConfigError("--yes requires --adopt")
         if self.keyless and not self.workflows:
@@ -161,7 +161,7 @@ def find_branch(folder: Path) -> str:
     """Return the branch that CI evaluates, outside a repository "main". Raise ConfigError in a subfolder of one."""
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     if not existing.is_dir():
-        raise ConfigError(f"{existing} is not a folder")
+        raise ConfigError(f"{existing} is not a folder; name the root folder of the repository")
     try:
         repository = Repository(existing)
     except GitError:
@@ -201,7 +201,7 @@ def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
     if request.name and not _component_folder(folder, request.name):
         files |= scaffolding.example_files(request.name)
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is not a folder")
+        raise ConfigError(f"{folder} is not a folder; name the root folder of the repository")
     request = replace(request, folder=folder.absolute(), out=request.out and request.out.absolute())
     with chdir(folder):
         names = component_names(COMPONENTS)

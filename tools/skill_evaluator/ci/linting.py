@@ -51,13 +51,14 @@ _NOT_LOGGED_IN = 4  # exit code of gh
 
 
 @cli.options
-class LintRequest(cli.PlatformOption, cli.LibraryOptions):
+class LintRequest(cli.LibraryOptions):
     """The options of `lint`."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
     base: str | None = cli.option("Check only components that changed since this commit.", metavar="COMMIT")
     no_cases: bool = cli.rare("Check only versions and records, not schemas and cases.", False)
     fix: bool = cli.flag("Resolve conflict markers in leaderboard.json.")
+    platform: cli.PlatformName | None = cli.on_platform("annotate the files with problems")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +208,7 @@ def _base_commit(request: LintRequest) -> str | None:
     if commit is None:
         remark = f"no commit '{request.base}' here; changes are not checked"
     elif not repository.is_ancestor(commit, "HEAD"):
-        remark = f"'{request.base}' is not in the history of HEAD; its additions count as removed here"
+        remark = f"commit '{request.base}' is not in the history of HEAD; its additions count as removed here"
     if remark:
         print(f"warning: {remark}", file=sys.stderr)
     return commit
@@ -469,9 +470,10 @@ def _gh(*arguments: str, folder: Path = Path()) -> ProcessResult:
     argv, environment = ("gh", *arguments), child_environment()
     done = run_process(Program(argv=argv, folder=folder, seconds=120, output_bytes=10_000_000, environment=environment))
     if done.reason == "absent":
-        raise ConfigError(f"gh: {done.problem}; install it from https://cli.github.com")
+        reason = done.stderr.decode("utf-8", "replace").partition(":")[0]
+        raise ConfigError(f"gh cannot be started ({reason}); install it from https://cli.github.com")
     if done.reason == "timeout":
-        raise ConfigError(f"gh: {done.problem}; try again")
+        raise ConfigError(f"gh cannot be used ({done.problem}); try again")
     if done.code == _NOT_LOGGED_IN:
         raise ConfigError("gh is not logged in; run `gh auth login`, or set GH_TOKEN")
     return done

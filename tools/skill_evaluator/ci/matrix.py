@@ -234,7 +234,7 @@ def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[Plann
     for run in runs:
         if run.cost_upper_usd is None:
             raise PlanError(
-                f"the cost cannot be capped because the price of '{run.model_id}' is unknown; "
+                f"the cost cannot be capped because the price of model '{run.model_id}' is unknown; "
                 "set price: {input, output} in models.yaml, or plan without this model"
             )
     costs = [run.cost_upper_usd or 0.0 for run in runs]

@@ -187,7 +187,8 @@ def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
     """
     if request.skill not in ("", run.skill) or request.models not in ((), (run.model_id,)):
         raise PlanError(
-            f"{run.id} of the plan is '{run.skill}' on {run.model_id}: omit the component and --model, or name these"
+            f"{run.id} of the plan is component '{run.skill}' on model {run.model_id}: "
+            "omit the component and --model, or name these"
         )
     if request.results is None:
         raise PlanError("--planned requires --results DIR, the folder for the run")

@@ -51,18 +51,19 @@ _CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 
 
 @cli.options
-class PlanRequest(matrix.CiOptions, cli.PlatformOption, cli.FormatOption):
+class PlanRequest(matrix.CiOptions, cli.FormatOption):
     """The options of `plan`. Without `base` or `drift`, a person started it, and version bumps do not count."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
     base: str | None = cli.option("Plan components with a new version since this commit.", metavar="COMMIT")
     models: cli.OnlyModels = ()
     replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
-    seed: int | None = cli.rare("Seed from which each replicate's seed is drawn; default 0.")
+    seed: int | None = cli.rare("Seed of the calls; default: `seed` of settings.yaml, else 0.")
     max_cost: float | None = cli.option("Maximum cost of all jobs together, in USD.", metavar="USD")
     pull_request: str | None = cli.rare("Plan drafts for the pull request with this merge commit.", metavar="COMMIT")
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that make no call.", False)
+    platform: cli.PlatformName | None = cli.on_platform("write outputs, summary, annotations")
 
 
 def make_plan(request: PlanRequest) -> Plan:
@@ -218,7 +219,7 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
             cases = load_cases(component, request.fixtures)
             refusal = refusal_reason(archive.entries, component.version, component.digests["prompt"])
             if refusal is not None:
-                raise PlanError(f"'{skill}' {refusal}")
+                raise PlanError(f"component '{skill}' {refusal}")
             _refuse_code(component, cases, repository.relative_path(request.components), changed)
         except SkillEvaluatorError as problem:
             if skill in request.names:
@@ -394,13 +395,15 @@ def _refusals(changed: set[str], settings: str, jobs: Jobs) -> Iterator[Problem]
 def _refuse_code(component: Component, cases: Sequence[Case], folder: str, changed: set[str]) -> None:
     changed_here = {path for path in changed if path.startswith(f"{within(folder, component.name)}/")}
     if component.program is not None and changed_here:
-        raise PlanError(f"'{component.name}' is a program, which would run with keys; merge the pull request first")
+        raise PlanError(
+            f"component '{component.name}' is a program, which would run with keys; merge the pull request first"
+        )
     related = changed_here | {path for path in changed if component.fixtures in PurePosixPath(path).parts}
     declaring = {
         path for path in related if any(fnmatch(PurePosixPath(path).name, name) for name in _CAN_DECLARE_CHECKS)
     }
     if declaring and any(check.kind == "python" for case in cases for check in case.checks):
         raise PlanError(
-            f"'{component.name}' has checks in Python, whose code would run with keys, and the pull request changes "
-            f"{listed(sorted(declaring), 3)}; merge the pull request first"
+            f"component '{component.name}' has checks in Python, whose code would run with keys, and the pull "
+            f"request changes {listed(sorted(declaring), 3)}; merge the pull request first"
         )

@@ -38,7 +38,7 @@ class PublishRequest(ComponentsOption, FormatOption):
     mode: Literal["push", "branch", "pull-request"] = option(
         "push: commit to --to; branch and pull-request: to --branch.", "push"
     )
-    to: str = rare("Branch that CI evaluates; `--mode push` updates it.", "main", metavar="BRANCH")
+    to: str = rare("Branch that CI evaluates; `--mode push` also pushes to it.", "main", metavar="BRANCH")
     branch: str = rare("Branch to push to, unless `--mode push`.", "skill-evaluator-records", metavar="BRANCH")
     remote: str = rare("Git remote to push to.", "origin", metavar="NAME")
 
@@ -109,7 +109,9 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
     path = folder / RECORDS / skill / f"{run_id}.json"
     record = read_record(path)
     if (record.skill, record.run_id) != (skill, run_id):
-        raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}' of '{record.skill}'")
+        raise LeaderboardError(
+            f"{path} holds the record of a different run, '{record.run_id}' of component '{record.skill}'"
+        )
     with suppress(ValueError, TypeError):  # the time is invalid, or has no equivalent in UTC
         if moment(record.timestamp) <= datetime.datetime.now(datetime.UTC) + MAX_CLOCK_SKEW:
             return record

@@ -67,8 +67,10 @@ def cases_import(options: CasesImportOptions) -> int:
 
 
 @cli.options
-class CasesFetchOptions(cli.ConfigOption, cli.PlatformOption):
+class CasesFetchOptions(cli.ConfigOption):
     """The options of `cases fetch`."""
+
+    platform: cli.PlatformName | None = cli.on_platform("write the commit as a step output")
 
 
 def cases_fetch(options: CasesFetchOptions) -> int:

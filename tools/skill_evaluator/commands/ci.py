@@ -93,14 +93,17 @@ def publish(options: PublishRequest) -> int:
 
 
 @cli.options
-class ReportOptions(cli.ConfigOption, cli.PlatformOption):
+class ReportOptions(cli.ConfigOption):
     collected: Path = cli.argument("The folder that `ci collect` wrote.", Path("collected"))
     plan: Path | None = cli.rare("The file of `ci plan`, read if `ci collect` wrote nothing.", metavar="FILE")
     commits: tuple[str, ...] = cli.rare("Comment on the PR of a commit; repeatable.", (), "--commit", metavar="COMMIT")
     pull_request: int | None = cli.rare("Comment on this pull request.", metavar="NUMBER")
     open_from: str | None = cli.rare("Open a pull request from this branch.", None, "--open", metavar="BRANCH")
     to: str = cli.rare("With --open: the branch to merge the pull request into.", "main", metavar="BRANCH")
-    published: bool = cli.rare("Say on the page whether all records were pushed.", True, negative="--unpublished")
+    published: bool = cli.rare(
+        "With --platform: --unpublished remarks on unpushed records.", True, negative="--unpublished"
+    )
+    platform: cli.PlatformName | None = cli.on_platform("write the job summary")
     format: Format = cli.option("Format of the result.", "markdown", metavar="text|json|markdown", group=cli.COMMON)
 
 

@@ -85,7 +85,7 @@ def review_add(options: ReviewAddOptions) -> int:
 
 @cli.options
 class ReviewExportOptions(cli.ConfigOption):
-    labels: Path = cli.option("The file of labels to extend; `judge calibrate` reads it.", ..., metavar="FILE")
+    labels: Path = cli.option("Labels to extend, or a new file; replaces the items' labels.", ..., metavar="FILE")
 
 
 def review_export(options: ReviewExportOptions) -> int:

@@ -70,6 +70,11 @@ def rare(help: str, default: Any = None, *flags: str, **keywords: Any) -> Any:
     return option(help, default, *flags, group=RARE, **keywords)
 
 
+def on_platform(effect: str) -> Any:
+    """Declare the option for the CI platform that runs the command; `effect` is what the command then does as well."""
+    return rare(f"On GitHub Actions: also {effect}.")
+
+
 def argument(help: str, default: Any = dataclasses.MISSING, metavar: str | None = None) -> Any:
     """Declare a positional argument, which is required if it has no default."""
     parameter = Parameter(help=help, name=metavar, metavar=metavar, group=ARGUMENTS)
@@ -95,13 +100,6 @@ class ConfigOption:
     """The option for the folder of models.yaml and settings.yaml."""
 
     config: Path = option("Configuration folder.", CONFIG, metavar="DIR", group=COMMON)
-
-
-@options
-class PlatformOption:
-    """The option for the CI platform that runs the command."""
-
-    platform: PlatformName | None = rare("In a CI job: also write its outputs, summary or annotations.")
 
 
 @options
@@ -131,7 +129,7 @@ Cases = Annotated[tuple[str, ...], _shared("Only cases whose id matches; repeata
 Full = Annotated[bool, _shared("Print all rows and details (JSON always has them).")]
 MaxCost = Annotated[float | None, _shared("Maximum cost of all calls together, in USD.", metavar="USD")]
 MaxCalls = Annotated[int | None, _shared("Maximum number of calls; retries do not count.", group=RARE)]
-Concurrency = Annotated[int | None, _shared("Concurrent calls per model; default 8, private servers 256.", group=RARE)]
+Concurrency = Annotated[int | None, _shared("Calls at once per model; default 8, private networks ≤ 256.", group=RARE)]
 Batch = Annotated[bool, _shared("Use batch APIs: half the price, outputs within a day.")]
 Audits = Annotated[Path, _shared("Folder of audits.", metavar="DIR", group=RARE)]
 Judgements = Annotated[Path, _shared("Folder of judge runs.", metavar="DIR", group=RARE)]

@@ -137,7 +137,9 @@ def export_records(request: ExportRequest, recorded: Callable[[str], RecordedCom
     paths = [path for name in names for path in _record_files(name, request.components)]
     if not paths:
         locations = ", ".join(request.sources) or request.components
-        raise LeaderboardError(f"no record in {locations}; run `evaluate` first, or pass --components DIR")
+        raise LeaderboardError(
+            f"no record in {locations}; run `skill-evaluator evaluate` first, or pass --components DIR"
+        )
     records = [read_record(path) for path in dict.fromkeys(paths)]
     recorded_ids = {record.model_id for record in records}
     if unknown := [model_id for model_id in request.models if model_id not in recorded_ids]:

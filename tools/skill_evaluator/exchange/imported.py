@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
 from skill_evaluator.errors import LeaderboardError, refuse
 from skill_evaluator.files import SizeLimit, read_json, replace_text, validated
-from skill_evaluator.identifiers import UNNAMED, CaseId, Label, is_component_name, now
+from skill_evaluator.identifiers import NAME_RULE, UNNAMED, CaseId, Label, is_component_name, now
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.prompts import check_semver
@@ -122,7 +122,7 @@ def read_results(path: Path, on_problem: ProblemHandler = refuse) -> list[Import
     calls = Counter((each.model, each.case_id, each.replicate) for each in run.outputs if each.replicate is not None)
     for (_, case_id, replicate), count in calls.items():
         if count > 1:
-            raise LeaderboardError(f"{path}: replicate {replicate:g} of {case_id} occurs twice")
+            raise LeaderboardError(f"{path}: replicate {replicate:g} of case '{case_id}' occurs more than once")
     if not run.outputs:
         raise LeaderboardError(f"{path} contains no readable result")
     runs: dict[str | None, list[ImportedOutput]] = {output.model: [] for output in run.outputs}
@@ -298,9 +298,7 @@ def import_results(
             raise LeaderboardError(f"pass {' and '.join(unknown)}, which {request.file} does not have")
         check_semver(str(version), request.file)
         if not is_component_name(str(skill)):
-            raise LeaderboardError(
-                f"'{skill}' is not a valid component name (letters, digits, . _ -); pass another --skill NAME"
-            )
+            raise LeaderboardError(f"'{skill}' cannot be a component's name ({NAME_RULE}); pass another --skill NAME")
         identity = {"skill": skill, "version": version, "model": model, "timestamp": run.timestamp or now()}
         records.append(record_of(run.model_copy(update=identity), settings.required_coverage))
     record = records[0]

@@ -125,7 +125,10 @@ def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:
     """Return the folder for new cases. Raise FixtureError for multiple choice, or with `advice` if a case exists."""
     if component.output == "choice":
-        raise FixtureError(f"'{component.name}' has multiple-choice questions: add lines to questions.jsonl instead")
+        raise FixtureError(
+            f"component '{component.name}' has multiple-choice questions: add lines to questions.jsonl instead; "
+            "for a fixed list of labels use `output: json` with an enum in schema.json"
+        )
     folders = component.case_files(fixtures).places()
     folder = next(filter(sources_at, folders), folders[0])
     if existing := [case_id for case_id in case_ids if (folder / case_id).exists()]:
@@ -181,7 +184,7 @@ def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence
         if not any(fnmatchcase(case.id, pattern) for pattern in patterns):
             continue
         if not folder.is_dir():
-            raise FixtureError(f"case '{case.id}' is a row of {folder.parent}; remove the key unreviewed there")
+            raise FixtureError(f"case '{case.id}' is a row of {folder.parent}; remove the key `unreviewed` there")
         (path,) = (folder / name for name in METAS if (folder / name).is_file())
         meta = {name: value for name, value in case.meta.items() if name != "unreviewed"}
         with storing(path):

@@ -31,7 +31,7 @@ from skill_evaluator.files import (
     read_text,
     validated,
 )
-from skill_evaluator.identifiers import ModelPatterns, is_file_name
+from skill_evaluator.identifiers import FILE_NAME_RULE, ModelPatterns, is_file_name
 from skill_evaluator.library.components import (
     DOCUMENT_FILES,
     DOCUMENTS,
@@ -86,7 +86,7 @@ class Question(BaseModel):
             if not text:
                 raise ValueError(f"option {letter} is empty")
             if (first := ascii_uppercase[texts.index(text)]) != letter:
-                raise ValueError(f"options {first} and {letter} differ only in case and white space")
+                raise ValueError(f"options {first} and {letter} are the same (case and white space do not count)")
         return options
 
     @model_validator(mode="after")
@@ -112,7 +112,7 @@ class _Turns(StrictModel):
     def _check_order(cls, turns: tuple[PromptMessage, ...]) -> tuple[PromptMessage, ...]:
         roles = [turn.role for turn in turns]
         if roles != ["user", "assistant"] * (len(roles) // 2):
-            raise ValueError("user and assistant must alternate, and the last turn must be the assistant's")
+            raise ValueError("turns must alternate: user first, assistant last")
         if not all(turn.content.strip() for turn in turns):
             raise ValueError("a turn is empty")
         return turns
@@ -286,7 +286,7 @@ def _case_of_row(
     case_id, line, row = item
     where, folder = f"{table.path}:{line}", table.path.parent
     if not is_file_name(case_id):
-        raise FixtureError(f"{where}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')")
+        raise FixtureError(f"{where}: {case_id[:100]!a} cannot be a case's id ({FILE_NAME_RULE})")
     row = table.with_values(where, row, CaseMeta.model_fields)
     inputs = table.inputs(where, row, component.prompt.inputs)
     document, limit = inputs.get(DOCUMENT), component.limits.size_of("document_bytes")
@@ -325,13 +325,15 @@ def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
     """
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
-        raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
+        raise FixtureError(
+            f"no fixtures for component '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR"
+        )
     files = component.case_files(fixtures_dir)
     candidates = files.places(QUESTIONS if is_choice else "cases")
     sources = [path for path in candidates if path.is_file()][:1] if is_choice else files.sources()
     sources = [*sources, *([component.rows.path] if component.rows.rows else [])]
     if len(tables := [str(source) for source in sources if source.suffix]) > 1:
-        raise FixtureError(f"{' and '.join(tables)} are both the cases of '{component.name}'; keep one")
+        raise FixtureError(f"{' and '.join(tables)} are both the cases of component '{component.name}'; keep one")
     if sources:
         root = files.root(sources[0])
         return [source if source == component.rows.path else root.inside(source) for source in sources]
@@ -341,14 +343,14 @@ def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
         missing = f"write {component.rows.name} into {component.rows.path}, or cases into {candidates[0]}"
         advice = "`skill-evaluator cases draft` drafts cases"
     if component.fixtures != component.name:  # the fixtures folder is declared, so its cases must exist
-        raise FixtureError(f"no fixtures for '{component.name}': {missing}; {advice}")
+        raise FixtureError(f"no fixtures for component '{component.name}': {missing}; {advice}")
     raise _without_cases(component, "; ".join([f"it has no cases: {missing}", advice, *component.left_out]))
 
 
 def _without_cases(component: Component, reason: str) -> FixtureError | NotEvaluatedError:
     if any(component.records_dir.glob("[0-9]*.json")):  # names of imported records begin with a tool's name
-        return FixtureError(f"no fixtures for '{component.name}', which has records: {reason}")
-    return NotEvaluatedError(f"'{component.name}' is not evaluated yet: {reason}")
+        return FixtureError(f"no fixtures for component '{component.name}', which has records: {reason}")
+    return NotEvaluatedError(f"component '{component.name}' is not evaluated yet: {reason}")
 
 
 def _read_questions(path: Path, component: Component, on_problem: ProblemHandler) -> list[Case]:
@@ -466,7 +468,7 @@ def _ready(case: Case, component: Component, source: Path | str) -> Case:
         raise FixtureError(f"case '{case.id}' in {source}: {broken[0]}: {SURROGATE}")
     other_names = component.prompt.names_in("system") | component.prompt.names_in("assistant")
     if files := sorted(name for name in other_names if isinstance(inputs.get(name), File)):
-        raise FixtureError(f"case '{case.id}': '{files[0]}' is a file, which only user messages can contain")
+        raise FixtureError(f"case '{case.id}': input '{files[0]}' is a file, which only user messages can contain")
     return _digested(replace(case, used=used))
 
 
@@ -578,7 +580,9 @@ def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> d
             raise FixtureError(f"{path} cannot be read as a PDF: {result['problem']}")
         text = result["text"] or ""
         if texts and not text.strip():
-            raise FixtureError(f"{path} has no text (it may be a scan); remove text_of from prompt.md")
+            raise FixtureError(
+                f"{path} has no text (it may be a scan); remove text_of from prompt.md to send the file itself"
+            )
         if len(text.encode("utf-8", "surrogatepass")) > limits.document_bytes:
             raise FixtureError(f"the text of {path} is too long; {limits.size_of('document_bytes')}")
         contents[path] = text if texts else replace(file, pages=result["pages"])
@@ -630,7 +634,9 @@ def _checked(truth: Any, source: str, component: Component) -> Any:
         raise FixtureError(f"{source} holds {leaves:,} values, more than the limit of {max_leaves:,}; {advice}")
     if component.output == "text":
         if not isinstance(truth, str):
-            raise FixtureError(f"{source} must be a JSON string, because the output of '{component.name}' is text")
+            raise FixtureError(
+                f"{source} must be a JSON string, because the output of component '{component.name}' is text"
+            )
         return truth.strip()
     problems = component.contract.errors(truth)
     if problems:

@@ -14,7 +14,7 @@ from skill_evaluator.comparing.declarations import FieldRule, refuse_wrong_rules
 from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError
 from skill_evaluator.files import StrictModel, read_json, read_text, validated
-from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.identifiers import NAME_RULE, is_component_name
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains, read_schema
 from skill_evaluator.library.prompts import ProgramUnderTest, Prompt, check_semver, checked_prompt, parse_prompt
@@ -384,7 +384,7 @@ def _read_dataset(path: Path, name: str, limits: SafetyLimits) -> Dataset:
     dataset = validated(Datasets, content, path, ComponentError).datasets[0]
     refuse_wrong_rules(dataset.fields, "datasets[0].fields", str(path))
     if not dataset.evaluate:
-        raise NotEvaluatedError(f"'{name}' is not evaluated: {path} has evaluate: false")
+        raise NotEvaluatedError(f"component '{name}' is not evaluated: {path} has evaluate: false")
     return dataset
 
 
@@ -396,7 +396,7 @@ def _refuse_links(folder: Path, limits: SafetyLimits) -> None:
 
 def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceComponent:
     if not is_component_name(name):
-        raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
+        raise ComponentError(f"'{name}' cannot be a component's name ({NAME_RULE})")
     if not components_dir.is_dir():
         raise ComponentError(f"{components_dir} is not a folder; set the components folder with --components DIR")
     path = components_dir / name / "prompt.md"
@@ -411,7 +411,9 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceCo
     for former in front.formerly:
         if (components_dir / former / "prompt.md").exists():
             advice = "give the name of an earlier folder" if former == name else "delete formerly, or that folder"
-            raise ComponentError(f"formerly in {path} names '{former}', which exists in {components_dir}; {advice}")
+            raise ComponentError(
+                f"formerly in {path} names the folder '{former}', which exists in {components_dir}; {advice}"
+            )
     return written_own(front, checked_prompt(text, front, prompt, path), path.name)
 
 

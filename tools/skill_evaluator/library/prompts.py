@@ -457,7 +457,7 @@ class FrontMatter(BaseModel):
     @classmethod
     def _reject_duplicates(cls, inputs: tuple[str, ...]) -> tuple[str, ...]:
         if invalid := [name for name in inputs if name == TURNS or inputs.count(name) > 1]:
-            raise ValueError(f"'{invalid[0]}' is a duplicate, or the reserved name of earlier turns")
+            raise ValueError(f"'{invalid[0]}' is declared twice, or is the reserved name of earlier turns")
         return inputs
 
     output: Output | Literal["tool_call"] | None = Field(default=None, description="tool_call: arguments of a function")

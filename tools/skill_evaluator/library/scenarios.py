@@ -7,7 +7,7 @@ from pathlib import Path
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import StrictModel, read_text, storing, validated
-from skill_evaluator.identifiers import is_component_name, is_file_name
+from skill_evaluator.identifiers import NAME_RULE, is_component_name, is_file_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.reading import ConfinedFolder, parse_front_matter
@@ -46,7 +46,7 @@ class Scenario(ScenarioFrontMatter):
 
 def _refuse_program(component: Component) -> None:
     if component.program is not None:
-        raise ConfigError(f"'{component.name}' is a program without a prompt, so it has no scenarios")
+        raise ConfigError(f"component '{component.name}' is a program without a prompt, so it has no scenarios")
 
 
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
@@ -95,7 +95,7 @@ def family_paths(config_dir: Path, family: str | None) -> list[Path]:
 def new_family(config_dir: Path, family: str) -> Path:
     """Return the folder for a new family. Raise ConfigError if it exists or if `family` is not a valid name."""
     if not is_component_name(family):
-        raise ConfigError(f"--family '{family}' is not a name of letters, digits, '.', '_' and '-', such as legal")
+        raise ConfigError(f"--family '{family}' cannot be a family's name ({NAME_RULE})")
     folder = config_dir / "scenarios" / family
     if folder.exists():
         raise ConfigError(f"{folder} exists already; choose a new --family")
@@ -137,7 +137,7 @@ def apply_scenario(component: Component, config_dir: Path, scenario: str | None)
     elif component.origin is not None and component.prompt.is_plain:  # a skill's cases are complete requests
         prompt = ""
     else:
-        raise ConfigError(f"'{component.name}' has no schema to send in place of its prompt")
+        raise ConfigError(f"component '{component.name}' has no schema to send in place of its prompt")
     digests = {**component.digests, "scenario": digest(prompt)}
     bare = component.prompt.bare(prompt) if prompt else replace(component.prompt, messages=())
     return replace(component, prompt=bare, scenario=SCHEMA_ALONE, digests=digests)

@@ -128,7 +128,7 @@ class Columns(StrictModel):
         for path in truth if isinstance(truth, dict) else ():
             if "[]" in path or any(path.startswith(f"{other}.") for other in truth):
                 parent = path.partition("[]")[0] if "[]" in path else path.rpartition(".")[0]
-                raise ValueError(f"'{path}' is inside '{parent}'; name one column with the JSON of '{parent}'")
+                raise ValueError(f"field '{path}' is inside '{parent}'; name one column with the JSON of '{parent}'")
         return truth
 
     @property

@@ -13,7 +13,7 @@ from pydantic import NonNegativeInt
 
 from skill_evaluator.errors import ComponentError, GitError
 from skill_evaluator.files import FrozenModel, parse_json, read_bytes
-from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.identifiers import NAME_RULE, is_component_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource
 from skill_evaluator.library.prompts import ProgramUnderTest, Prompt, check_semver, parse_prompt
@@ -151,7 +151,7 @@ def _read_own(folder: str, raw_prompt: bytes, raw_schema: bytes | None) -> Compo
     def load() -> SourceComponent:
         front, prompt = parse_prompt(text, Path(file))
         if not is_component_name(name):
-            raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
+            raise ComponentError(f"'{name}' cannot be a component's name ({NAME_RULE})")
         return written_own(front, prompt, file)
 
     line = next((number for number, row in enumerate(text.splitlines(), 1) if row.startswith("version:")), 1)
@@ -271,7 +271,7 @@ def component_with(component: Component, earlier: PromptRun) -> tuple[Component,
 def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
     """Find an `earlier` run's prompt in git, preferably at its version. Raise ComponentError if there is none."""
     _refuse_program(component, earlier.skill_version)
-    name = f"'{component.name}' {earlier.skill_version}"
+    name = f"component '{component.name}' {earlier.skill_version}"
     try:
         repository = Repository(component.files[0])
     except GitError as problem:
@@ -315,7 +315,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
         check_semver(prompt.version, Path(f"{commit[:12]}:{file}"))
     committed = next((prompt for prompt in prompts if bump(component.version, prompt.version) is Bump.LOWERED), None)
     if committed is None:
-        name = f"'{component.name}' {prompts[0].version} at commit {commit[:12]}"
+        name = f"component '{component.name}' {prompts[0].version} at commit {commit[:12]}"
         raise ComponentError(f"{name} is not below {component.version}; name a commit before the version was raised")
     blob = repository.files(commit, committed.folder).get(within(committed.folder, _SCHEMA))
     raw = None if blob is None else repository.contents([blob])[blob]
@@ -328,7 +328,7 @@ def _put_into(component: Component, committed: CommittedPrompt) -> Component:
     output, prompt = committed.written.output, committed.written.prompt
     current_output = component.origin.here(component.limits).output if component.origin else None
     if output not in (None, component.output, current_output):  # evals/datasets.json may override the output
-        name = f"'{component.name}' {committed.version}"
+        name = f"component '{component.name}' {committed.version}"
         raise ComponentError(f"{name} had output: {output}, and now it is {component.output}")
     digests = {**component.digests, "prompt": prompt.digest}
     return replace(component, version=committed.version, prompt=prompt, digests=digests)
@@ -336,12 +336,12 @@ def _put_into(component: Component, committed: CommittedPrompt) -> Component:
 
 def _refuse_program(component: Component, version: str) -> None:
     if component.program is not None:
-        name = f"'{component.name}' {version}"
+        name = f"component '{component.name}' {version}"
         raise ComponentError(f"{name} is a program whose earlier files are not here; it is compared as recorded")
 
 
 def _schema_error(component: Component, version: str) -> ComponentError:
-    name, path = f"'{component.name}' {version}", component.folder / _SCHEMA
+    name, path = f"component '{component.name}' {version}", component.folder / _SCHEMA
     return ComponentError(f"{name} had a different schema from {path}, so the two cannot be compared")
 
 

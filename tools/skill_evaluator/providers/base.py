@@ -366,7 +366,8 @@ async def call_once(provider: Provider, request: Request, settings: Settings) ->
     except (Exception, SystemExit) as problem:
         raise _bug(repr(problem)) from None
     if not isinstance(completion, Completion):
-        raise _bug(f"a Completion is expected, not {type(completion).__name__}")
+        message = f"the provider returned {type(completion).__name__}, not a Completion"
+        raise ProviderError("provider_bug", message, perhaps_billed=True)
     return within_limits(completion, settings)
 
 
@@ -386,7 +387,7 @@ def refuse_changed(request: Request) -> None:
         except OSError:
             same = False
         if not same:
-            message = f"{file.path} was changed since its case was read; start a new run"
+            message = f"{file.path} was changed or removed, or cannot be read, since its case was read; start a new run"
             raise ProviderError("file_changed", message, kind="not_run")
 
 

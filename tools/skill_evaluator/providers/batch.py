@@ -218,7 +218,7 @@ def _read(read: Callable[[Part], Value], part: Part) -> Value:
     try:
         return read(part)
     except UNREADABLE as problem:
-        raise malformed(f"a part of the batch response lacks the documented form: {problem!r}") from None
+        raise malformed(f"a part of the batch response is not in the documented form: {problem!r}") from None
 
 
 def _json_object(content: bytes) -> Json:
@@ -238,7 +238,7 @@ def required_id(body: Json, key: str = "id") -> str:
     """Return the id at `key` in a response. Raise ProviderError if it is missing or invalid."""
     name = body.get(key)
     if not isinstance(name, str) or not name or not name.isprintable():
-        raise malformed(f"a response without {key}")
+        raise malformed(f"the batch API sent a response without a valid '{key}'")
     return name
 
 

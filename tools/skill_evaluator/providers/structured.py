@@ -179,7 +179,7 @@ def _strict_form(text: str, provider: str) -> dict[str, Any]:
     """Return the strict form of the schema in `text`. Raise ProviderError if the schema has none."""
     schema: dict[str, Any] = json.loads(text)
     for rule, refusals in _refusals(schema, provider, is_strict=True).items():
-        message = f"the output schema at {refusals[0].pointer}: {rule}"
+        message = f"{provider} refuses the output schema at {refusals[0].pointer}: {rule}"
         raise ProviderError("schema_refused", message, kind="not_run", fatal=True)
     if "$ref" in schema:
         schema |= target_of(schema.pop("$ref"), schema)

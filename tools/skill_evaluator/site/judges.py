@@ -81,7 +81,7 @@ def _write_judge_run(pages: Pages, folder: Path, mode: JudgeMode) -> dict[str, A
     (kind, noun), path = _KINDS[mode], folder / RESULTS
     results: JudgeRunResults = read_versioned(kind, path, "results_version", RESULTS_VERSION, JudgeError)
     if results.judging is None:
-        raise JudgeError(f"{path} does not name its judge run")
+        raise JudgeError(f"{path} is not the result of a judge run: it has no `judging`")
     address = f"judges/{folder.name}.html"
     row = {**_judge_run_row(results.judging, results), "of": noun, "id": folder.name, "address": address}
     pages.write(address, "judge_run.html", row=row, page_blocks=judge_run_blocks(results))

@@ -84,7 +84,9 @@ def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) 
     scores = (score for unit in units for score in (*unit.people, *(unit.requests[0] if unit.verdict else ())))
     highest = max(score or 1 for score in scores)
     if declared is not None and highest > declared:
-        raise JudgeError(f"a score of {highest} on '{criterion}' is above {declared}, the highest score of the rubric")
+        raise JudgeError(
+            f"a score of {highest} on criterion '{criterion}' is above {declared}, the highest score of the rubric"
+        )
     return declared or next(end for end in SCALES.values() if highest <= end)
 
 

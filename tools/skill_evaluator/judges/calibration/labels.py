@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import StrictModel, read_checked
+from skill_evaluator.files import StrictModel, first_problem, read_checked
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.calibration.results import LabelMode
 from skill_evaluator.judges.modes.pairwise import OVERALL
@@ -35,8 +35,9 @@ class LabelledItem(StrictModel):
         """Return the item as a `kind`, the form that judges get. Raise JudgeError if the label has no texts."""
         try:
             return kind.model_validate(self.model_dump(exclude_none=True))
-        except ValidationError:
-            raise JudgeError(f"the label of '{self.id}' has no texts, which --judge requires") from None
+        except ValidationError as problem:
+            reason = first_problem(problem)
+            raise JudgeError(f"item '{self.id}' lacks a text that --judge requires: {reason}") from None
 
 
 class ScoredItem(LabelledItem):
@@ -133,15 +134,16 @@ def _parse_label(value: Any) -> LabelLine:
 def read_verdicts(path: Path, labels: Labels) -> list[StoredLine]:
     """Read the verdicts on labelled items; print the number of others. Raise JudgeError if no item is labelled."""
     labelled = {(line.mode, line.id) for line in labels.lines if isinstance(line, LabelledPair | ScoredItem)}
-    verdicts, unlabelled = list[StoredLine](), dict[str, int]()
+    verdicts, unlabelled = list[StoredLine](), dict[str, tuple[int, str]]()
     for number, line in _unique_lines(path, _parse_verdict):
-        if ("score" if isinstance(line, StoredScore) else "pairwise", line.id) in labelled:
+        mode, keys = ("score", "scores") if isinstance(line, StoredScore) else ("pairwise", "human or criteria")
+        if (mode, line.id) in labelled:
             verdicts.append(line)
         else:
-            unlabelled.setdefault(line.id, number)
-    for name, number in unlabelled.items():
+            unlabelled.setdefault(line.id, (number, keys))
+    for name, (number, keys) in unlabelled.items():
         if not verdicts:
-            raise JudgeError(f"{path}:{number}: id '{name}' has no label of its kind in {labels.path}")
+            raise JudgeError(f"{path}:{number}: {labels.path} has no label of item '{name}' with {keys}")
     if unlabelled:
         print(f"{counted(len(unlabelled), 'item')} of {path} without a label in {labels.path} skipped", file=sys.stderr)
     return verdicts

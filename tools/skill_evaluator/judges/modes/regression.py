@@ -596,9 +596,11 @@ def refuse_incomparable(earlier: RegressionResults, judges: dict[str, str], prom
         if model_id not in earlier_settings:
             raise JudgeError(f"{name}: that run has no judge {model_id}, only {', '.join(earlier_settings)}")
         if earlier_settings[model_id] != settings:
-            raise JudgeError(f"{name}: the settings of {model_id} changed since; judge that batch again")
+            raise JudgeError(
+                f"{name}: the settings of the judge {model_id} changed since that judge run; judge its pairs again"
+            )
     if prompt not in {one.digest for one in earlier.judging.prompts}:
-        raise JudgeError(f"{name}: the judge's prompt changed since; judge that batch again")
+        raise JudgeError(f"{name}: the judge's prompt changed since that judge run; judge its pairs again")
 
 
 def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[JudgeRegressions]) -> list[RateChange]:

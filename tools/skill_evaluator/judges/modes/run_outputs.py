@@ -137,7 +137,9 @@ def pairs_of_outputs(
     Raise JudgeError if no case can be compared, or if the component or its prompt is another one.
     """
     if baseline.skill != component.name:
-        raise JudgeError(f"the baseline {baseline.run_id} is a run of '{baseline.skill}', not '{component.name}'")
+        raise JudgeError(
+            f"the baseline {baseline.run_id} is a run of component '{baseline.skill}', not '{component.name}'"
+        )
     if candidate.digests.get("prompt") != component.digests["prompt"]:
         raise JudgeError(f"the prompt changed since the candidate {candidate.run_id}; check out its commit")
     by_id = {case.id: case for case in cases}
@@ -185,7 +187,7 @@ def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pi
                 raise JudgeError(f"case '{case.id}' changed since {folder} was run; pin a newer run")
             outputs_to_pin[case.id] = run.outputs[case.id]
     if not outputs_to_pin:
-        raise JudgeError(f"{folder} has none of the selected cases of '{component.name}'; pin a newer run")
+        raise JudgeError(f"{folder} has none of the selected cases of component '{component.name}'; pin a newer run")
     path = pinned.pinned_folder(component.folder) / f"{slug(run.model_id)}.json"
     pinned.write_pinned(path, run.model_copy(update={"outputs": outputs_to_pin}))
     return pinned.PinReport(**run.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(outputs_to_pin))

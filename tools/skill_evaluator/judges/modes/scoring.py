@@ -47,7 +47,7 @@ def score_questions(
     unsourced_id = next((item.id for item in items if not item.source and not item.reference), None)
     if unsourced_id is not None and "reference_based" in by_method:
         raise JudgeError(
-            f"'{by_method['reference_based'][0].id}' requires a source or a right answer: add \"source\" or "
+            f"criterion '{by_method['reference_based'][0].id}' requires a source or a reference: add \"source\" or "
             f"\"reference\" to item '{unsourced_id}'"
         )
     questions: dict[str, dict[MethodName, JudgeQuestion]] = {item.id: {} for item in items}

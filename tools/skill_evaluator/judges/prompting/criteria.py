@@ -38,7 +38,9 @@ class NamedRubric:
         targets = {one.id: one.applies_to for one in self.criteria if one.applies_to is not None}
         for name, target in targets.items():
             if target.component != component:
-                raise JudgeError(f"'{name}' in {self.file} applies to '{target.component}', not '{component}'")
+                raise JudgeError(
+                    f"criterion '{name}' in {self.file} applies to component '{target.component}', not '{component}'"
+                )
         fields = sorted({target.field for target in targets.values()})
         if len(fields) > 1:
             problem = f"the criteria of {self.file} apply to different fields ({', '.join(fields)})"
@@ -61,7 +63,7 @@ def choose_criteria(file: str, rubric: Rubric, names: Sequence[str], methods: Se
             others = [other.id for other in rubric.criteria if other.primary_method in methods]
             suggestion = f"; for the other criteria add --criterion {' --criterion '.join(others)}" if others else ""
             raise JudgeError(
-                f"the method of '{criterion.id}' in {file} is {criterion.primary_method}: "
+                f"the method of criterion '{criterion.id}' in {file} is {criterion.primary_method}: "
                 f"{_COMMAND_OF_METHOD[criterion.primary_method]}{suggestion}"
             )
     return NamedRubric(file=file, rubric=rubric, criteria=chosen)

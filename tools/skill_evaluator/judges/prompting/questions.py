@@ -67,7 +67,7 @@ def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
     items: dict[str, ItemT] = {}
     for number, item in read_checked(path, model.model_validate, JudgeError):
         if item.id in items:
-            raise JudgeError(f"{path}:{number}: repeated id '{item.id}'")
+            raise JudgeError(f"{path}:{number}: an earlier line has the id '{item.id}', too")
         items[item.id] = item
     if not items:
         raise JudgeError(f"{path} is empty; expected a JSON object on each line, such as {{id, input, output}}")

@@ -249,7 +249,9 @@ def refuse_misfit(label: ReviewLabel, items: Mapping[str, ReviewItem], where: st
     for answer in label.answers:
         if answer not in allowed[answer.question]:
             choices_text = listed(list(map(str, allowed[answer.question])), 10)
-            raise JudgeError(f"{name}: '{answer}' is not an answer to '{answer.question}' (one of {choices_text})")
+            raise JudgeError(
+                f"{name}: '{answer}' is not an answer to question '{answer.question}' (one of {choices_text})"
+            )
 
 
 def latest(labels: Iterable[ReviewLabel]) -> dict[str, dict[str, ReviewLabel]]:
@@ -300,7 +302,7 @@ def queue_in(config: Path, *, begun: bool = False) -> ReviewQueue:
     """Return the queue of a configuration folder. If `begun`, raise JudgeError if the queue does not exist."""
     queue = ReviewQueue(folder=config / "reviews")
     if begun and not (queue.folder / QUEUE).exists():
-        raise JudgeError(f"{queue.folder / QUEUE} does not exist; add items with `review add FILE`")
+        raise JudgeError(f"{queue.folder / QUEUE} does not exist; add items with `skill-evaluator review add FILE`")
     return queue
 
 

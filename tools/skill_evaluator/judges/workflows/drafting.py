@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, ComponentError, FixtureError, JudgeError, NotEvaluatedError
 from skill_evaluator.files import first_problem, replace_text
-from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.identifiers import NAME_RULE, is_component_name
 from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRunSize, JudgeSession, JudgeTask
 from skill_evaluator.judges.prompting.questions import load_prompt, mark_of
@@ -66,7 +66,7 @@ def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> Jud
     if not request.draft.strip():
         raise JudgeError("--draft is empty: describe what should be judged")
     if out.suffix not in (".yaml", ".yml") or not is_component_name(out.stem):
-        raise JudgeError(f"--out {out}: expected a .yaml file named like an id: letters, digits, `.`, `_` and `-`")
+        raise JudgeError(f"--out {out} must be a .yaml or .yml file; its name is the rubric's id ({NAME_RULE})")
     task = draft_task("rubric", out.stem, _RUBRIC, {"wish": request.draft}, request.seed)
     rubric = draft(request.calling(request.judge), task, lambda value: _rubric_of(value, out.stem), watch)
     if isinstance(rubric, JudgeRunSize):
@@ -169,7 +169,7 @@ def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> Draft
     limits = load_settings(request.config).limits
     component = load_component(request.components, request.skill, limits, request.fixtures)
     if component.program is not None:
-        raise ComponentError(f"'{component.name}' is a program: there is no prompt to draft cases from")
+        raise ComponentError(f"component '{component.name}' is a program: there is no prompt to draft cases from")
     existing: tuple[Case, ...] = ()
     with suppress(NotEvaluatedError):
         existing = read_cases(component, request.fixtures)

@@ -385,7 +385,7 @@ def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers
     demanding = [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
     if not demanding:
         return []
-    demand = f"'{demanding[0]}' requires a judge of another family (different_model_family)"
+    demand = f"criterion '{demanding[0]}' requires a judge of another family (different_model_family)"
     refuse = session.configuration.settings.policy.judge.panel.same_family == "refuse"
     warnings = family_warnings(session.models, session.configuration.models, writers, demand, refuse=refuse)
     if None in writers:
@@ -420,7 +420,7 @@ def _read_earlier(
     if not path.is_file():
         path = judging.find_judge_run(request.against, request.out, "regression") / judging.RESULTS
         if not path.exists():
-            raise JudgeError(f"--against {request.against}: {path} does not exist; that judge run is incomplete")
+            raise JudgeError(f"--against {request.against}: {path} does not exist; complete that judge run first")
     earlier = regression.read_regressions(path)
     regression.refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
     return earlier

@@ -52,7 +52,7 @@ class RubricJudgeRequest(BatchJudgeRequest):
 
 @cli.options
 class ScoreRequest(RubricJudgeRequest, cli.ComponentsOption, cli.FixturesOption):
-    items: Path | None = cli.option("JSON Lines to judge: id, input, output, reference or source.", metavar="FILE")
+    items: Path | None = cli.option("JSON Lines: id, output; optional: input, reference, source.", metavar="FILE")
     run: str | None = cli.option("A run of a component (folder or id), instead of --items.", metavar="RUN")
     field: str = cli.rare("With --run: field to judge; default: the rubric's field.", "", metavar="PATH")
 

@@ -141,7 +141,9 @@ class _Configuration:
             return
         for path in self._files_named(raw):
             if not path.endswith((*_TEXTS, *_STRUCTURES)):
-                raise ComponentError(f"{path} is not a .txt, .md, .j2, .json or .yaml file")
+                raise ComponentError(
+                    f"{path} is not a file of prompts; its name must end in .txt, .md, .j2, .json, .yaml or .yml"
+                )
             text = self.tree.read(path)
             if path.endswith((".yaml", ".yml")):
                 text = as_text(_parsed(path, text, self.tree.where / path))
@@ -183,7 +185,9 @@ class _Configuration:
                 self.leave("test", str(problem))
         if missing and not rows and self.content.get("tests"):
             names = listed(sorted(missing))
-            raise ComponentError(f"no test in {location} has a value for {names}, which the prompt uses")
+            raise ComponentError(
+                f"no test in {location} can be used: some lack a value for {names}, which the prompt uses"
+            )
         if not inputs and sum(bool(row.values["inputs"]) for row in rows) > 1:
             names = listed([f"{{{{{name}}}}}" for name in rows[0].values["inputs"]])
             raise ComponentError(f"the prompt uses no variable of the tests, such as {names}: all calls would be equal")
@@ -276,7 +280,9 @@ class _Configuration:
             lines_of_items, content = yaml_lines(text), _parsed(path, text, location)
             tests = [(lines_of_items.get((str(index),), 1), item) for index, item in enumerate(as_list(content))]
         else:
-            raise ComponentError(f"{location}: tests are read from .yaml, .json, .jsonl and .csv")
+            raise ComponentError(
+                f"{location} is not a file of tests; its name must end in .yaml, .yml, .json, .jsonl or .csv"
+            )
         for line, test in tests:
             if isinstance(test, dict):
                 yield path, line, test
@@ -333,7 +339,7 @@ class _Configuration:
             hints = hints or {"model": f"{match[1]}/{match['model']}", **numbers}
         if refused and not hints:
             text = f"{self.tree.where / self.path} calls {listed(refused)}, which is not a plain model"
-            raise ComponentError(f"{text}; to test a program, write program: in a prompt.md")
+            raise ComponentError(f"{text}; to test a program, set `program` in a prompt.md")
         for name in refused:
             self.leave(f"provider {name}", "it is not a plain model")
         return hints
@@ -341,7 +347,7 @@ class _Configuration:
 
 def _merged(shared: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
     if not all(isinstance(part.get("vars") or {}, dict) for part in (shared, test)):
-        raise ValueError("its vars are not a mapping")
+        raise ValueError("vars of the test or of defaultTest are not a mapping")
     return {
         **shared,
         **test,
@@ -404,7 +410,7 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
 
 def _configuration(tree: FileTree, path: str) -> _Configuration:
     if not path.endswith(_STRUCTURES):
-        raise ComponentError(f"{tree.where / path} is a program; promptfooconfig.yaml and .json are read")
+        raise ComponentError(f"{tree.where / path} is a program; write promptfooconfig.yaml, .yml or .json")
     content = _parsed_once(path, tree.read(path), tree.where / path)
     if not isinstance(content, dict):
         raise ComponentError(f"{tree.where / path} is not a mapping of keys to values")
@@ -421,7 +427,7 @@ def _prompt(text: str, path: Path) -> Prompt:
         content = _parsed(".json", text, path)
     content = content["messages"] if isinstance(content, dict) and content.keys() == {"messages"} else content
     if not isinstance(content, list):
-        raise ComponentError(f"{path} has JSON that is not a list of messages")
+        raise ComponentError(f"{path} has JSON or YAML that is not a list of messages")
     messages = []
     for item in content:
         item = dict(item) if isinstance(item, dict) else {}

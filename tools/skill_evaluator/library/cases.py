@@ -459,7 +459,9 @@ def _ready(case: Case, component: Component, source: Path | str) -> Case:
         if isinstance(source, Path) and missing[0] == DOCUMENT:
             location = str(source / "document.md")
         hint = nearest(missing[0], inputs) if inputs else ""
-        raise UnfilledError(f"case '{case.id}' has no {listed(missing)}: {location} is missing {hint}".rstrip())
+        columns = "; `columns` in evals/datasets.json maps columns of other names" if isinstance(source, str) else ""
+        message = f"case '{case.id}' has no {listed(missing)}: {location} is missing {hint}".rstrip()
+        raise UnfilledError(f"{message}{columns}")
     texts = {name: text_of(value) for name, value in inputs.items()}
     if not texts.get(DOCUMENT, "x").strip():
         raise FixtureError(f"{source}: the document of case '{case.id}' is empty")

@@ -182,7 +182,7 @@ class CaseRows:
         cell = self._whole(row)
         if output == "text" or not isinstance(cell, str) or not self._is_written:
             return None if _is_blank(cell) else cell
-        advice = "name a column for each field of it, or for a text write output: text in prompt.md"
+        advice = "name a column for each field (FIELD=COLUMN), or for a text write output: text in prompt.md"
         column = self.columns.truth if isinstance(self.columns.truth, str) else TRUTHS[0]
         return _parsed(cell, f"{location}: the truth, column '{column}', is not valid JSON", advice)
 

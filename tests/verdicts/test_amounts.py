@@ -150,6 +150,24 @@ def test_critical_cost_of_a_free_model_is_unchanged() -> None:
     assert (model.verdict, model.amounts[1].unmeasured) == ("unchanged", "it is 0 in both runs")
 
 
+@pytest.mark.parametrize("replicates", [1, 5])
+def test_number_of_replicates_is_no_change_of_an_amount(replicates: int) -> None:
+    old, new = a_run({"output_tokens": TOKENS}, run_id="old"), a_run({"output_tokens": TOKENS}, run_id="new")
+    amounts = [case.amounts["output_tokens"].model_copy(update={"n": replicates}) for case in new.per_case]
+    cases = [
+        case.model_copy(update={"outcomes": case.outcomes[:1] * replicates, "amounts": {"output_tokens": amount}})
+        for case, amount in zip(new.per_case, amounts, strict=True)
+    ]
+    pair = Pair(baseline=old, candidate=new.model_copy(update={"per_case": cases, "beside": "old"}))
+    (tokens, *_) = compare_records("s", [pair], some_rules(GATED)).models[0].amounts
+    assert (tokens.baseline, tokens.candidate, tokens.change, tokens.moved) == (
+        tokens.candidate,
+        tokens.baseline,
+        0.0,
+        False,
+    )
+
+
 def test_two_models_are_not_compared_by_amounts() -> None:
     assert compared({"output_tokens": TOKENS}, {"output_tokens": TOKENS}, GATED, model_id="n").amounts == []
 

@@ -1,6 +1,6 @@
 """Functions of python checks: their scores, and their limits in a separate process."""
 
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def test_function_returns_score_and_reason(
 def test_function_that_fails_or_exceeds_a_limit_scores_0(
     tmp_path: Path, body: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(declared, "CHILD", replace(declared.CHILD, seconds=1))
+    monkeypatch.setattr(declared, "CHILD", partial(declared.CHILD, seconds=1))
     pwned = tmp_path / "pwned"
     head = f"""
 import os, time

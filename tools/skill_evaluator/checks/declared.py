@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -23,9 +24,9 @@ from skill_evaluator.text import canonical_json, digest, nearest
 CheckId = Annotated[str, StringConstraints(pattern=r"^\w[\w-]*$", max_length=80)]
 _MAX_ID = 48  # characters of an id derived from a check's text
 _SOURCE = SizeLimit(max_bytes=1_000_000)
-CHILD = Program(
+CHILD = partial(
+    Program,
     argv=[sys.executable, "-I", str(Path(__file__).with_name("function.py"))],
-    folder=Path(tempfile.gettempdir()),
     seconds=10.0,
     output_bytes=10_000,
     memory_bytes=1_000_000_000,
@@ -247,7 +248,7 @@ def call_function(check: Check, text: str, context: dict[str, Any]) -> FunctionS
     """
     name = check.argument.rpartition(":")[2]
     task = {"source": check.source, "function": name, "text": text, "context": context}
-    process = run_process(CHILD, json.dumps(task).encode())
+    process = run_process(CHILD(folder=Path(tempfile.gettempdir())), json.dumps(task).encode())
     if process.reason == "absent":
         raise RunError(f"the check {check.id} cannot be run: {process.problem}")
     try:

@@ -64,10 +64,10 @@ def plan(options: PlanOptions) -> int:
 def collect(options: CollectRequest) -> int:
     """Score the outputs of a plan's jobs; write one record per run, and outcome.json."""
     outcome = ContinuousIntegration.collect(options)
-    page = outcome_page(outcome, site=options.configuration.settings.site.address)
-    print_page(options.format, json=lambda: outcome, page=lambda: page)
+    page = partial(outcome_page, outcome, site=options.configuration.settings.site.address)
+    print_page(options.format, json=lambda: outcome, page=page)
     if options.platform is not None:
-        PLATFORMS[options.platform].add_summary(page)
+        PLATFORMS[options.platform].add_summary(page())
     elif not outcome.complete:
         for line in resume_commands(options, outcome):
             print(f"to make the missing calls: {visible(line)}", file=sys.stderr)

@@ -119,12 +119,8 @@ def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: s
     verdict = f"{title}: measured on {cases}; no lower version has a complete run to compare it with"
     if record.accuracy[record.primary_metric].strict_mean == 0.0:
         lost = f"{record.primary_metric} is 0 in every case, so no later version can be worse"
-        run = (reader.outputs or {}).get(record.run_id)
-        show = (
-            reader.command("explain", run, "--case", record.per_case[0].case_id)
-            if run
-            else reader.command("lint", name)
-        )
+        run = (reader.outputs or {}).get(record.run_id, record.run_id)
+        show = reader.command("explain", run, "--case", record.per_case[0].case_id)
         return ComparisonSummary(verdict=verdict, lost=lost, next=f"compare the outputs with the ground truth: {show}")
     record_step = f"record a baseline for later versions: {reader.command('evaluate', name)}"
     return ComparisonSummary(

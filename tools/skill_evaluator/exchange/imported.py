@@ -17,7 +17,7 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.prompts import check_semver
 from skill_evaluator.library.tables import ENDINGS, ProblemHandler, read_rows, value_at, with_decimal_point
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.parsing import parse_output
 from skill_evaluator.records.archive import append_rows, check_leaderboard, read_entries
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
 from skill_evaluator.scoring import summaries

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from skill_evaluator.checks.declared import call_function, passes
+from skill_evaluator.checks import call_function, passes
 from skill_evaluator.comparing.array_items import MemoizedValue, arrays_in, pairs_by_best
 from skill_evaluator.comparing.comparators import COMPARATORS
 from skill_evaluator.comparing.declarations import same_value
@@ -24,8 +24,7 @@ from skill_evaluator.metrics.accuracy import share_passed
 from skill_evaluator.metrics.agreement import ArrayLengths, array_lengths, field_stability_by_path
 from skill_evaluator.metrics.base import AgreementMetric, CaseOutputs, Comparison, apply_metrics
 from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, field_values, per_field
-from skill_evaluator.parsing import Expected, Parsed
-from skill_evaluator.parsing.answer import parse_output, split_reasoning
+from skill_evaluator.parsing import Expected, Parsed, parse_output, split_reasoning
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, SCORED, UNPARSEABLE, CheckRecord
 from skill_evaluator.records.summaries import FailedCalls

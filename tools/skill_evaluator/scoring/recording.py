@@ -11,7 +11,7 @@ from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
-from skill_evaluator.providers import Kinds
+from skill_evaluator.providers import Configuration, Kinds
 from skill_evaluator.providers.base import LOST, Usage
 from skill_evaluator.records.record import (
     MIN_USABLE,
@@ -33,19 +33,6 @@ from skill_evaluator.stats import by_key, quantile, rounded, total_or_none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """The commits that last changed a run's prompt and cases. They are None outside git."""
-
-    prompt_commit: str | None = None
-    dataset_commit: str | None = None
-
-
-def commits_of(component: Component, fixtures: Path | None) -> Origin:
-    """Return the commits of a component's prompt and cases. Raise FixtureError if there are no cases."""
-    return Origin(prompt_commit=commit_of(*component.files), dataset_commit=commit_of(*find_cases(component, fixtures)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """A run with its record, the path of the record (among the component's records if saved there), and its folder."""
 
@@ -56,12 +43,27 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """Builds the records of runs of one component. `kinds` has the providers by name, `origin` the commits."""
+    """Builds the records of runs of one component. `kinds` has the providers by name.
+
+    The commits last changed the component's prompt and cases. They are None outside git.
+    """
 
     component: Component
     settings: Settings
     kinds: Kinds
-    origin: Origin = Origin()
+    prompt_commit: str | None = None
+    dataset_commit: str | None = None
+
+    @classmethod
+    def of(cls, component: Component, configuration: Configuration, fixtures: Path | None) -> "Recorder":
+        """Return the recorder of a component with its commits. Raise FixtureError if it has no cases."""
+        return cls(
+            component=component,
+            settings=configuration.settings,
+            kinds=configuration.kinds,
+            prompt_commit=commit_of(*component.files),
+            dataset_commit=commit_of(*find_cases(component, fixtures)),
+        )
 
     def record(
         self,
@@ -87,8 +89,8 @@ class Recorder:
         return Record.view(
             manifest,
             timestamp=manifest.created,
-            prompt_commit=manifest.prompt_commit or self.origin.prompt_commit,
-            dataset_commit=self.origin.dataset_commit,
+            prompt_commit=manifest.prompt_commit or self.prompt_commit,
+            dataset_commit=self.dataset_commit,
             served_model=served_of([call.served for call in completed]),
             **counts_of(scorecard, latencies, self.settings.required_coverage, stopped),
             primary_metric=component.primary_metric,

@@ -21,7 +21,7 @@ from skill_evaluator.parsing import parse_output
 from skill_evaluator.records.archive import append_rows, check_leaderboard, read_entries
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
 from skill_evaluator.scoring import summaries
-from skill_evaluator.scoring.answers import CaseScore, Scorecard
+from skill_evaluator.scoring.answers import Agreement, CaseScore, Scorecard
 from skill_evaluator.scoring.recording import case_record, counts_of
 from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
@@ -385,6 +385,6 @@ def _case_score(case_id: str, outputs: Sequence[ImportedOutput], metrics: Sequen
         labelled=True,
         outcomes=(*(output.outcome for output in outputs), *["not_run"] * n_missing),
         metrics={name: (*(output.scores.get(name) for output in outputs), *[None] * n_missing) for name in metrics},
-        reproducibility={_AGREEMENT: equal_pairs / pairs if pairs else None},
+        agreement=Agreement(metrics={_AGREEMENT: equal_pairs / pairs if pairs else None}),
         undefined=frozenset(name for name in metrics if scored and all(scores.get(name) is None for scores in scored)),
     )

@@ -96,7 +96,7 @@ class Recorder:
             primary_metric=component.primary_metric,
             accuracy=summaries.accuracy(scorecard, component.metrics),
             reproducibility=summaries.reproducibility(scorecard),
-            per_field=summaries.fields(scorecard, lambda path: component.plan.leaf(path).compare or "exact"),
+            per_field=summaries.fields(scorecard, component.plan),
             per_array=summaries.arrays(scorecard),
             pass_hat_k=summaries.pass_hat_k(scorecard),
             contract=None if component.schema is None else summaries.contract(scorecard),
@@ -189,7 +189,7 @@ def case_record(
     return CaseRecord(
         case_id=case.case_id,
         accuracy=summaries.case_accuracy(case),
-        reproducibility={name: rounded(value) for name, value in case.reproducibility.items()},
+        reproducibility={name: rounded(value) for name, value in case.agreement.metrics.items()},
         failures={kind: case.outcomes.count(kind) for kind in sorted(set(case.outcomes) - {SCORED})},
         digest=digest,
         parts={} if parts == {DOCUMENT: digest} else parts,
@@ -197,7 +197,10 @@ def case_record(
         replicates={name: [rounded_values[value] for value in values] for name, values in case.metrics.items()},
         fields={path: FieldCount(right=total.right, n=total.n) for path, total in case.fields.items()},
         profile=dict(case.profile),
-        arrays={path: replace(lengths, stability=round(lengths.stability, 6)) for path, lengths in case.arrays.items()},
+        arrays={
+            path: replace(lengths, stability=round(lengths.stability, 6))
+            for path, lengths in case.agreement.arrays.items()
+        },
         exact=case.exact,
         amounts=dict(amounts),
         checks=dict(case.checks),

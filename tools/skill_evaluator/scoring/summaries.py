@@ -4,10 +4,11 @@ Replicates are averaged within a case, then cases. Only field counts are summed 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import TypeVar
 
+from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.metrics.accuracy import KS
 from skill_evaluator.metrics.accuracy import pass_hat_k as estimate
@@ -83,7 +84,7 @@ def reproducibility(scorecard: Scorecard, metrics: Iterable[str] = REPRODUCIBILI
     summaries = {}
     for name in metrics:
         bounds = (1.0, max(2.0, float(scorecard.replicates))) if REPRODUCIBILITY[name].is_count else (0.0, 1.0)
-        summaries[name] = _over_cases(_measured(case.reproducibility[name] for case in scorecard.cases), *bounds)
+        summaries[name] = _over_cases(_measured(case.agreement.metrics[name] for case in scorecard.cases), *bounds)
     return summaries
 
 
@@ -153,12 +154,15 @@ def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0
     return bounds and (round(lowest + bounds[0] * span, 6), round(lowest + bounds[1] * span, 6))
 
 
-def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
-    """Return the summary of each field and check by path. `compare_of` returns the comparator of a field's path."""
+def fields(scorecard: Scorecard, plan: FieldPlan) -> dict[str, FieldSummary]:
+    """Return the summary of each field and check by path. `plan` has the comparators of the fields."""
     cases = scorecard.cases
-    paths = dict.fromkeys(path for case in cases for path in (*case.fields, *case.stability))
+    paths = dict.fromkeys(path for case in cases for path in (*case.fields, *case.agreement.stability))
     checks = {check_path(check_id) for case in cases for check_id in case.checks}
-    return {path: _summarize_field(cases, path, CHECK if path in checks else compare_of(path)) for path in paths}
+    return {
+        path: _summarize_field(cases, path, CHECK if path in checks else plan.leaf(path).compare or "exact")
+        for path in paths
+    }
 
 
 def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> FieldSummary:
@@ -171,6 +175,7 @@ def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> Fie
     for (truth, output), count in total.confusion.items():
         confusion.setdefault(truth, {})[output] = count
     labelled = {(_label(truth), _label(output)): count for (truth, output), count in total.confusion.items()}
+    stabilities = [case.agreement.stability[path] for case in cases if path in case.agreement.stability]
     parsed = sum(case.parsed for case in cases if case.labelled and compare != CHECK)
     return FieldSummary(
         compare=compare,
@@ -180,13 +185,13 @@ def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> Fie
         wrong=total.wrong,
         missing=total.missing,
         extra=total.extra,
-        stability=rounded(mean_or_none([case.stability[path] for case in cases if path in case.stability])),
+        stability=rounded(mean_or_none(stabilities)),
         token_f1=rounded(total.token_f1 / total.texts if total.texts else None),
         rouge_l=rounded(total.rouge_l / total.texts if total.texts else None),
         confusion=confusion or None,
         macro_f1=rounded(macro_f1(labelled)),
         # outputs without the path agree with each other
-        alpha=rounded(krippendorff_alpha(case.values.get(path, {None: case.parsed}) for case in cases)),
+        alpha=rounded(krippendorff_alpha(case.agreement.values.get(path, {None: case.parsed}) for case in cases)),
         filled=Filled(n=parsed, output=total.filled, truth=total.filled_in_truth) if parsed else None,
         profile=Profile.model_validate(Counter(case.profile[path] for case in cases if path in case.profile)),
     )
@@ -198,7 +203,7 @@ def _label(label: str) -> str | None:
 
 def arrays(scorecard: Scorecard) -> dict[str, ArraySummary]:
     """Return the summary of each array's lengths by path, over cases with at least two outputs."""
-    by_path = by_key(each for case in scorecard.cases for each in case.arrays.items())
+    by_path = by_key(each for case in scorecard.cases for each in case.agreement.arrays.items())
     summaries = {}
     for path, cases in by_path.items():
         spreads = [(lengths.longest or 0) - (lengths.shortest or 0) for lengths in cases]

@@ -17,9 +17,8 @@ from skill_evaluator.records.record import CaseRecord, CheckRecord, Record
 from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answers import CaseScore, CheckScore, CompletedCall, ContractError
-from skill_evaluator.scoring.recording import amounts_by_case
+from skill_evaluator.scoring.recording import amounts_by_case, summarize_contract
 from skill_evaluator.scoring.scorer import Scorer, check_stability, passed_counts
-from skill_evaluator.scoring.summaries import contract
 from skill_evaluator.verdicts.decide.comparability import Pair, field_scores, with_same_checks
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, record, replicate, scorecard
@@ -223,7 +222,7 @@ def test_order_of_outputs_does_not_change_the_scores(skill: Component, table: li
         assert one.agreement.stability == pytest.approx(other.agreement.stability)
         assert (one.fields, one.profile, one.agreement.values) == (other.fields, other.profile, other.agreement.values)
         assert (one.agreement.arrays, one.exact) == (other.agreement.arrays, other.exact)
-    assert contract(found) == contract(expected)
+    assert summarize_contract(found) == summarize_contract(expected)
 
 
 def test_scored_outputs_are_in_memory_once(skill: Component) -> None:

@@ -20,6 +20,7 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.files import LinesWriter, StrictModel, read_lines, validated
 from skill_evaluator.identifiers import CaseId, Label, Timestamp, moment, now
 from skill_evaluator.providers import BATCHES as BATCH_APIS
+from skill_evaluator.providers import find_key
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
 from skill_evaluator.providers.batch import (
     DELETED_STATUSES,
@@ -29,20 +30,22 @@ from skill_evaluator.providers.batch import (
     lost,
     open_batches,
 )
+from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.providers.structured import output_of
-from skill_evaluator.runner.engine import (
+from skill_evaluator.runner.limits import wait_before_retry
+from skill_evaluator.runner.prices import budget_cost, call_cost
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.session import (
     NO_CALL_LEFT,
     STOPPED,
-    Invocation,
     Progress,
     RunningRun,
+    Session,
+    Stop,
     WorstCase,
     cached_prompts,
     prompt_of,
 )
-from skill_evaluator.runner.limits import wait_before_retry
-from skill_evaluator.runner.prices import budget_cost, call_cost
-from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted, digest
 
 BATCHES = "batches.jsonl"
@@ -166,19 +169,17 @@ _MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
 class BatchEngine:
-    """Sends the calls of one run in batches and collects their outcomes.
+    """Sends the calls of one run in batches and collects their outcomes."""
 
-    After `run`, `halted` is the reason for missing outcomes, or None.
-    """
+    costs_nothing = False
 
-    def __init__(self, run: RunningRun, key: str | None, progress: Progress, shared: Invocation) -> None:
-        model = run.run.model
-        self._run = run
-        self._model = model
-        self._batches = open_batches(BATCH_APIS[model.provider], run.kind, model, key, shared.settings)
-        self._budget, self._stop, self._settings = shared.budget, shared.stop, shared.settings
-        self._redact = shared.redact
-        self._progress = progress
+    def __init__(self, run: RunningRun, progress: Progress, session: Session, stop: Stop) -> None:
+        configuration, model = session.configuration, run.run.model
+        self._run, self._model, self._progress = run, model, progress
+        self._budget, self._stop, self._settings = session.budget, stop, configuration.settings
+        self._redact = redactor_of(configuration.keys, configuration.models)
+        key = find_key(model, run.kind, configuration.keys)
+        self._batches = open_batches(BATCH_APIS[model.provider], run.kind, model, key, self._settings)
         self._cached = cached_prompts(run.schedule, run.request_for, run.kind.cache_floor_of(model))
         self._journal = BatchJournal.read(run.run.folder)
         self._positions = {call: position for position, call in enumerate(run.schedule)}
@@ -186,13 +187,12 @@ class BatchEngine:
         self._remarks: list[str] = []
         self._uncreated = 0  # consecutive failures to create a batch
         self._refusal: Failure | None = None  # stops submitting; submitted batches are still collected
-        self.halted: Failure | None = None
         for call in chain.from_iterable(batch.calls.values() for batch in self._journal.open):
             if call in self._todo:
                 self._budget.reserve_now(self._worst_case(call).usd, begun=True)
 
     async def run(self) -> None:
-        """Submit and collect batches until every call has an outcome, or set `halted` to the reason why not."""
+        """Submit and collect batches until every call has an outcome, or set `halted` of the run to the reason."""
         try:
             while True:
                 self._remarks = []
@@ -200,20 +200,17 @@ class BatchEngine:
                 await self._collect_ended()
                 await self._submit_calls()
                 self._progress.waiting[self._run.run.manifest.run_id] = self._state()
-                if self.halted is not None or not self._unfinished():
+                if self._run.halted is not None or not self._unfinished():
                     break
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stop.wait(), self._settings.batch.poll_s)
                 if self._stop.is_set():
-                    self.halted = STOPPED
+                    self._run.halted = STOPPED
                     break
         finally:
-            if self._unfinished() and self.halted in (None, STOPPED):
-                self.halted = Failure(kind="not_run", reason=PENDING, message=self._state())
-            self.halted = self.halted or self._refusal
-            if self.halted is None and (unsent := len(self._todo - self._run.failed.keys())):
-                message = f"{counted(unsent, 'call')} not sent; --resume sends them"
-                self.halted = Failure(kind="not_run", reason="not_submitted", message=message)
+            if self._unfinished() and self._run.halted in (None, STOPPED):
+                self._run.halted = Failure(kind="not_run", reason=PENDING, message=self._state())
+            self._run.halted = self._run.halted or self._refusal
             with suppress(Exception):  # all outcomes are saved; the process frees the provider's resources
                 await self._batches.provider.close()
 
@@ -249,7 +246,7 @@ class BatchEngine:
             except ProviderError as problem:
                 failure = self._add_remark(problem)
                 if problem.fatal or problem.reason == "malformed_body":
-                    self.halted = failure
+                    self._run.halted = failure
                 continue
             await self._save_outcomes(batch, status, results)
             if self._settings.batch.delete_results:
@@ -308,7 +305,7 @@ class BatchEngine:
             attempt = batch.attempts[call]
             if call not in self._todo:
                 continue  # saved by a process that was killed before its `collected` line
-            if self._run.failed.get(call, 0) >= attempt:  # such a process saved a failure
+            if call in self._run.errors and self._run.errors[call].attempts >= attempt:  # it saved a failure
                 self._budget.settle(self._worst_case(call).usd, 0.0)
                 continue
             outcome = results.get(custom_id, status.unanswered)
@@ -345,7 +342,7 @@ class BatchEngine:
     async def _submit_calls(self) -> None:
         unsent = self._todo - self._pending_calls()
         queue = deque(call for call in self._run.schedule if call in unsent)
-        while queue and not (self.halted or self._refusal or self._stop.is_set()):
+        while queue and not (self._run.halted or self._refusal or self._stop.is_set()):
             requests, calls = await self._next_requests(queue)
             if not calls:
                 return
@@ -371,7 +368,7 @@ class BatchEngine:
         queued = sum(self._worst_case(call).tokens for call in pending) if self._model.limits.queued_tokens else 0
         while queue and len(calls) < min(batches.api.limits.requests, _MAX_REQUESTS):
             request = self._request_for(queue[0])
-            worst_case = WorstCase.of(request, self._run.price, batch=True)
+            worst_case = self._run.worst_case(request)
             custom_id = self._journal.custom_id(self._run.run.manifest.run_id, self._positions[queue[0]])
             request_size = await self._size(custom_id, request)
             if isinstance(request_size, Failure):
@@ -416,7 +413,7 @@ class BatchEngine:
         return replace(self._run.request_for(call), cache=prompt_of(call) in self._cached)
 
     def _worst_case(self, call: Call) -> WorstCase:
-        return WorstCase.of(self._request_for(call), self._run.price, batch=True)
+        return self._run.worst_case(self._request_for(call))
 
     def _pending_calls(self) -> set[Call]:
         return {call for batch in self._journal.open for call in batch.calls.values()}

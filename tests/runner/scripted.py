@@ -124,6 +124,7 @@ async def drive(
             lambda run, call: _request(call),
             lambda run, replicate: receive(replicate),
         )
+        run.resume(session.budget)
         progress = Progress(model_id="m", planned=len(driven.calls))
         engine = Engine([run], Limits(**limits or {}), progress, session, stop or Stop())
         run.begin()

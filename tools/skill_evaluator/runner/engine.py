@@ -7,10 +7,9 @@ the first if all calls are made in this process.
 import asyncio
 import signal
 import time
-from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -24,21 +23,18 @@ from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.batch import BatchEngine
 from skill_evaluator.runner.journal import Run, create_run, read_manifest
 from skill_evaluator.runner.limits import Gate, Pace, limits_of, wait_before_retry
-from skill_evaluator.runner.prices import budget_cost, call_cost
+from skill_evaluator.runner.prices import budget_cost
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved
 from skill_evaluator.runner.session import (
     NO_CALL_LEFT,
     STOPPED,
     OnOutcome,
     Progress,
-    Prompt,
     RequestBuilder,
     RunningRun,
     Session,
     Stop,
     WorstCase,
-    cached_prompts,
-    prompt_of,
 )
 from skill_evaluator.stats import by_key
 
@@ -119,12 +115,12 @@ def _begin(
     engines: list[Engine | BatchEngine] = []
     progress = []
     for model_id, group in by_model.items():
-        planned, done = sum(len(run.schedule) for run in group), sum(len(run.done) for run in group)
-        of_model = Progress(model_id=model_id, planned=planned, answered_before=done)
+        planned, unmade = sum(len(run.schedule) for run in group), sum(len(run.open_calls) for run in group)
+        of_model = Progress(model_id=model_id, planned=planned, answered_before=planned - unmade)
         progress.append(of_model)
         if group[0].run.manifest.transport == "batch":
             engines += [BatchEngine(run, of_model, session, stop) for run in group]
-        elif done < planned:
+        elif unmade:
             engines.append(Engine(group, limits[model_id], of_model, session, stop))
     for run in runs:  # before the first call, since the process may be killed at any time
         run.begin()
@@ -141,10 +137,13 @@ async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
         raise problems.exceptions[0] from None
 
 
-def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[list[Call]]:
-    """Group calls into lists that are made in sequence: all calls of a cached prompt, or a single other call."""
-    keyed = ((prompt_of(call) if prompt_of(call) in cached else (call.arm, call), call) for call in calls)
-    return list(by_key(keyed).values())
+def call_sequences(calls: Iterable[Call], cached: Sequence[Container[str]]) -> list[list[Call]]:
+    """Group calls into lists that are made in sequence: all calls of a cached prompt, or a single other call.
+
+    `cached` has the ids of the cases with a cached prompt by arm (the index of the run).
+    """
+    keyed = ((call.arm, call.case_id if call.case_id in cached[call.arm] else call, call) for call in calls)
+    return list(by_key(((arm, sequence), call) for arm, sequence, call in keyed).values())
 
 
 class Engine:
@@ -155,19 +154,19 @@ class Engine:
     ) -> None:
         configuration, model, kind = session.configuration, runs[0].run.model, runs[0].kind
         self._runs, self._progress, self._budget, self._stop = runs, progress, session.budget, stop
+        self._unfinished = [run for run in runs if run.open_calls]
         self._settings = configuration.settings
         self._redact = redactor_of(configuration.keys, configuration.models)
         self._model, self._price = model, runs[0].price
         scheduled = interleaved([run.schedule for run in runs])
-        self._calls = [call for call in scheduled if call not in runs[call.arm].done]
-        self._cached = cached_prompts(self._calls, self._request_for, kind.cache_floor_of(model))
+        calls = [call for call in scheduled if call in runs[call.arm].open_calls]
+        self._sequences = call_sequences(calls, [run.cached for run in runs])
         first, maximum = calls_in_flight(model, kind, session.concurrency or self._settings.concurrency)
         self._max_in_flight = min(maximum, limits.max_concurrency or maximum)
         first = min(first, self._max_in_flight)
         self._gate = Gate(self._max_in_flight, self._pause, first=first, fixed=model.server is not None)
         self._pace = Pace(limits, self._pause)
         self._is_known = model.id in session.recorded_models or progress.answered_before > 0
-        self._worst_cases: dict[Prompt, WorstCase] = {}
         self._rejected = 0
         self._succeeded = False
         self._hopeless = asyncio.Event()
@@ -183,10 +182,9 @@ class Engine:
 
     async def run(self) -> None:
         """Make every call, or stop early and set `halted` of the runs. Then note the server in their manifests."""
-        sequences = call_sequences(self._calls, self._cached)
-        queue = iter(sequences)
+        queue = iter(self._sequences)
         try:
-            await in_parallel(self._work(queue) for _ in range(min(self._max_in_flight, len(sequences))))
+            await in_parallel(self._work(queue) for _ in range(min(self._max_in_flight, len(self._sequences))))
         finally:
             with suppress(Exception):  # all outputs are written; unreleased resources end with the process
                 await self._provider.close()
@@ -202,14 +200,10 @@ class Engine:
             update = {"server": server, "in_flight": self._gate.used}
             create_run(run.run.folder, read_manifest(run.run.folder).model_copy(update=update))
 
-    def _request_for(self, call: Call) -> Request:
-        return self._runs[call.arm].request_for(call)
-
     def _halt(self, failure: Failure) -> None:
         self._halted = self._halted or failure
-        for run in self._runs:
-            if len(run.done) < len(run.schedule):
-                run.halted = self._halted
+        for run in self._unfinished:
+            run.halted = self._halted
 
     async def _work(self, sequences: Iterator[Sequence[Call]]) -> None:
         for call in chain.from_iterable(sequences):
@@ -219,10 +213,7 @@ class Engine:
                 return
             replicate = await self._make_call(call)
             if replicate is not None:
-                self._progress.note(replicate, call_cost(self._model, self._price, replicate))
-                scoring = self._runs[call.arm].save_outcome(replicate)
-                if scoring is not None:
-                    await asyncio.wait([asyncio.wrap_future(scoring)])
+                await self._runs[call.arm].save_outcome(replicate, self._progress)
 
     def _must_end(self) -> bool:
         if self._stop.is_set():
@@ -231,15 +222,11 @@ class Engine:
 
     async def _make_call(self, call: Call) -> Replicate | None:
         """Make one call with its retries and return its outcome. Return None if the calls of the model must end."""
-        prompt = prompt_of(call)
-        request = replace(self._request_for(call), cache=prompt in self._cached)
-        if prompt not in self._worst_cases:
-            self._worst_cases[prompt] = self._runs[call.arm].worst_case(request)
-        worst_case = self._worst_cases[prompt]
-        retry = self._settings.retry
+        run, retry = self._runs[call.arm], self._settings.retry
+        request, worst_case = run.request_for(call), run.worst_case(call)
         for attempt in range(1, retry.attempts + 1):
             try:
-                answer = await self._attempt(request, worst_case)
+                answer = await self._attempt(call, request, worst_case)
             except ProviderError as problem:
                 if problem.reason == "unknown_model" and (self._succeeded or self._is_known):
                     problem.reason = "model_retired"
@@ -262,14 +249,14 @@ class Engine:
             return Replicate(call=call, completion=completion, latency_s=latency_s, attempts=attempt)
         raise AssertionError("unreachable: the last attempt returns")
 
-    async def _attempt(self, request: Request, worst_case: WorstCase) -> tuple[Completion, float] | None:
+    async def _attempt(self, call: Call, request: Request, worst_case: WorstCase) -> tuple[Completion, float] | None:
         """Make one attempt under all limits. Return the output and its latency in s, or None if the calls must end."""
         await self._gate.enter()
         try:
             if self._must_end():
                 return None
             if not await self._budget.reserve(worst_case.usd):
-                self._halt(worst_case.refusal(request, self._budget.left_usd))
+                self._halt(worst_case.refusal(call, self._budget.left_usd))
                 return None
             spent = 0.0
             try:

@@ -26,7 +26,7 @@ from skill_evaluator.runner.journal import (
     outcomes,
 )
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import budget_cost, max_call_cost, price_of
+from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost, price_of
 from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, max_input_tokens, schedule_calls
 from skill_evaluator.stats import by_key
 
@@ -37,7 +37,6 @@ Stop = asyncio.Event  # set to start no further calls (Ctrl-C); calls in flight 
 RequestBuilder = Callable[[Run, Call], Request]
 # Receives an outcome. If it returns a future, the next call waits for it, which bounds the backlog of scoring.
 OnOutcome = Callable[[Run, Replicate], Future[Any] | None]
-Prompt = tuple[int, str]  # arm and case id, whose replicates are all sent the same text
 NO_CALL_LEFT = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
 STOPPED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
 
@@ -132,11 +131,12 @@ class RunningRun:
         self.price = price_of(run.model, self.kind)
         self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
         self.fingerprints: Counter[str] = Counter()
-        self.done: frozenset[Call] = frozenset()  # calls with an output of an earlier attempt at the run
+        self.open_calls = set(self.schedule)  # calls to make: those with an output are removed
+        self.cached: frozenset[str] = frozenset()  # ids of the cases whose prompts are cached by the vendor
         self.errors: dict[Call, Replicate] = {}  # earlier errors of calls that are not repeated yet
-        self.unmade = len(self.schedule)
         self.halted: Failure | None = None
         self.server: Server | None = None  # if the calls are direct
+        self._worst_cases: dict[str, WorstCase] = {}  # by case id
         self._build_request = build_request
         self._on_outcome = on_outcome
         self._lock: FileLock | None = None
@@ -159,29 +159,36 @@ class RunningRun:
                 self.errors[call] = replicate
             else:
                 cost = budget_cost(run.model, self.price, replicate.completion)
-                budget.count_earlier(self.worst_case(self.request_for(call)).usd if cost is None else cost)
+                budget.count_earlier(self.worst_case(call).usd if cost is None else cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
                 self._on_outcome(run, replicate)
-        self.done = frozenset(call for call in earlier if call not in self.errors)
-        self.unmade = len(self.schedule) - len(self.done)
+        self.open_calls.difference_update(call for call in earlier if call not in self.errors)
+        open_calls = [call for call in self.schedule if call in self.open_calls]
+        self.cached = cached_cases(open_calls, self.request_for, self.kind.cache_floor_of(run.model))
 
     @property
     def failure(self) -> Failure | None:
         """The failure that stopped the calls, or None if all were made."""
-        return self.halted or (STOPPED if self.unmade else None)
+        return self.halted or (STOPPED if self.open_calls else None)
 
     def request_for(self, call: Call) -> Request:
         """Build the request of a call. Add the maximum tokens of its files. Drop the tool if the provider has none."""
         request, model = self._build_request(self.run, call), self.run.model
-        file_tokens = sum(self.kind.file_tokens(model, file).upper_bound for file in request.files)
-        by_tool_call = request.by_tool_call and self.kind.tools
-        return replace(request, file_tokens=file_tokens, by_tool_call=by_tool_call)
+        return replace(
+            request,
+            file_tokens=sum(self.kind.file_tokens(model, file).upper_bound for file in request.files),
+            by_tool_call=request.by_tool_call and self.kind.tools,
+            cache=call.case_id in self.cached,
+        )
 
-    def worst_case(self, request: Request) -> "WorstCase":
-        """Return the maximum of one attempt at a request, at the batch price if the run is made in batches."""
-        input_tokens, limit = max_input_tokens(request), request.max_output_tokens
-        usd = max_call_cost(self.price, input_tokens, limit, batch=self.run.manifest.transport == "batch")
-        return WorstCase(tokens=input_tokens + limit, usd=usd or 0.0)
+    def worst_case(self, call: Call) -> "WorstCase":
+        """Return the maximum of one attempt at a call, at the batch price if the run is made in batches."""
+        if call.case_id not in self._worst_cases:
+            request = self.request_for(call)
+            tokens, limit = max_input_tokens(request), request.max_output_tokens
+            usd = max_call_cost(self.price, tokens, limit, batch=self.run.manifest.transport == "batch")
+            self._worst_cases[call.case_id] = WorstCase(input_tokens=tokens, output_tokens=limit, usd=usd or 0.0)
+        return self._worst_cases[call.case_id]
 
     def begin(self) -> None:
         """Create the run folder if it is new, lock it and open the journal. Call this after all providers are open.
@@ -194,16 +201,19 @@ class RunningRun:
             self._lock_run()
         self._journal = LinesWriter(self.run.folder / ANSWERS)
 
-    def save_outcome(self, replicate: Replicate) -> Future[Any] | None:
-        """Append an outcome to the journal, then return the result of `on_outcome`. Raise StorageError on failure."""
+    async def save_outcome(self, replicate: Replicate, progress: Progress) -> None:
+        """Count an outcome, append it to the journal and pass it to `on_outcome`. Raise StorageError on failure."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
+        progress.note(replicate, call_cost(self.run.model, self.price, replicate))
         append_outcome(self._journal, replicate)
         self.errors.pop(replicate.call, None)
-        self.unmade -= 1
+        self.open_calls.discard(replicate.call)
         if replicate.completion is not None:
             self.fingerprints[replicate.completion.fingerprint or ""] += 1
-        return self._on_outcome(self.run, replicate)
+        scoring = self._on_outcome(self.run, replicate)
+        if scoring is not None:
+            await asyncio.wait([asyncio.wrap_future(scoring)])
 
     def finish(self) -> None:
         """Close the journal and release the lock. Pass earlier errors of unrepeated calls to `on_outcome`."""
@@ -228,33 +238,34 @@ class RunningRun:
 class WorstCase:
     """The maximum of one attempt in tokens and in USD, which the budget reserves. `usd` is 0 if there is no price."""
 
-    tokens: int
+    input_tokens: int
+    output_tokens: int
     usd: float
 
-    def refusal(self, request: Request, left_usd: float) -> Failure:
+    @property
+    def tokens(self) -> int:
+        """The tokens of input and output."""
+        return self.input_tokens + self.output_tokens
+
+    def refusal(self, call: Call, left_usd: float) -> Failure:
         """Return the failure of a call that can cost more than the rest of the budget, `left_usd`."""
         message = (
-            f"a call of case '{request.case_id}' can cost ${self.usd:.4f} "
-            f"({self.tokens - request.max_output_tokens:,} tokens in, {request.max_output_tokens:,} out by "
+            f"a call of case '{call.case_id}' can cost ${self.usd:.4f} "
+            f"({self.input_tokens:,} tokens in, {self.output_tokens:,} out by "
             f"max_output_tokens), and ${left_usd:.4f} is left; raise the cap to continue"
         )
         return Failure(kind="over_budget", reason="max_cost", message=message)
 
 
-def prompt_of(call: Call) -> Prompt:
-    """Return the arm (the index of the run) and the case id of a call, which determine its messages."""
-    return call.arm, call.case_id
-
-
-def cached_prompts(
+def cached_cases(
     calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
-) -> frozenset[Prompt]:
-    """Return the prompts with several calls and at least `cache_floor` estimated tokens; empty if the floor is None."""
+) -> frozenset[str]:
+    """Return the ids of cases with several calls and at least `cache_floor` estimated tokens; empty if it is None."""
     if cache_floor is None:
         return frozenset()
-    calls_by_prompt = by_key((prompt_of(call), call) for call in calls)
+    calls_by_case = by_key((call.case_id, call) for call in calls)
     return frozenset(
-        prompt
-        for prompt, repeated in calls_by_prompt.items()
+        case_id
+        for case_id, repeated in calls_by_case.items()
         if len(repeated) > 1 and estimate_input_tokens(request_for(repeated[0])) >= cache_floor
     )

@@ -19,11 +19,11 @@ from pydantic import Field
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.pipeline import call_and_score
 from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest
-from skill_evaluator.evaluation.runs import Inputs, PlannedRuns, new_runs, read_inputs
+from skill_evaluator.evaluation.runs import ComponentRun, Inputs, PlannedRuns, new_runs, read_inputs
 from skill_evaluator.files import FrozenModel, read_text
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.runner.journal import Run, input_digests, outcomes
+from skill_evaluator.runner.journal import input_digests, outcomes
 from skill_evaluator.runner.prices import CostEstimate, estimate, input_sizes
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.session import Watch
@@ -207,7 +207,7 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
     planned = _runs(inputs, request.replicates, mutants)
     if request.dry_run:
         results = [MutantResult.view(mutant) for mutant in mutants]
-        estimates = [_estimate(run, planned, inputs) for run in planned.runs]
+        estimates = [_estimate(run, inputs) for run in planned.runs]
         calls, cost = sum(each.calls for each in estimates), total_or_none(each.cost_upper_usd for each in estimates)
     else:
         if inputs.models[0].provider == "replay":
@@ -262,28 +262,26 @@ def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> Planned
     folder = inputs.results_dir / f"mutants-{digest(canonical_json(identity))[-12:]}"
     prompts = dict(zip(_WHOLE_RUNS, (component.prompt, *controls_of(component.prompt)), strict=True))
     prompts |= {_run_id(mutant): mutant.prompt for mutant in mutants}
-    runs, components = [], {}
+    runs = []
     for name, prompt in prompts.items():
-        digests = {**component.digests, "prompt": prompt.digest}
-        components[name] = replace(component, prompt=prompt, digests=digests)
+        mutated = replace(component, prompt=prompt, digests={**component.digests, "prompt": prompt.digest})
         update = {
             "run_id": name,
-            "digests": input_digests(components[name], plain.model),
+            "digests": input_digests(mutated, plain.model),
             # equal seeds could repeat the outputs of the whole prompt
             "seed": seed + (_WHOLE_RUNS.index(name) if name in _WHOLE_RUNS else 0),
-            "draft": True,
         }
-        runs.append(replace(plain, manifest=manifest.model_copy(update=update), folder=folder / name))
-    return PlannedRuns(runs=runs, components=components)
+        changed = manifest.model_copy(update=update)
+        runs.append(replace(plain, manifest=changed, folder=folder / name, component=mutated))
+    return PlannedRuns(runs=runs)
 
 
 def _run_id(mutant: Mutant) -> str:
     return f"{mutant.id}-{mutant.prompt.digest[-8:]}"
 
 
-def _estimate(run: Run, planned: PlannedRuns, inputs: Inputs) -> CostEstimate:
-    cases = [case for case in inputs.cases if case.id in run.manifest.cases]
-    sizes = input_sizes(planned.components[run.manifest.run_id], cases)
+def _estimate(run: ComponentRun, inputs: Inputs) -> CostEstimate:
+    sizes = input_sizes(run.component, [case for case in inputs.cases if case.id in run.manifest.cases])
     return estimate(sizes, run.model, inputs.kinds[run.model.provider], run.manifest.replicates)
 
 

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import (
+    ComponentRun,
     Inputs,
     PlannedRuns,
     is_recordable,
@@ -172,7 +173,7 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
         for run in runs:
             run_cases = [case for case in cases if case.id in run.manifest.cases]
             scorers[run.manifest.run_id] = Scorer(component, run_cases, run.manifest.replicates, scores)
-        request_for = _request_builder(planned.components, inputs.cases)
+        request_for = _request_builder(runs, inputs.cases)
         failures = make_calls(
             session, runs, request_for, lambda run, replicate: scorers[run.manifest.run_id].add(replicate)
         )
@@ -253,9 +254,9 @@ def _recorded(inputs: Inputs) -> RecordedComponent:
     return RecordedComponent(component=inputs.component, archive=Archive(inputs.component), settings=inputs.settings)
 
 
-def _request_builder(components: Mapping[str, Component], cases: Sequence[Case]) -> RequestBuilder:
-    """Return the function that builds the request of a call. `components` has the version of each run by run id."""
-    by_id = {case.id: case for case in cases}
+def _request_builder(runs: Sequence[ComponentRun], cases: Sequence[Case]) -> RequestBuilder:
+    """Return the function that builds the request of a call of these runs."""
+    components, by_id = {run.manifest.run_id: run.component for run in runs}, {case.id: case for case in cases}
 
     @cache
     def first_request(run_id: str, case_id: str, max_output_tokens: int) -> Request:

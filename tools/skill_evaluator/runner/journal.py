@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -361,22 +361,6 @@ def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = 
     return "-".join(filter(None, (invocation, of_skill, slug(model_id)))) + mark_suffix + shard_suffix
 
 
-def run_with_component(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
-    """Return a run of another version, `component`, with model, cases and invocation of `run`. Its id has `mark`."""
-    shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
-    run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
-    update = {
-        "run_id": run_id,
-        "skill_version": component.version,
-        "scenario": component.scenario,
-        "inputs": component.prompt.inputs,
-        "digests": input_digests(component, run.model),
-        "role": role,
-        "prompt_commit": prompt_commit,
-    }
-    return replace(run, manifest=run.manifest.model_copy(update=update), folder=run.folder.parent / run_id)
-
-
 def input_digests(component: Component, model: Model) -> dict[str, str]:
     """Return the digests of prompt, schema, scenario and model settings, which affect the outputs, by name."""
     digests = {name: value for name, value in component.digests.items() if name != "datasets"}
@@ -394,14 +378,6 @@ def settings_digest(model: Model) -> str:
     kind = PROVIDERS.get(model.provider)
     revision = {"revision": kind.revision} if kind and kind.revision > 1 else {}
     return digest(canonical_json(values | revision))
-
-
-def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder. Raise RunError as `saved_run` does, or if an input changed since it began."""
-    run = saved_run(folder, component, models)
-    if changes := changes_since(run, component, cases):
-        raise RunError(f"cannot resume {folder}; changed since it began: {', '.join(changes)}; start a new run")
-    return run
 
 
 def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> Run:

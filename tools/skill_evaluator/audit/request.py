@@ -10,7 +10,6 @@ from skill_evaluator.display.options import (
     Audits,
     Batch,
     Concurrency,
-    FormatOption,
     LibraryOptions,
     MaxCalls,
     MaxCost,
@@ -21,7 +20,6 @@ from skill_evaluator.display.options import (
     options,
     rare,
 )
-from skill_evaluator.judges.workflows.requests import DraftRequest
 from skill_evaluator.library.config import SafetyLimits, load_settings
 
 Missing = Literal["refuse", "questions", "scenarios", "models"]  # an error, or the rows to exclude for missing scores
@@ -89,12 +87,3 @@ class ScenariosCheckRequest(AuditFolders):
     family: str | None = argument("A folder in .evaluator/scenarios; default: the files there.", None)
     trial: Path | None = option("Audit whose scores are shown; default: the newest of these.", metavar="DIR")
     audits: Audits = AUDITS
-
-
-@options
-class ScenariosDraftRequest(FormatOption, DraftRequest):
-    """The options of `scenarios draft`."""
-
-    task: str = option("Domain of the scenarios, in a few words.", ..., metavar="TEXT")
-    model: str = option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
-    family: str | None = option("New folder for the scenarios; default: named after --task.", metavar="NAME")

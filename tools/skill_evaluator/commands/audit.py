@@ -5,15 +5,11 @@ import sys
 from skill_evaluator.api import Library
 from skill_evaluator.audit.drawing import AuditSize
 from skill_evaluator.audit.page import print_audit, print_audit_runs, print_family, print_size, write_audit
-from skill_evaluator.audit.request import (
-    AuditReportRequest,
-    AuditRunRequest,
-    ScenariosCheckRequest,
-    ScenariosDraftRequest,
-)
+from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, ScenariosCheckRequest
 from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.prompting.judging import JudgeRunSize
+from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from skill_evaluator.audit.auditing import ReportedAudit
-from skill_evaluator.audit.calls import AuditResults, AuditRun
+from skill_evaluator.audit.calls import AuditResults, CallTally
 from skill_evaluator.audit.cube import write_cube
-from skill_evaluator.audit.drawing import AuditSize
 from skill_evaluator.audit.family import FamilyCheck, Trial
+from skill_evaluator.audit.manifest import DrawnAudit
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.audit.results import (
     QUADRANTS,
@@ -43,7 +43,6 @@ from skill_evaluator.display.pages import (
     page_of,
     print_page,
 )
-from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.runner.journal import check_writable
@@ -344,9 +343,9 @@ _SEVERITY_STYLES = {"error": "red", "warning": "yellow"}
 _REMARKS = ("scenario", "", "rule", "remark")
 
 
-def print_size(size: AuditSize, form: Format) -> None:
-    """Print the size of an audit to stdout, and its warnings to stderr."""
-    audit = size.audit
+def print_size(drawn: DrawnAudit, form: Format) -> None:
+    """Print the size of an audit to stdout."""
+    audit = drawn.manifest
     print_page(
         form,
         json=lambda: {
@@ -358,18 +357,16 @@ def print_size(size: AuditSize, form: Format) -> None:
             "questions": audit.questions_in_all,
             "replicates": audit.replicates,
             "seed": audit.seed,
-            "models": [asdict(model) for model in size.models],
-            "total": asdict(size.total),
+            "models": [asdict(model) for model in drawn.estimates],
+            "total": asdict(drawn.total),
             "doubts": audit.doubts,
         },
-        page=lambda: _size_page(size),
+        page=lambda: _size_page(drawn),
     )
-    for doubt in audit.doubts:
-        print(f"warning: {visible(doubt)}", file=sys.stderr)
 
 
-def _size_page(size: AuditSize) -> Page:
-    audit = size.audit
+def _size_page(drawn: DrawnAudit) -> Page:
+    audit = drawn.manifest
     questions = f"{counted(audit.questions_in_all, 'question')} of {counted(len(audit.benchmarks), 'benchmark')}"
     models, scenarios = counted(len(audit.models), "model"), counted(len(audit.scenarios), "scenario")
     factors = " × ".join((models, scenarios, questions, counted(audit.replicates, "replicate")))
@@ -377,14 +374,14 @@ def _size_page(size: AuditSize) -> Page:
         cells_of([each.name], each.version, each.metric, f"{each.weight:g}", f"{len(each.cases):,}", f"{each.of:,}")
         for each in audit.benchmarks
     ]
-    amounts = [cells_of([model.model_id], model.provider, model.key, *model.amounts) for model in size.models]
+    amounts = [cells_of([model.model_id], model.provider, model.key, *model.amounts) for model in drawn.estimates]
     blocks: list[Block] = [
         ForMedia(("markdown",), [Heading("Stability audit", level=2)]),
         Line(f"{factors} = {counted(len(audit.models) * audit.calls_per_model, 'call')}."),
         Sheet(columns=_BENCHMARK_COLUMNS, rows=benchmarks, numbers=frozenset(_BENCHMARK_COLUMNS[3:])),
         Sheet(
             columns=("model", "provider", "key", *AMOUNTS),
-            rows=[*amounts, cells_of([], "all", "", "", *size.total.amounts)],
+            rows=[*amounts, cells_of([], "all", "", "", *drawn.total.amounts)],
             numbers=frozenset(AMOUNTS),
         ),
         ForMedia(("markdown",), [Lines(audit.doubts, "-")]),  # the terminal has them on stderr
@@ -395,40 +392,42 @@ def _size_page(size: AuditSize) -> Page:
 
 def print_audit_runs(results: AuditResults, form: Format) -> None:
     """Print the counts of an audit's calls to stdout, and the next command to stderr."""
+    audit_id = results.drawn.manifest.id
+    tallies = {name: results.tallies[name] for name in results.stopped}
     rows = [
         {
-            "model_id": run.model_id,
-            "complete": run.complete,
-            "stopped": run.stopped,
-            **asdict(run.tally),
-            "failures": run.tally.failures,
-            "not_asked": run.tally.unmade,
+            "model_id": name,
+            "complete": results.is_complete(name),
+            "stopped": results.stopped[name],
+            **asdict(tally),
+            "failures": tally.failures,
+            "not_asked": tally.unmade,
         }
-        for run in results.runs
+        for name, tally in tallies.items()
     ]
-    counts = [_counts(run) for run in results.runs]
+    counts = [_counts(name, tally) for name, tally in tallies.items()]
     stopped = [
-        Line(Cell(run.model_id, code=True), " stopped: ", Cell(run.stopped, code=True), style="yellow")
-        for run in results.runs
-        if run.stopped
+        Line(Cell(name, code=True), " stopped: ", Cell(reason, code=True), style="yellow")
+        for name, reason in results.stopped.items()
+        if reason
     ]
     blocks: list[Block] = [
-        ForMedia(("markdown",), [Heading("Audit ", Cell(results.audit.id, code=True), level=2)]),
+        ForMedia(("markdown",), [Heading("Audit ", Cell(audit_id, code=True), level=2)]),
         Sheet(columns=("model", *_COUNT_COLUMNS), rows=counts, numbers=frozenset(_COUNT_COLUMNS)),
         Lines(stopped),
     ]
-    print_page(form, json=lambda: {"audit": results.audit.id, "runs": rows}, page=lambda: page_of("", blocks))
+    print_page(form, json=lambda: {"audit": audit_id, "runs": rows}, page=lambda: page_of("", blocks))
     print(results.next_step, file=sys.stderr)
 
 
-def _counts(run: AuditRun) -> list[Cell]:
-    tally, others = run.tally, dict(run.tally.outcomes)
+def _counts(model_id: str, tally: CallTally) -> list[Cell]:
+    others = dict(tally.outcomes)
     scored, unparseable = others.pop("scored", 0), others.pop("unparseable", 0)
     refused = others.pop("refused", 0) + others.pop("truncated", 0)
     counts = (tally.planned, scored, unparseable, refused, sum(others.values()), tally.unmade)
     latency = None if tally.latency_s is None else f"{tally.latency_s:.2f}"
     cost = cost_words(tally.cost_usd, tally.hit_rate)
-    return cells_of([run.model_id], *(f"{count:,}" for count in counts), cost, latency)
+    return cells_of([model_id], *(f"{count:,}" for count in counts), cost, latency)
 
 
 def print_family(check: FamilyCheck, form: Format, request: ScenariosCheckRequest | None = None) -> None:

@@ -3,7 +3,7 @@
 import sys
 
 from skill_evaluator.api import Library
-from skill_evaluator.audit.drawing import AuditSize
+from skill_evaluator.audit.manifest import DrawnAudit
 from skill_evaluator.audit.page import print_audit, print_audit_runs, print_family, print_size, write_audit
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, ScenariosCheckRequest
 from skill_evaluator.display.options import folders_of, keywords_of
@@ -48,7 +48,7 @@ EXITS = {
 def audit_run(options: AuditRunRequest) -> int:
     """Run every model on every question in every scenario; save the outputs in audits/<id>."""
     results = Library(**folders_of(options)).audits.run(**keywords_of(options, AuditRunRequest), watch=watch)
-    if isinstance(results, AuditSize):
+    if isinstance(results, DrawnAudit):
         print_size(results, options.format)
         return EXIT_OK
     print_audit_runs(results, options.format)

@@ -2,9 +2,8 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,6 +44,7 @@ from skill_evaluator.display.pages import (
 )
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
 from skill_evaluator.runner.journal import check_writable
 from skill_evaluator.runner.prices import AMOUNTS, COST_OF_BATCHES
 from skill_evaluator.stats import Interval, total_or_none
@@ -56,8 +56,7 @@ _MAX_NAMED = 8
 _MAX_SAFE_DEFAULTS = 5
 _SETTLED = {True: "settled", False: "not settled", None: "–"}
 _STYLES = {"safe default": "bold green", "avoid": "bold red", "strong but scenario-fragile": "yellow"}
-_TEXT_COLUMNS = frozenset({"model", "grade", "settled", "quadrant", "centered grade"})
-Column = tuple[str, Callable[[ModelAudit], Cell]]
+_UNBROKEN = frozenset({"model", "grade"})
 
 
 def finding_text(result: AuditResult) -> tuple[str, str]:
@@ -123,16 +122,20 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     yield Line("Neutrality: ", _neutrality_text(result), style=style)
     if result.treatment:
         yield Line(f"Treatment: {result.treatment}.", style="yellow")
-    columns: list[Column] = [
-        ("model", _model_cell),
-        ("μ", lambda model: Cell(points(model.ability))),
-        ("σ", lambda model: Cell(points(model.fluctuation))),
-        ("95 % CI of σ", lambda model: Cell(_interval_text(model.fluctuation_ci95))),
-        ("grade", lambda model: _grade_cell(model.grade)),
-        ("settled", lambda model: Cell(_SETTLED[model.settled])),
-        ("quadrant", _quadrant_cell),
+    columns = ("model", "μ", "σ", "95 % CI of σ", "grade", "settled", "quadrant")
+    rows = [
+        cells_of(
+            [model.model],
+            points(model.ability),
+            points(model.fluctuation),
+            _interval_text(model.fluctuation_ci95),
+            _grade_cell(model.grade),
+            _SETTLED[model.settled],
+            _quadrant_cell(model),
+        )
+        for model in result.best_first()
     ]
-    models = _model_sheet(columns, result.best_first())
+    models = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:4]), whole=_UNBROKEN)
     quadrants = " · ".join(f"{number} {quadrant}" for quadrant, number in QUADRANTS.items())
     yield replace(models, caption="Models, the best grade first", note=f"{quadrants}.")
     medians = result.medians
@@ -159,25 +162,30 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
         yield Heading("Warnings")
         yield Lines(result.warnings, "-", style="yellow")
     yield Heading("Ability and fluctuation")
-    columns: list[Column] = [
-        ("model", _model_cell),
-        ("95 % CI of μ", lambda model: Cell(_interval_text(model.ability_ci95))),
-        ("σ", lambda model: Cell(points(model.fluctuation))),
-        ("noise", lambda model: Cell(points(model.noise))),
-        ("σ without noise", lambda model: Cell(points(model.corrected))),
-        ("$ per 1,000 right", lambda model: Cell(points(model.usd_per_1000_right, 4))),
-        ("latency, s", lambda model: Cell(points(model.latency_s))),
-        ("grade", lambda model: _grade_cell(model.grade)),
-        ("centered grade", lambda model: _grade_cell(model.centered_grade, model.grade)),
+    amounts = ("95 % CI of μ", "σ", "noise", "σ without noise", "$ per 1,000 right", "latency, s")
+    columns = ("model", *amounts, "grade", "centered grade")
+    rows = [
+        cells_of(
+            [model.model],
+            _interval_text(model.ability_ci95),
+            points(model.fluctuation),
+            points(model.noise),
+            points(model.corrected),
+            points(model.usd_per_1000_right, 4),
+            points(model.latency_s),
+            _grade_cell(model.grade),
+            _grade_cell(model.centered_grade, model.grade),
+        )
+        for model in result.best_first()
     ]
     note = (
         "μ: mean score over the scenarios; σ: its standard deviation over them; noise: standard deviation of a score "
         "within a scenario. Intervals are for these scenarios and other questions like these."
     )
-    models = result.best_first()
-    shown_columns = [(name, cell) for name, cell in columns if any(cell(model).text != "–" for model in models)]
-    yield replace(_model_sheet(shown_columns, models), caption="Figures of each model", note=note)
-    title = f"Spread of {counted(len(models), 'model')} over the scenarios, the ablest on top"
+    known = [name for name, *cells in zip(columns, *rows, strict=True) if any(cell.text != "–" for cell in cells)]
+    sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(amounts), whole=_UNBROKEN)
+    yield replace(sheet.only(*known), caption="Figures of each model", note=note)
+    title = f"Spread of {counted(len(rows), 'model')} over the scenarios, the ablest on top"
     yield _chart("boxes", result, title, _score_sheet(result))
 
 
@@ -221,8 +229,7 @@ def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
         )
         for model in result.best_first()
     ]
-    columns, unwrapped = ["model", "grade", *names], frozenset({"model", "grade"})
-    grades = Sheet(columns=columns, rows=rows, whole=unwrapped, named=frozenset(names))
+    grades = Sheet(columns=["model", "grade", *names], rows=rows, whole=_UNBROKEN, named=frozenset(names))
     note = (
         "Grade, σ and μ; a grade on one benchmark is relative to these models there. (noise): noise explains all of σ."
     )
@@ -260,19 +267,8 @@ def _figures_text(figures: BenchmarkFigures | None) -> str:
     return f"{grade}{points(figures.fluctuation)}{noise}, {points(figures.ability, 1)}"
 
 
-def _model_sheet(columns: Sequence[Column], models: Sequence[ModelAudit]) -> Sheet:
-    names = [name for name, _ in columns]
-    rows = [[cell(model) for _, cell in columns] for model in models]
-    numbers = frozenset(names) - _TEXT_COLUMNS
-    return Sheet(columns=names, rows=rows, numbers=numbers, whole=frozenset({"model", "grade"}))
-
-
 def _quadrant_cell(model: ModelAudit) -> Cell:
     return Cell("–") if model.quadrant is None else Cell(QUADRANTS[model.quadrant], _STYLES.get(model.quadrant, ""))
-
-
-def _model_cell(model: ModelAudit) -> Cell:
-    return Cell(model.model, code=True)
 
 
 def _grade_cell(grade: str | None, before: str | None = None) -> Cell:
@@ -280,14 +276,12 @@ def _grade_cell(grade: str | None, before: str | None = None) -> Cell:
 
 
 def _chart(name: Literal["map", "boxes", "heat"], result: AuditResult, title: str, figures: Sheet) -> Chart:
-    draw_chart = partial(_draw_chart, name, result)
+    def draw_chart() -> Any:
+        from skill_evaluator.audit import charts  # imports altair, which is optional
+
+        return charts.CHARTS_BY_NAME[name](result)
+
     return Chart(name, [Drawing(file=f"{name}.svg", alt_text=title, draw=draw_chart, figures=figures)])
-
-
-def _draw_chart(name: str, result: AuditResult) -> Any:
-    from skill_evaluator.audit import charts  # imports altair, which is optional
-
-    return charts.CHARTS_BY_NAME[name](result)
 
 
 def _size_text(result: AuditResult) -> str:
@@ -430,8 +424,8 @@ def _counts(model_id: str, tally: CallTally) -> list[Cell]:
     return cells_of([model_id], *(f"{count:,}" for count in counts), cost, latency)
 
 
-def print_family(check: FamilyCheck, form: Format, request: ScenariosCheckRequest | None = None) -> None:
-    """Print the check of a family to stdout. With a `request`, advise a trial on stderr if a ready family has none."""
+def print_family(check: FamilyCheck, options: ScenariosCheckRequest | ScenariosDraftRequest) -> None:
+    """Print the check of a family to stdout. If a ready family has no trial, advise one on stderr."""
     name = "the scenarios" if check.family is None else f"the family {check.family}"
     remarks = [
         [
@@ -450,9 +444,9 @@ def print_family(check: FamilyCheck, form: Format, request: ScenariosCheckReques
         Line("Read each template and check by hand:"),
         Lines(check.review, "[ ]"),
     ]
-    print_page(form, json=lambda: check.model_dump(mode="json"), page=lambda: page_of("the family", blocks))
-    if request is not None and check.trial is None and check.verdict == "ready":
-        command = ["skill-evaluator", "audit", "run", *words_of(request, *FOLDERS, "audits")]
+    print_page(options.format, json=lambda: check.model_dump(mode="json"), page=lambda: page_of("the family", blocks))
+    if check.trial is None and check.verdict == "ready":
+        command = ["skill-evaluator", "audit", "run", *words_of(options, *FOLDERS, "audits")]
         command += ["--scenario", check.family] if check.family else []
         print(f"try them on a few questions: {shlex.join([*command, '--questions', '20'])}", file=sys.stderr)
 

@@ -9,10 +9,8 @@ from skill_evaluator.display.options import (
     LATEST,
     Audits,
     Batch,
-    Concurrency,
     LibraryOptions,
-    MaxCalls,
-    MaxCost,
+    LimitsOption,
     OnlyModels,
     argument,
     flag,
@@ -36,7 +34,7 @@ class AuditFolders(LibraryOptions):
 
 
 @options
-class AuditRunRequest(AuditFolders):
+class AuditRunRequest(LimitsOption, AuditFolders):
     """The options of `audit run`. Omitted values are those in settings.yaml or in the audit to resume."""
 
     benchmarks: tuple[str, ...] = option(
@@ -49,9 +47,6 @@ class AuditRunRequest(AuditFolders):
     questions: int | None = option("Draw N cases of each benchmark; default: all.", metavar="N")
     replicates: int | None = option("Calls per question and scenario; default 2.", None, "-n")
     seed: int | None = rare("Seed of cases and calls; default: settings.yaml, else 0.")
-    max_cost: MaxCost = None
-    max_calls: MaxCalls = None
-    concurrency: Concurrency = None
     resume: bool = flag("Continue the newest audit.")
     run: str | None = option("Continue the audit with this id or in this folder.", metavar="ID")
     dry_run: bool = flag("Check inputs and print the maximum cost; make no call.")

@@ -67,7 +67,7 @@ def audit_report(options: AuditReportRequest) -> int:
 def scenarios_check(options: ScenariosCheckRequest) -> int:
     """Check whether scenarios are ready for an audit; show the scores of a trial. Makes no call."""
     check = Library(**folders_of(options)).audits.check_scenarios(**keywords_of(options, ScenariosCheckRequest))
-    print_family(check, options.format, options)
+    print_family(check, options)
     codes = {"ready": EXIT_OK, "not ready": EXIT_USER_ERROR, "not reviewed": EXIT_INCOMPLETE}
     return codes[check.verdict]
 
@@ -79,6 +79,6 @@ def scenarios_draft(options: ScenariosDraftRequest) -> int:
     if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, options.format)
     check = library.audits.check_scenarios(drafted.name)
-    print_family(check, options.format)
+    print_family(check, options)
     print(f"{counted(len(check.scenarios), 'scenario')} written to {drafted}, not reviewed yet", file=sys.stderr)
     return EXIT_OK

@@ -133,27 +133,28 @@ def _remark(severity: Literal["error", "warning"], scenario: str | None, rule: s
 def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Trial | None:
     """Return the trial that `request` names, else the newest audit with at least two of these scenarios, else None."""
     if request.trial is not None:
-        return _read_trial(request, request.trial, _audited_scenarios(request.trial, scenarios))
+        trial = _read_trial(request, request.trial, scenarios)
+        if trial is None:
+            raise AuditError(
+                f"{request.trial} used fewer than 2 of these scenarios unchanged; make a new trial: "
+                "skill-evaluator audit run"
+            )
+        return trial
     for folder in reversed(audit_folders(request.audits)):
         try:
-            names = _audited_scenarios(folder, scenarios)
-            if len(names) > 1:
-                return _read_trial(request, folder, names)
+            if (trial := _read_trial(request, folder, scenarios)) is not None:
+                return trial
         except SkillEvaluatorError as problem:
             print(f"warning: no trial: {visible(str(problem))}", file=sys.stderr)
     return None
 
 
-def _audited_scenarios(folder: Path, scenarios: Sequence[Scenario]) -> list[str]:
-    audit_digests = read_audit_manifest(folder / AUDIT).scenarios
-    return [scenario.name for scenario in scenarios if audit_digests.get(scenario.name) == scenario.digest]
-
-
-def _read_trial(request: ScenariosCheckRequest, folder: Path, names: Sequence[str]) -> Trial:
+def _read_trial(request: ScenariosCheckRequest, folder: Path, scenarios: Sequence[Scenario]) -> Trial | None:
+    """Return the audit in a folder as the trial. Return None if it used fewer than two of the scenarios unchanged."""
+    digests = read_audit_manifest(folder / AUDIT).scenarios
+    names = [scenario.name for scenario in scenarios if digests.get(scenario.name) == scenario.digest]
     if len(names) < 2:
-        raise AuditError(
-            f"{folder} used fewer than 2 of these scenarios unchanged; make a new trial: skill-evaluator audit run"
-        )
+        return None
     gathered = gather(folder, request)
     for remark in gathered.remarks:
         print(f"warning: {visible(remark)}", file=sys.stderr)

@@ -23,16 +23,17 @@ from skill_evaluator.evaluation.runs import (
     record_path,
 )
 from skill_evaluator.identifiers import invocation_of
+from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, append_rows, entry_of, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
-from skill_evaluator.runner.engine import CallHandlers
+from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.journal import ANSWERS, RECORD, Run, check_writable, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
-from skill_evaluator.runner.session import Session, Watch, with_keys
+from skill_evaluator.runner.session import RequestBuilder, Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
@@ -147,9 +148,15 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
     if not planned.runs:
         return []
     request, component = inputs.request, inputs.component
-    budget = Budget(request.max_cost, request.max_calls)
+    recorded = {(entry.model_id, entry.digests.get("settings")) for entry in read_entries(component.leaderboard_path)}
+    settings = {(run.model.id, short_digest(run.manifest.digests["settings"])) for run in planned.runs}
     session = Session(
-        configuration=inputs, watch=watch, budget=budget, concurrency=request.concurrency, limits=request.limits
+        configuration=inputs,
+        watch=watch,
+        budget=Budget(request.max_cost, request.max_calls),
+        concurrency=request.concurrency,
+        limits=request.limits,
+        recorded_models={model_id for model_id, _ in settings & recorded},
     )
     usable = with_keys([run.model for run in planned.runs], inputs)
     runs = [run for run in planned.runs if run.model.id in usable]
@@ -164,7 +171,10 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
         for run in runs:
             run_cases = [case for case in cases if case.id in run.manifest.cases]
             scorers[run.manifest.run_id] = Scorer(component, run_cases, run.manifest.replicates, scores)
-        failures = session.make_calls(runs, _call_handlers(runs, planned.components, inputs, scorers))
+        request_for = _request_builder(planned.components, inputs.cases)
+        failures = make_calls(
+            session, runs, request_for, lambda run, replicate: scorers[run.manifest.run_id].add(replicate)
+        )
         origin = commits_of(component, request.fixtures)
         recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
         records = []
@@ -242,32 +252,22 @@ def _recorded(inputs: Inputs) -> RecordedComponent:
     return RecordedComponent(component=inputs.component, archive=Archive(inputs.component), settings=inputs.settings)
 
 
-def _call_handlers(
-    runs: Sequence[Run], components: Mapping[str, Component], inputs: Inputs, scorers: Mapping[str, Scorer]
-) -> CallHandlers:
-    cases = {case.id: case for case in inputs.cases}
-    entries = read_entries(inputs.component.leaderboard_path)
-    recorded_settings = {(entry.model_id, entry.digests.get("settings")) for entry in entries}
+def _request_builder(components: Mapping[str, Component], cases: Sequence[Case]) -> RequestBuilder:
+    """Return the function that builds the request of a call. `components` has the version of each run by run id."""
+    by_id = {case.id: case for case in cases}
 
     @cache
     def first_request(run_id: str, case_id: str, max_output_tokens: int) -> Request:
-        component = components[run_id]
-        return build_request(component, cases[case_id], replicate=0, seed=0, max_output_tokens=max_output_tokens)
+        return build_request(
+            components[run_id], by_id[case_id], replicate=0, seed=0, max_output_tokens=max_output_tokens
+        )
 
     def request_for(run: Run, call: Call) -> Request:
         request = first_request(run.manifest.run_id, call.case_id, run.model.params.max_output_tokens)
         seed = replicate_seed(run.manifest.seed, call.case_id, call.replicate)
         return replace(request, replicate=call.replicate, seed=seed)
 
-    return CallHandlers(
-        request_for=request_for,
-        on_outcome=lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
-        recorded={
-            run.manifest.run_id
-            for run in runs
-            if (run.model.id, short_digest(run.manifest.digests["settings"])) in recorded_settings
-        },
-    )
+    return request_for
 
 
 def _save_record(run: Run, record: Record, component: Component, *, recorded: bool) -> Finished:

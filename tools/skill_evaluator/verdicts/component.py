@@ -229,7 +229,7 @@ class RecordedComponent:
         self._refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
-        if history.to_ship not in versions:
+        if history.to_ship not in {"", *versions}:
             choices = selection.choose(runs, history.to_ship, None).choices
             shipped = self.ranking_of([self.archive.record(choice.candidate) for choice in choices])
         unmeasured = self.unmeasured(versions or {history.newest})
@@ -360,9 +360,9 @@ class RecordedComponent:
         """
         self.archive.add(records)
         chosen = [
-            (record, self._default_baseline(entry))
+            (record, self._default_baseline(entry_of(record)))
             for record in records
-            if record.scenario != SCHEMA_ALONE and not (entry := entry_of(record)).is_baseline
+            if record.scenario != SCHEMA_ALONE and not record.is_baseline
         ]
         if asked_again:
             pairs = [self._pair(record, lower, anchored=False) for record, lower in chosen]

@@ -26,7 +26,7 @@ from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.providers.base import Request
-from skill_evaluator.records.archive import Archive, append_rows, entry_of, read_entries
+from skill_evaluator.records.archive import Archive, append_rows, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.engine import make_calls
@@ -202,7 +202,7 @@ def _save(
     final |= {run.record.run_id for run in planned.finished if run.record.is_final}
     for run, record in records:
         # a baseline is recorded only with the final run of the new version that was interleaved with it
-        is_final = record.is_final and (not entry_of(record).is_baseline or record.beside in final)
+        is_final = record.is_final and (not record.is_baseline or record.beside in final)
         try:
             recorded = is_final and is_recordable(run, inputs.request)
             finished.append(_save_record(run, record, inputs.component, recorded=recorded))

@@ -50,6 +50,16 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
         """The contents of models.yaml and settings.yaml."""
         return read_configuration(self.config)
 
+    @cached_property
+    def repository(self) -> Repository:
+        """The git repository of the components. Raise GitError if there is none."""
+        return Repository(self.components)
+
+    @cached_property
+    def folder(self) -> str:
+        """The path of the components in the repository."""
+        return self.repository.relative_path(self.components)
+
     def component(self, skill: str) -> Component:
         """Read a component; its version is numbered by the records if the prompt declares none."""
         component = load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
@@ -59,16 +69,16 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
         """Return `version`. With `recorded`, number a generated version by the records here and on those branches."""
         if not (self.recorded and is_generated(version)):
             return version
-        repository, board = Repository(self.components), self.components / skill / "leaderboard.json"
-        folder, path = repository.relative_path(self.components), repository.relative_path(board)
+        repository, board = self.repository, self.components / skill / "leaderboard.json"
         commits = filter(None, map(repository.commit, self.recorded))
-        blobs = filter(None, (repository.files(commit, folder).get(path) for commit in commits))
+        path = repository.relative_path(board)
+        blobs = filter(None, (repository.files(commit, self.folder).get(path) for commit in commits))
         texts = repository.contents(blobs).values()
         return numbered(digests, [*recorded_in(board), *chain.from_iterable(map(recorded_rows, texts))])
 
     def archive(self, component: Component) -> Archive:
         """Open the archive of a component's records, here and on the branches."""
-        return Archive(component, Repository(self.components) if self.recorded else None, self.recorded)
+        return Archive(component, self.repository if self.recorded else None, self.recorded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,7 @@ def make_plan(request: PlanRequest) -> Plan:
         raise PlanError("--drift runs the recorded versions: it cannot be combined with --base or --pull-request")
     refuse_amounts({"--replicates": request.replicates}, None, request.max_cost)
     models = select_models(request.configuration.models, request.models)
-    repository, limits = Repository(request.components), request.configuration.settings.jobs
+    repository, limits = request.repository, request.configuration.settings.jobs
     changed, refused = set[str](), list[Problem]()
     if request.pull_request is not None:
         changed = _changed_paths(repository, request.pull_request)
@@ -140,11 +140,10 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
 
 def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) -> int:
     """Add chosen and skipped components and faults to a plan; return the number of unchanged components not chosen."""
-    repository = Repository(request.components)
+    repository, folder = request.repository, request.folder
     if plan.head is None:
         raise GitError(f"{repository.root} has no commit yet; commit the components first")
-    folder = repository.relative_path(request.components)
-    base_commit, base_known = _base_of(plan, request, repository)
+    base_commit, base_known = _base_of(plan, request)
     before, after = read_versions(repository, (base_commit, plan.head), folder)
     unknown = [name for name in request.names if name not in after]
     if unknown:
@@ -176,11 +175,11 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
             continue
         plan.chosen.extend(chosen)
         plan.skipped.extend(skipped)
-    plan.skipped.extend(_deleted_cases(plan, request, repository))
+    plan.skipped.extend(_deleted_cases(plan, request))
     return untouched
 
 
-def _base_of(plan: Plan, request: PlanRequest, repository: Repository) -> tuple[str | None, bool]:
+def _base_of(plan: Plan, request: PlanRequest) -> tuple[str | None, bool]:
     """Return the commit to compare the head with, and whether the base of the push is known.
 
     The base is known if its commit exists here, or if it is all zeros (a first push; the commit is None).
@@ -191,12 +190,12 @@ def _base_of(plan: Plan, request: PlanRequest, repository: Repository) -> tuple[
     if plan.base is None and not is_first_push and not is_id:
         raise PlanError(f"--base {base} is not a commit here; run git fetch, or use --base 0 for a new branch")
     # a branch stands for its merge base with the head
-    commit = plan.base if plan.base is None or is_id else repository.merge_base(plan.base)
+    commit = plan.base if plan.base is None or is_id else request.repository.merge_base(plan.base)
     return commit, plan.base is not None or is_first_push
 
 
-def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> Iterator[OnModels]:
-    fixtures = request.fixtures or request.components.parent / "fixtures"
+def _deleted_cases(plan: Plan, request: PlanRequest) -> Iterator[OnModels]:
+    repository, fixtures = request.repository, request.fixtures or request.components.parent / "fixtures"
     if plan.base is None or plan.head is None or not fixtures.resolve().is_relative_to(repository.root.resolve()):
         return
     folder = repository.relative_path(fixtures)
@@ -211,7 +210,6 @@ def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> 
 
 def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[matrix.PlannedEvaluation]:
     """Yield each chosen component on each model. Add errors to the plan, but raise those of named components."""
-    repository = Repository(request.components)
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in plan.chosen).items():
         try:
             component = request.component(skill)
@@ -220,16 +218,16 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
             refusal = refusal_reason(archive.entries, component.version, component.digests["prompt"])
             if refusal is not None:
                 raise PlanError(f"component '{skill}' {refusal}")
-            _refuse_code(component, cases, repository.relative_path(request.components), changed)
+            _refuse_code(component, cases, request.folder, changed)
         except SkillEvaluatorError as problem:
             if skill in request.names:
                 raise
-            empty = [f"the submodule {path} is empty" for path in repository.empty_submodules()]
+            empty = [f"the submodule {path} is empty" for path in request.repository.empty_submodules]
             is_new = not (request.components / skill / "leaderboard.json").exists()
             if isinstance(problem, NotEvaluatedError) and is_new and not empty:
                 plan.skipped.append(OnModels(skill=skill, models=ids, reason=str(problem)))
                 continue
-            path = prompt_file(request.components, skill, repository.relative_path(request.components))
+            path = prompt_file(request.components, skill, request.folder)
             plan.faults.append(Problem(file=path, line=1, message="; ".join([str(problem), *empty])))
             continue
         yield from _on_models(plan, request, component, archive, cases, ids)

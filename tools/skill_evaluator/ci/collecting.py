@@ -274,22 +274,21 @@ def _score_run(
     if not gathered.folders:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     record = _record(gathered, arrivals, request, until)
-    any_scored = record.scored or record.is_final
-    status: ci.Status = "complete" if record.complete else "incomplete" if any_scored else "missing"
-    outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
     failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
-    if status == "missing":
-        return outcome.model_copy(update={"failed": failed}), None
-    measured = {
-        "scored": record.scored,
-        "failed": failed,
-        "primary_metric": record.primary_metric,
-        "cost_usd": record.cost_usd,
-        "hit_rate": record.tokens.hit_rate,
-    }
+    reasons = (*gathered.remarks, *fault_lines(record, visible))
+    if not (record.scored or record.is_final):
+        return _run_outcome(gathered, "missing", *reasons).model_copy(update={"failed": failed}), None
+    outcome = ci.RunOutcome.view(
+        record,
+        is_baseline=gathered.manifest.role == BASELINE,
+        status="complete" if record.complete else "incomplete",
+        reason="; ".join(reasons),
+        failed=failed,
+        hit_rate=record.tokens.hit_rate,
+    )
     refusal = _refusal_reason(record, request)
     if refusal is not None:  # publishing would refuse it, too; the outputs stay in the artifacts
-        return outcome.model_copy(update={**measured, "status": "refused", "reason": refusal}), None
+        return outcome.model_copy(update={"status": "refused", "reason": refusal, "run_id": None}), None
     _write(record, request)
     accuracy = record.accuracy[record.primary_metric]
     agreement = record.reproducibility.get("pairwise_exact_match")
@@ -299,7 +298,7 @@ def _score_run(
         ci95=accuracy.ci95 if accuracy.n_cases >= MIN_CASES_FOR_INTERVAL else None,
         reproducibility=agreement.strict_mean if agreement else None,
     )
-    return outcome.model_copy(update={**measured, "run_id": record.run_id, "figures": figures}), record
+    return outcome.model_copy(update={"figures": figures}), record
 
 
 def _write(record: Record, request: CollectRequest) -> None:
@@ -324,8 +323,6 @@ def _run_outcome(gathered: GatheredRun, status: ci.Status, *reasons: str) -> ci.
         status=status,
         reason="; ".join(reasons),
         planned=manifest.calls,
-        scored=0,
-        failed={},
     )
 
 

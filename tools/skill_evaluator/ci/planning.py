@@ -39,8 +39,8 @@ from skill_evaluator.records.archive import Archive, RecordedRun, newest_recorde
 from skill_evaluator.records.record import short_digest
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.journal import new_invocation
-from skill_evaluator.runner.prices import forecasts_of, input_sizes, not_applicable
+from skill_evaluator.runner.journal import RunSize, new_invocation, new_runs
+from skill_evaluator.runner.prices import forecasts_of, input_sizes
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed, nearest
@@ -109,7 +109,7 @@ def _with_runs(plan: Plan, request: PlanRequest, changed: set[str]) -> Plan:
     limits = request.configuration.settings.jobs
     max_cost = limits.max_cost if request.max_cost is None else request.max_cost
     wanted = matrix.affordable(list(_read_components(plan, request, changed)), max_cost)
-    pairs = {(pair.component.name, pair.model.id): pair for pair in wanted}
+    pairs = {(pair.component.name, pair.run.model.id): pair for pair in wanted}
     runs = matrix.capped(matrix.runs_of(wanted, limits), max_cost)
     jobs = matrix.packed(runs, {run.id: pairs[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
     return plan.model_copy(
@@ -238,14 +238,19 @@ def _on_models(
 ) -> Iterator[matrix.PlannedEvaluation]:
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
-    for model in (models[model_id] for model_id in ids if model_id in models):
-        kind = configuration.kinds[model.provider]
-        excluded = not_applicable(cases, sizes, model, kind)
+    size = RunSize(
+        replicates=request.replicates or settings.replicates,
+        seed=settings.seed if request.seed is None else request.seed,
+        invocation=plan.invocation,
+    )
+    selected = [models[model_id] for model_id in ids if model_id in models]
+    for run in new_runs(component, cases, selected, component.results_dir, configuration.kinds, size):
+        model, excluded = run.model, run.manifest.not_applicable
         if excluded:
             cases_with_reasons = listed([f"{case_id} ({reason})" for case_id, reason in excluded.items()])
             reason = f"{len(excluded)} of {counted(len(cases), 'case')} not applicable: {cases_with_reasons}"
             plan.skipped.append(OnModels(skill=component.name, models=[model.id], reason=reason))
-        applicable = {case.id: case for case in cases if case.id not in excluded}
+        applicable = {case.id: case for case in cases if case.id in run.manifest.cases}
         if not applicable:
             continue
         try:
@@ -253,18 +258,15 @@ def _on_models(
         except SkillEvaluatorError as problem:
             plan.skipped.append(OnModels(skill=component.name, models=[model.id], reason=str(problem)))
             continue
-        seed = settings.seed if request.seed is None else request.seed
         if request.drift and request.seed is None:
-            seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), seed)
+            seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), size.seed)
+            run = replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
         wanted = matrix.PlannedEvaluation(
             component=component,
-            model=model,
-            kind=kind,
+            run=run,
+            kind=configuration.kinds[model.provider],
             cases=applicable,
-            not_applicable=excluded,
             sizes=sizes,
-            replicates=request.replicates or settings.replicates,
-            seed=seed,
             judge=None if judge is None else (judge, configuration.kinds[judge.provider]),
         )
         if settings.policy.design == "beside" and not request.drift:

@@ -7,7 +7,7 @@ refused, because the jobs have keys.
 
 import datetime
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
@@ -148,7 +148,7 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
     unknown = [name for name in request.names if name not in after]
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {request.components} at HEAD {nearest(unknown[0], after)}")
-    boards, unreadable = recorded_boards(repository, ("HEAD", *request.recorded), folder)
+    recorded, unreadable = recorded_runs(repository, ("HEAD", *request.recorded), folder)
     plan.faults.extend(unreadable)
     untouched = 0
     for name, version in after.items():
@@ -161,15 +161,16 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
         earlier = version_before(before, version)
         version_problems = [] if request.drift else list(versioning_problems(earlier, version))
         plan.faults.extend(version_problems)
-        board = _newest_of(boards.get(component_name, {}) for component_name in (name, *version.formerly))
+        runs = [run for each in (name, *version.formerly) for run in recorded.get(each, ())]
+        newest = {run.model_id: run for run in sorted(runs, key=lambda run: run.version_order)}
         chosen, skipped = list[OnModels](), list[OnModels]()
         for model_id in _models_of(version, models, request):
-            runs, reason = False, "invalid version, see the errors"
+            is_run, reason = False, "invalid version, see the errors"
             if request.drift:
-                runs, reason = _decide_on_drift(version.version, board.get(model_id))
+                is_run, reason = _decide_on_drift(version.version, newest.get(model_id))
             elif not version_problems:
-                runs, reason = decide(earlier, version, board.get(model_id), base_known=base_known)
-            (chosen if runs else skipped).append(OnModels(skill=name, models=[model_id], reason=reason))
+                is_run, reason = decide(earlier, version, newest.get(model_id), base_known=base_known)
+            (chosen if is_run else skipped).append(OnModels(skill=name, models=[model_id], reason=reason))
         if before.get(name) == version and not chosen:
             untouched += 1
             continue
@@ -334,42 +335,32 @@ def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
     return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
 
 
-def recorded_boards(
+def recorded_runs(
     repository: Repository, refs: Iterable[str], folder: str
-) -> tuple[dict[str, dict[str, RecordedRun]], list[Problem]]:
-    """Return the newest record by component and model id over the leaderboards at `refs`, and unreadable leaderboards.
+) -> tuple[dict[str, list[RecordedRun]], list[Problem]]:
+    """Return the newest run of each model in each leaderboard at `refs`, by component, and unreadable leaderboards.
 
     Skip refs that do not exist here.
     """
     commits = dict.fromkeys(filter(None, map(repository.commit, refs)))
     depth = within(folder, "name/leaderboard.json").count("/")
-    blobs = [
+    blobs = dict.fromkeys(
         (path, blob)
         for commit in commits
         for path, blob in repository.files(commit, folder).items()
         if path.endswith("/leaderboard.json") and path.count("/") == depth
-    ]
+    )
     texts = repository.contents(blob for _, blob in blobs)
-    boards: dict[str, dict[str, RecordedRun]] = {}
+    runs: dict[str, list[RecordedRun]] = {}
     problems: dict[str, Problem] = {}
-    for path, blob in dict.fromkeys(blobs):
+    for path, blob in blobs:
         try:
             newest = newest_recorded(texts[blob], path)
         except LeaderboardError as problem:
             problems[str(problem)] = Problem(file=path, line=1, message=str(problem))
-            continue
-        name = PurePosixPath(path).parent.name
-        boards[name] = _newest_of((boards.get(name, {}), newest))
-    return boards, list(problems.values())
-
-
-def _newest_of(boards: Iterable[Mapping[str, RecordedRun]]) -> dict[str, RecordedRun]:
-    newest: dict[str, RecordedRun] = {}
-    for model_id, recorded in (item for board in boards for item in board.items()):
-        highest = newest.get(model_id)
-        if highest is None or bump(recorded.version, highest.version) is Bump.LOWERED:
-            newest[model_id] = recorded
-    return newest
+        else:
+            runs.setdefault(PurePosixPath(path).parent.name, []).extend(newest.values())
+    return runs, list(problems.values())
 
 
 def _changed_paths(repository: Repository, commit: str) -> set[str]:

@@ -182,7 +182,7 @@ def _code(library: Library, done: EvaluationResult | errors.SkillEvaluatorError)
         return done.exit_code
     if done.problems:
         return done.problems[0].exit_code
-    scored = (run.record for run in done.finished if not (run.record.is_final and entry_of(run.record).is_baseline))
+    scored = (run.record for run in done.finished if not (run.record.is_final and run.record.is_baseline))
     if not all(record.complete for record in scored):
         return errors.EXIT_INCOMPLETE
     return errors.EXIT_OK if done.verdict is None else library.exit_code([done.verdict])

@@ -14,7 +14,6 @@ from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import (
-    ComponentRun,
     Inputs,
     PlannedRuns,
     is_recordable,
@@ -27,11 +26,11 @@ from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.providers.base import Request
-from skill_evaluator.records.archive import Archive, append_rows, entry_of, read_entries
+from skill_evaluator.records.archive import Archive, append_rows, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.engine import make_calls
-from skill_evaluator.runner.journal import ANSWERS, RECORD, Run, check_writable, outcomes, read_manifest
+from skill_evaluator.runner.journal import ANSWERS, RECORD, ComponentRun, Run, check_writable, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
 from skill_evaluator.runner.session import RequestBuilder, Session, Watch, with_keys
@@ -203,7 +202,7 @@ def _save(
     final |= {run.record.run_id for run in planned.finished if run.record.is_final}
     for run, record in records:
         # a baseline is recorded only with the final run of the new version that was interleaved with it
-        is_final = record.is_final and (not entry_of(record).is_baseline or record.beside in final)
+        is_final = record.is_final and (not record.is_baseline or record.beside in final)
         try:
             recorded = is_final and is_recordable(run, inputs.request)
             finished.append(_save_record(run, record, inputs.component, recorded=recorded))

@@ -31,6 +31,7 @@ _FAILURE_WITHOUT_OUTPUT = 2  # promptfoo's failureReason if the provider or the 
 _GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect's grades and their values
 _SCORE_WORDS = {"": None, "true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0}
 _COLUMN_NAMES = (("case", "case_id", "id"), ("replicate", "epoch"), ("truth", "expected", "target"))
+_NO_ERROR = ("", "0", "0.0", "false")  # cells of the column `error`, in lower case
 _AMOUNT_COLUMNS = ("input_tokens", "output_tokens", "cost_usd", "latency_s")
 _AGREEMENT = "pairwise_exact_match"
 _PROMPT = """---
@@ -249,7 +250,7 @@ def _table_outputs(path: Path, on_problem: ProblemHandler) -> list[ImportedOutpu
             expected, output = fields["case"], fields["output"]
             is_same_text = isinstance(expected, str) and expected == output
             scores["exact_match"] = float(is_same_text or _canonical_value(expected) == _canonical_value(output))
-        failed = bool(fields["error"])
+        failed = str(fields["error"] or "").strip().casefold() not in _NO_ERROR
         fields |= {"model": fields["model"] or None, "failed": failed, "scores": {} if failed else scores}
         try:
             outputs.append(validated(ImportedOutput, fields, Path(f"{path}:{line}"), LeaderboardError))

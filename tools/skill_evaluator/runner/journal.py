@@ -7,13 +7,14 @@ import datetime
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from skill_evaluator import __version__
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, RunError, StorageError
 from skill_evaluator.files import (
@@ -44,11 +45,12 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
-from skill_evaluator.providers import PROVIDERS
+from skill_evaluator.providers import PROVIDERS, Kinds
 from skill_evaluator.providers.base import first_outputs
 from skill_evaluator.providers.replay import AnswerLine, line_at
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.summaries import LATER, InFlight, Server
+from skill_evaluator.runner.prices import input_sizes, not_applicable
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, digest_of_answers, schedule_calls
 from skill_evaluator.text import canonical_json, digest, listed, nearest
 
@@ -348,6 +350,67 @@ class Run:
     folder: Path
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentRun(Run):
+    """A run of one version of a component."""
+
+    component: Component
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSize:
+    """The options of new runs: replicates per case, seed, cases (`shard`, `selection`), invocation id and transport.
+
+    A `draft` is in no leaderboard and never a baseline.
+    """
+
+    replicates: int
+    seed: int
+    shard: Shard | None = None
+    selection: tuple[str, ...] = ()
+    invocation: str | None = None
+    draft: bool = False
+    transport: Transport = "direct"
+
+
+def new_runs(
+    component: Component, cases: Sequence[Case], models: Sequence[Model], results_dir: Path, kinds: Kinds, size: RunSize
+) -> list[ComponentRun]:
+    """Plan a run for every model on the cases, or the shard of the cases, that are applicable to it. Write nothing."""
+    now, shard = datetime.datetime.now(datetime.UTC), size.shard
+    invocation = size.invocation or new_invocation(now)
+    sizes = input_sizes(component, cases)
+    runs = []
+    for model in models:
+        excluded = not_applicable(cases, sizes, model, kinds[model.provider])
+        applicable = [case.id for case in cases if case.id not in excluded]
+        selected = set(shard.of(applicable) if shard else applicable)
+        run_id = run_id_of(invocation, component.name, model.id, shard)
+        manifest = Manifest(
+            run_id=run_id,
+            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            skill=component.name,
+            skill_version=component.version,
+            model_id=model.id,
+            provider=model.provider,
+            replicates=size.replicates,
+            seed=size.seed,
+            shard=str(shard) if shard else None,
+            selection=size.selection,
+            scenario=component.scenario,
+            cases={case.id: case.digest for case in cases if case.id in selected},
+            inputs=component.prompt.inputs,
+            not_applicable=excluded,
+            digests=input_digests(component, model),
+            evaluator_version=__version__,
+            draft=size.draft,
+            transport=size.transport,
+        )
+        folder = results_dir / run_id
+        runs.append(ComponentRun(model=model, manifest=manifest, folder=folder, component=component))
+    return runs
+
+
 def new_invocation(now: datetime.datetime) -> str:
     """Return an invocation id, the prefix of run ids: the time to 1/4096 s, then random digits."""
     return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
@@ -380,7 +443,7 @@ def settings_digest(model: Model) -> str:
     return digest(canonical_json(values | revision))
 
 
-def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> Run:
+def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> ComponentRun:
     """Read a run from its folder, even if inputs changed. Raise RunError for another component or an unknown model."""
     manifest = read_manifest(folder)
     if manifest.skill != component.name:
@@ -388,7 +451,7 @@ def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -
     model = models.get(manifest.model_id)
     if model is None:
         raise RunError(f"{folder} is a run of model '{manifest.model_id}', which is no longer in models.yaml")
-    return Run(model=model, manifest=manifest, folder=folder)
+    return ComponentRun(model=model, manifest=manifest, folder=folder, component=component)
 
 
 def changes_since(run: Run, component: Component, cases: Mapping[str, Case]) -> list[str]:

@@ -99,7 +99,7 @@ def test_scorer_gives_the_scores_of_a_run(name: str) -> None:
     scorer = OutputScorer(component.schema, declared.get("fields"), component.metrics)
     truths = [json.loads(path.read_text()) for path in sorted(ROOT.glob(f"fixtures/{name}/cases/*/ground_truth.json"))]
     for truth, output in zip(truths, truths[1:] + truths[:1], strict=True):
-        comparison = Comparison(truth, output, component.plan, component.contract.conforms)
+        comparison = Comparison(truth, output, component.plan, component.contract.conforms(output))
         expected = {metric: component.metrics[metric].score(comparison) for metric in component.metrics}
         assert scorer.score(truth, output).scores == expected
         assert all(value in (None, 1.0) for value in scorer.score(truth, truth).scores.values())

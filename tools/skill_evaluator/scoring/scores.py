@@ -163,7 +163,7 @@ class OutputScorer:
             name, truth = "truth", truth if labelled else None
             _refuse_non_json(truth, "truth")
             name = "truth or output"
-            comparison = Comparison(truth, output, self._plan, lambda _: not errors)
+            comparison = Comparison(truth, output, self._plan, not errors)
             return OutputScores(
                 scores=apply_metrics(self._metrics, comparison, labelled=labelled),
                 compared=tuple(comparison.rows) if labelled else (),

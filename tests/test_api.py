@@ -151,7 +151,7 @@ def test_a_scorer_that_is_kept_scores_as_a_new_one(truths: list[Any], output: An
 
 
 @pytest.mark.parametrize(("truth", "f1"), [({"a": 1}, 1.0), ({"a": 1.0}, 1.0), ({"a": True}, 0.0), ({"a": "1"}, 0.0)])
-def test_scorer_cache_distinguishes_equal_python_values(truth: Any, f1: float) -> None:
+def test_scorer_distinguishes_equal_python_values(truth: Any, f1: float) -> None:
     scorer = OutputScorer()
     scorer.score({"a": 1}, {"a": 1})
     assert scorer.score(truth, {"a": 1}).scores["field_level_f1"] == f1

@@ -4,7 +4,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,7 +31,7 @@ from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.journal import ANSWERS, RECORD, ComponentRun, Run, check_writable, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
+from skill_evaluator.runner.schedule import Call, build_request
 from skill_evaluator.runner.session import RequestBuilder, Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Finished, Recorder
@@ -257,16 +256,14 @@ def _request_builder(runs: Sequence[ComponentRun], cases: Sequence[Case]) -> Req
     """Return the function that builds the request of a call of these runs."""
     components, by_id = {run.manifest.run_id: run.component for run in runs}, {case.id: case for case in cases}
 
-    @cache
-    def first_request(run_id: str, case_id: str, max_output_tokens: int) -> Request:
-        return build_request(
-            components[run_id], by_id[case_id], replicate=0, seed=0, max_output_tokens=max_output_tokens
-        )
-
     def request_for(run: Run, call: Call) -> Request:
-        request = first_request(run.manifest.run_id, call.case_id, run.model.params.max_output_tokens)
-        seed = replicate_seed(run.manifest.seed, call.case_id, call.replicate)
-        return replace(request, replicate=call.replicate, seed=seed)
+        return build_request(
+            components[run.manifest.run_id],
+            by_id[call.case_id],
+            replicate=call.replicate,
+            seed=run.manifest.seed,
+            max_output_tokens=run.model.params.max_output_tokens,
+        )
 
     return request_for
 

@@ -31,7 +31,8 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner import prices
 from skill_evaluator.runner.journal import Run
 from skill_evaluator.runner.session import Watch, print_resume_command
-from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.scoring.answers import wait_for
+from skill_evaluator.scoring.scorer import open_scores
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import counted, listed, nearest
 from skill_evaluator.verdicts.component import RecordedComponent
@@ -72,11 +73,10 @@ def dry_run(request: EvaluationRequest) -> DryRun:
     chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     _check_truth(inputs.component, chosen)
     estimates_of_model: dict[str, list[prices.CostEstimate]] = {}
-    remarks, sizes_of_group = _extra_calls(runs), dict[tuple[object, ...], dict[str, prices.InputSize]]()
+    remarks = _extra_calls(runs)
     for run in runs:
         run_cases = [case for case in chosen if case.id in run.manifest.cases]
-        group = (id(run.component), *run.manifest.cases)  # most models have the same component and cases
-        sizes = sizes_of_group[group] = sizes_of_group.get(group) or prices.input_sizes(run.component, run_cases)
+        sizes = prices.input_sizes(run.component, run_cases)
         kind, replicates = kinds[run.model.provider], run.manifest.replicates
         run_estimate = prices.estimate(sizes, run.model, kind, replicates, batch=request.batch)
         estimates_of_model.setdefault(run.model.id, []).append(run_estimate)
@@ -134,10 +134,10 @@ def _check_truth(component: Component, cases: Sequence[Case]) -> None:
     """Raise FixtureError if a ground truth, scored as an output, does not score 1 on a metric that is defined."""
     cases = [replace(case, checks=()) for case in cases if case.labelled]  # checks may run programs
     with open_scores(component, cases, calls=0) as scores:
-        scorer = Scorer(component, cases, 1, scores)
         for case in cases:
             scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
-            scored = scorer.scored(case.id, json.dumps(case.truth) if component.output == "json" else case.truth)
+            text = json.dumps(case.truth) if component.output == "json" else case.truth
+            scored = wait_for(scores.begin(case.id, text))
             for name, value in (scored.metrics or {component.primary_metric: None}).items():
                 score = strict_score(scored.outcome, value)
                 if score is not None and rounded(score) != 1.0:

@@ -38,15 +38,14 @@ DoneT = TypeVar("DoneT")
 
 
 def map_in_processes(
-    work: Callable[[ItemT], DoneT], items: Sequence[ItemT], label: str = "components", *, large: bool = False
+    work: Callable[[ItemT], DoneT], items: Sequence[ItemT], label: str = "components"
 ) -> Iterator[DoneT]:
     """Yield `work(item)` for each item, in order; `label` names the items in the progress.
 
-    Use all cores from 16 items on, or from two per core if items are `large`. Nested calls and Windows use one process.
+    Use all cores from 16 items on. Nested calls and Windows use one process.
     """
     cores = os.cpu_count() or 1
-    min_items = min(_MIN_ITEMS, 2 * cores) if large else _MIN_ITEMS
-    if len(items) < min_items or cores == 1 or not hasattr(os, "fork") or parent_process():
+    if len(items) < _MIN_ITEMS or cores == 1 or not hasattr(os, "fork") or parent_process():
         yield from with_progress(map(work, items), len(items), label)
         return
     _work[:] = [work]  # forked processes inherit it, and ignore Ctrl-C

@@ -110,11 +110,7 @@ class Recorder:
         price = price_of(model, self.kinds[model.provider])
         completed = scorecard.completed
         latencies = [call.latency_s for call in completed if call.latency_s is not None]
-        cost_of = {
-            (served, usage): usage_cost(answer_price(model, price, served), usage)
-            for served, usage in {(call.served, call.usage) for call in completed}
-        }
-        costs = [cost_of[call.served, call.usage] for call in completed]
+        costs = [usage_cost(answer_price(model, price, call.served), call.usage) for call in completed]
         lost = [usage_cost(price, Usage())] * scorecard.reasons.get(LOST, 0)
         amounts = amounts_by_case(completed, costs)
         return Record.view(
@@ -216,7 +212,6 @@ def case_record(
 ) -> CaseRecord:
     """Return the record of a case. `digest` is the case's digest. `inputs` are the names that the prompt uses."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
-    rounded_values = {value: rounded(value) for values in case.metrics.values() for value in values}
     return CaseRecord(
         case_id=case.case_id,
         accuracy=case_accuracy(case),
@@ -225,7 +220,7 @@ def case_record(
         digest=digest,
         parts={} if parts == {DOCUMENT: digest} else parts,
         outcomes=list(case.outcomes),
-        replicates={name: [rounded_values[value] for value in values] for name, values in case.metrics.items()},
+        replicates={name: [rounded(value) for value in values] for name, values in case.metrics.items()},
         fields={path: FieldCount(right=total.right, n=total.n) for path, total in case.fields.items()},
         profile=dict(case.profile),
         arrays={

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from enum import Enum
-from functools import cached_property
 from typing import Any, Final
 
 from skill_evaluator.comparing.comparison import ComparedLeaf, LeafOutcome, ValuePath
@@ -68,38 +67,31 @@ class LeafRow:
         return f"{self.verdict} at {location}: {message} (compared as {self.compare})"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutputScores:
     """The scores of one output.
 
     `scores` has every metric by name: a number in [0, 1], or None if it was not measured. `valid` is None if there is
     no schema. `found` is the form of the output in a raw text. It is None for a parsed output, or if the text has no
-    output; then `problem` is the reason.
+    output; then `problem` is the reason. `rows` has one row per compared value, in the order of the ground truth; it is
+    empty without a ground truth or an output.
     """
 
     scores: Mapping[str, float | None]
-    compared: tuple[ComparedLeaf, ...] = field(default=(), repr=False)
     valid: bool | None = None
     schema_errors: tuple[str, ...] = ()
     found: OutputForm | None = None
     problem: ParseProblem | None = None
-
-    @cached_property
-    def rows(self) -> tuple[LeafRow, ...]:
-        """One row per compared value, in the order of the ground truth; empty without a ground truth or an output."""
-        return tuple(map(_row_of, self.compared))  # built lazily: they cost as much as the comparison
+    rows: tuple[LeafRow, ...] = field(default=(), repr=False)
 
     @property
     def mistakes(self) -> tuple[LeafRow, ...]:
         """The rows that lower the score: rows that are not right and have a weight above 0."""
-        wrong = (leaf for leaf in self.compared if leaf.outcome != "right")
-        return tuple(row for row in map(_row_of, wrong) if row.weight)
+        return tuple(row for row in self.rows if row.verdict != "right" and row.weight)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the attributes except `compared` as dicts, lists and scalars for `json.dumps`. Do not copy values."""
-        members = {**_members(self), "scores": dict(self.scores), "rows": [_members(row) for row in self.rows]}
-        del members["compared"]
-        return members
+        """Return the attributes as dicts, lists and scalars for `json.dumps`. Do not copy values."""
+        return {**_members(self), "scores": dict(self.scores), "rows": [_members(row) for row in self.rows]}
 
 
 class OutputScorer:
@@ -164,10 +156,10 @@ class OutputScorer:
             comparison = Comparison(truth, output, self._plan, not errors)
             return OutputScores(
                 scores=apply_metrics(self._metrics, comparison, labelled=labelled),
-                compared=tuple(comparison.rows) if labelled else (),
                 valid=None if self._contract is None else not errors,
                 schema_errors=tuple(errors),
                 found=form,
+                rows=tuple(map(_row_of, comparison.rows)) if labelled else (),
             )
         except RecursionError:
             raise NotJsonError(f"{name} is nested too deeply to be compared") from None

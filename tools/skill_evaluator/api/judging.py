@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_type_hints
 
+from skill_evaluator.api.requests import request_of
+from skill_evaluator.audit.family import draft_scenarios
 from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.ci.platforms import refuse_fetched
-from skill_evaluator.display.options import request_of
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.modes.run_outputs import pin_outputs
 from skill_evaluator.judges.prompting.judging import JudgeRunSize
@@ -242,9 +243,7 @@ class Judges:
             The folder of the scenarios, or the size of the call in a dry run.
         """
         request = _request(ScenariosDraftRequest, locals())
-        from skill_evaluator.audit import family as families  # imports numpy
-
-        return families.draft_scenarios(request, options.get("watch"))
+        return draft_scenarios(request, options.get("watch"))
 
     def draft_cases(
         self, skill: str, *, model: str, count: int = 10, **options: Unpack[DraftOptions]

@@ -15,11 +15,11 @@ from skill_evaluator.audit.cube import Cube, Outcomes, cube_of_outcomes, without
 from skill_evaluator.audit.drawing import changed_cases, draw_audit, read_benchmark
 from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditedBenchmark, AuditManifest, read_audit_manifest
 from skill_evaluator.audit.request import AuditFolders, AuditRunRequest, Missing
-from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, RunError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.config import load_models
+from skill_evaluator.library.options import FOLDERS, words_of
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, strict_score
 from skill_evaluator.runner.engine import CallHandlers

@@ -27,7 +27,6 @@ from skill_evaluator.audit.results import (
     Thresholds,
 )
 from skill_evaluator.display import cost_words
-from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.pages import (
     Block,
     Chart,
@@ -46,6 +45,7 @@ from skill_evaluator.display.pages import (
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.library.options import FOLDERS, words_of
 from skill_evaluator.runner.journal import check_writable
 from skill_evaluator.runner.prices import AMOUNTS, COST_OF_BATCHES
 from skill_evaluator.stats import Interval, total_or_none

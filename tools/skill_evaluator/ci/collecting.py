@@ -20,7 +20,6 @@ from pathlib import Path
 from skill_evaluator.ci import plan as ci
 from skill_evaluator.ci.matrix import CiOptions
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
-from skill_evaluator.display.options import FormatOption, PlatformName, argument, on_platform, options, rare, words_of
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import InternalError, LeaderboardError, PlanError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judged_by, judged_items
@@ -28,6 +27,7 @@ from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.identifiers import BASELINE, invocation_of, moment
 from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJudge
 from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.options import FormatOption, PlatformName, argument, on_platform, options, rare, words_of
 from skill_evaluator.providers import with_program
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import refusal_reason

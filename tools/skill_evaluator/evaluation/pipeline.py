@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judge_run
@@ -24,6 +23,7 @@ from skill_evaluator.evaluation.runs import (
 )
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.components import Component
+from skill_evaluator.library.options import FOLDERS, words_of
 from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, append_rows, entry_of, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.judges.calibration.agreement import with_alerts
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
@@ -29,6 +28,7 @@ from skill_evaluator.judges.review.queue import queue_in
 from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
 from skill_evaluator.library.config import JudgePolicy, load_settings
+from skill_evaluator.library.options import words_of
 from skill_evaluator.library.rubrics import MethodName, load_rubric
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import by_key

@@ -17,7 +17,7 @@ from skill_evaluator.api.requests import request_of
 from skill_evaluator.ci.linting import DoctorReport, LintedLibrary, LintRequest, examine, lint
 from skill_evaluator.ci.platforms import PLATFORMS, fetched_fixtures, refuse_fetched
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
-from skill_evaluator.evaluation.many import DryRun, Switch, dry_run, switch
+from skill_evaluator.evaluation.many import DryRun, Switch, dry_run, switched_components
 from skill_evaluator.evaluation.mutation import MutationResult, mutate
 from skill_evaluator.evaluation.outputs import explain, score_again
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
@@ -35,7 +35,7 @@ from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import Acceptance, Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import Accepted, accept
-from skill_evaluator.reports.evaluation import write_report
+from skill_evaluator.reports.evaluation import write_report, write_reports
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.session import Watch, no_progress
 from skill_evaluator.scoring.answer_views import CaseView
@@ -159,7 +159,7 @@ class Library:
         Returns:
             The finished runs, the verdict on the new version and the ranking of its models.
         """
-        return evaluate(request_of(EvaluationRequest, locals()), watch or no_progress, write_report)
+        return write_reports(evaluate(request_of(EvaluationRequest, locals()), watch or no_progress))
 
     def try_(
         self,
@@ -191,7 +191,7 @@ class Library:
             The runs and their verdict; `changed_outputs()` has the outputs that changed since the baseline.
         """
         request = request_of(EvaluationRequest, {**locals(), "draft": True, "leaderboard": False})
-        return evaluate(request, watch or no_progress, write_report)
+        return write_reports(evaluate(request, watch or no_progress))
 
     def dry_run(
         self,
@@ -396,7 +396,7 @@ class Library:
         Returns:
             One row per component, with the verdict and the cost of both models.
         """
-        return switch(request_of(SwitchRequest, locals()), watch or no_progress, write_report)
+        return switch_models(request_of(SwitchRequest, locals()), watch or no_progress)
 
     def import_cases(self, table: CaseTable, *, on_problem: ProblemHandler = refuse) -> ImportedCases:
         """Make cases from the rows of a table, and write them if `table.yes`. Existing cases are never overwritten.
@@ -518,6 +518,16 @@ class Library:
         from skill_evaluator.site.build import SiteBuild, build_site
 
         return build_site(request_of(SiteBuild, locals()))
+
+
+def switch_models(request: SwitchRequest, watch: Watch) -> Switch:
+    """Evaluate components with two models, write the report of each run, and return the comparisons."""
+    rows = []
+    for row, evaluated in switched_components(request, watch):
+        rows.append(row)
+        if evaluated is not None:
+            write_reports(evaluated)
+    return Switch(request=request, policy=load_settings(request.config).policy, rows=rows)
 
 
 def with_library(options: Any) -> Any:

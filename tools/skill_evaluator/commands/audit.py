@@ -4,17 +4,14 @@ import sys
 
 from skill_evaluator.audit.auditing import report_audit
 from skill_evaluator.audit.calls import run_audit
-from skill_evaluator.audit.drawing import size_audit
-from skill_evaluator.audit.family import check_scenarios, draft_scenarios
+from skill_evaluator.audit.family import check_scenarios
+from skill_evaluator.audit.manifest import draw_audit
 from skill_evaluator.audit.page import print_audit, print_audit_runs, print_family, print_size, write_audit
-from skill_evaluator.audit.request import (
-    AuditReportRequest,
-    AuditRunRequest,
-    ScenariosCheckRequest,
-    ScenariosDraftRequest,
-)
+from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, ScenariosCheckRequest
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.prompting.judging import JudgeRunSize
+from skill_evaluator.judges.workflows.drafting import draft_scenarios
+from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
@@ -52,10 +49,11 @@ EXITS = {
 
 def audit_run(options: AuditRunRequest) -> int:
     """Run every model on every question in every scenario; save the outputs in audits/<id>."""
+    drawn = draw_audit(options)
     if options.dry_run:
-        print_size(size_audit(options), options.format)
+        print_size(drawn, options.format)
         return EXIT_OK
-    results = run_audit(options, watch=watch)
+    results = run_audit(options, drawn, watch)
     print_audit_runs(results, options.format)
     return EXIT_OK if results.complete else EXIT_INCOMPLETE
 
@@ -72,7 +70,7 @@ def audit_report(options: AuditReportRequest) -> int:
 def scenarios_check(options: ScenariosCheckRequest) -> int:
     """Check whether scenarios are ready for an audit; show the scores of a trial. Makes no call."""
     check = check_scenarios(options)
-    print_family(check, options.format, options)
+    print_family(check, options)
     codes = {"ready": EXIT_OK, "not ready": EXIT_USER_ERROR, "not reviewed": EXIT_INCOMPLETE}
     return codes[check.verdict]
 
@@ -83,6 +81,6 @@ def scenarios_draft(options: ScenariosDraftRequest) -> int:
     if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, options.format)
     check = check_scenarios(ScenariosCheckRequest(config=options.config, family=drafted.name))
-    print_family(check, options.format)
+    print_family(check, options)
     print(f"{counted(len(check.scenarios), 'scenario')} written to {drafted}, not reviewed yet", file=sys.stderr)
     return EXIT_OK

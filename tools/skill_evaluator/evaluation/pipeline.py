@@ -2,9 +2,8 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,17 +22,15 @@ from skill_evaluator.evaluation.runs import (
     record_path,
 )
 from skill_evaluator.identifiers import invocation_of
-from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, append_rows, entry_of, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.journal import ANSWERS, RECORD, Run, check_writable, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
-from skill_evaluator.runner.session import RequestBuilder, Session, Watch, with_keys
+from skill_evaluator.runner.schedule import build_request
+from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
@@ -171,9 +168,12 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
         for run in runs:
             run_cases = [case for case in cases if case.id in run.manifest.cases]
             scorers[run.manifest.run_id] = Scorer(component, run_cases, run.manifest.replicates, scores)
-        request_for = _request_builder(planned.components, inputs.cases)
+        cases_by_id = {case.id: case for case in inputs.cases}
         failures = make_calls(
-            session, runs, request_for, lambda run, replicate: scorers[run.manifest.run_id].add(replicate)
+            session,
+            runs,
+            lambda run, case_id: build_request(planned.components[run.manifest.run_id], cases_by_id[case_id]),
+            lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
         )
         origin = commits_of(component, request.fixtures)
         recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
@@ -250,24 +250,6 @@ def _compare(
 
 def _recorded(inputs: Inputs) -> RecordedComponent:
     return RecordedComponent(component=inputs.component, archive=Archive(inputs.component), settings=inputs.settings)
-
-
-def _request_builder(components: Mapping[str, Component], cases: Sequence[Case]) -> RequestBuilder:
-    """Return the function that builds the request of a call. `components` has the version of each run by run id."""
-    by_id = {case.id: case for case in cases}
-
-    @cache
-    def first_request(run_id: str, case_id: str, max_output_tokens: int) -> Request:
-        return build_request(
-            components[run_id], by_id[case_id], replicate=0, seed=0, max_output_tokens=max_output_tokens
-        )
-
-    def request_for(run: Run, call: Call) -> Request:
-        request = first_request(run.manifest.run_id, call.case_id, run.model.params.max_output_tokens)
-        seed = replicate_seed(run.manifest.seed, call.case_id, call.replicate)
-        return replace(request, replicate=call.replicate, seed=seed)
-
-    return request_for
 
 
 def _save_record(run: Run, record: Record, component: Component, *, recorded: bool) -> Finished:

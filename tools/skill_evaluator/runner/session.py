@@ -26,15 +26,14 @@ from skill_evaluator.runner.journal import (
     outcomes,
 )
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost, price_of
-from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, max_input_tokens, schedule_calls
-from skill_evaluator.stats import by_key
+from skill_evaluator.runner.prices import InputSize, budget_cost, call_cost, max_call_cost, price_of, size_of
+from skill_evaluator.runner.schedule import Call, Replicate, replicate_seed, schedule_calls
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
 Stop = asyncio.Event  # set to start no further calls (Ctrl-C); calls in flight are awaited
-RequestBuilder = Callable[[Run, Call], Request]
+RequestBuilder = Callable[[Run, str], Request]  # arguments: a run and a case id
 # Receives an outcome. If it returns a future, the next call waits for it, which bounds the backlog of scoring.
 OnOutcome = Callable[[Run, Replicate], Future[Any] | None]
 NO_CALL_LEFT = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
@@ -136,7 +135,7 @@ class RunningRun:
         self.errors: dict[Call, Replicate] = {}  # earlier errors of calls that are not repeated yet
         self.halted: Failure | None = None
         self.server: Server | None = None  # if the calls are direct
-        self._worst_cases: dict[str, WorstCase] = {}  # by case id
+        self._sizes: dict[str, InputSize] = {}  # by case id
         self._build_request = build_request
         self._on_outcome = on_outcome
         self._lock: FileLock | None = None
@@ -163,8 +162,16 @@ class RunningRun:
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
                 self._on_outcome(run, replicate)
         self.open_calls.difference_update(call for call in earlier if call not in self.errors)
-        open_calls = [call for call in self.schedule if call in self.open_calls]
-        self.cached = cached_cases(open_calls, self.request_for, self.kind.cache_floor_of(run.model))
+        self.cached = self._cached_cases()
+
+    def _cached_cases(self) -> frozenset[str]:
+        cache_floor = self.kind.cache_floor_of(self.run.model)
+        if cache_floor is None:
+            return frozenset()
+        repeated = Counter(call.case_id for call in self.open_calls)
+        return frozenset(
+            case_id for case_id, calls in repeated.items() if calls > 1 and self._size(case_id).likely >= cache_floor
+        )
 
     @property
     def failure(self) -> Failure | None:
@@ -172,23 +179,28 @@ class RunningRun:
         return self.halted or (STOPPED if self.open_calls else None)
 
     def request_for(self, call: Call) -> Request:
-        """Build the request of a call. Add the maximum tokens of its files. Drop the tool if the provider has none."""
-        request, model = self._build_request(self.run, call), self.run.model
+        """Build the request of a call. Drop the tool if the provider has none."""
+        request = self._build_request(self.run, call.case_id)
         return replace(
             request,
-            file_tokens=sum(self.kind.file_tokens(model, file).upper_bound for file in request.files),
+            replicate=call.replicate,
+            seed=replicate_seed(self.run.manifest.seed, call.case_id, call.replicate),
+            max_output_tokens=self.run.model.params.max_output_tokens,
             by_tool_call=request.by_tool_call and self.kind.tools,
             cache=call.case_id in self.cached,
         )
 
+    def _size(self, case_id: str) -> InputSize:
+        if case_id not in self._sizes:
+            size = size_of(self._build_request(self.run, case_id))
+            self._sizes[case_id] = size.of_model(self.run.model, self.kind)
+        return self._sizes[case_id]
+
     def worst_case(self, call: Call) -> "WorstCase":
         """Return the maximum of one attempt at a call, at the batch price if the run is made in batches."""
-        if call.case_id not in self._worst_cases:
-            request = self.request_for(call)
-            tokens, limit = max_input_tokens(request), request.max_output_tokens
-            usd = max_call_cost(self.price, tokens, limit, batch=self.run.manifest.transport == "batch")
-            self._worst_cases[call.case_id] = WorstCase(input_tokens=tokens, output_tokens=limit, usd=usd or 0.0)
-        return self._worst_cases[call.case_id]
+        input_tokens, output_tokens = self._size(call.case_id).maximum, self.run.model.params.max_output_tokens
+        usd = max_call_cost(self.price, input_tokens, output_tokens, batch=self.run.manifest.transport == "batch")
+        return WorstCase(input_tokens=input_tokens, output_tokens=output_tokens, usd=usd or 0.0)
 
     def begin(self) -> None:
         """Create the run folder if it is new, lock it and open the journal. Call this after all providers are open.
@@ -255,17 +267,3 @@ class WorstCase:
             f"max_output_tokens), and ${left_usd:.4f} is left; raise the cap to continue"
         )
         return Failure(kind="over_budget", reason="max_cost", message=message)
-
-
-def cached_cases(
-    calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
-) -> frozenset[str]:
-    """Return the ids of cases with several calls and at least `cache_floor` estimated tokens; empty if it is None."""
-    if cache_floor is None:
-        return frozenset()
-    calls_by_case = by_key((call.case_id, call) for call in calls)
-    return frozenset(
-        case_id
-        for case_id, repeated in calls_by_case.items()
-        if len(repeated) > 1 and estimate_input_tokens(request_for(repeated[0])) >= cache_floor
-    )

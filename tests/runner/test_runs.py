@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.evaluation.runs import Inputs, new_runs
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import Message, dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Request
-from skill_evaluator.runner.journal import Run, changes_since, input_digests, new_invocation
+from skill_evaluator.runner.journal import Run, RunSize, changes_since, input_digests, new_invocation, new_runs
 from skill_evaluator.runner.prices import size_of
 from skill_evaluator.runner.schedule import Shard, build_request, replicate_seed
 
@@ -31,21 +29,10 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
     return component(tmp_path_factory.mktemp("library"))
 
 
-def planned(skill: Component, *model_ids: str, shard: Shard | None = None) -> list[Run]:
+def planned(skill: Component, *model_ids: str, **more: Any) -> list[Run]:
     models = [Model(id=model_id, provider="replay") for model_id in model_ids]
-    return new_runs(
-        Inputs(
-            request=EvaluationRequest(skill=skill.name),
-            component=skill,
-            cases=(case("a"), case("b"), case("c")),
-            models=tuple(models),
-            kinds=PROVIDERS,
-            keys={},
-            settings=Settings(),
-            shard=shard,
-            results_dir=Path("results"),
-        )
-    )
+    cases = [case("a"), case("b"), case("c")]
+    return new_runs(skill, cases, models, Path("results"), PROVIDERS, RunSize(replicates=2, seed=0, **more))
 
 
 def test_run_ids_of_one_invocation_share_their_prefix(skill: Component) -> None:

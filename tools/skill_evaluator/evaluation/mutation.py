@@ -19,11 +19,11 @@ from pydantic import Field
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.pipeline import call_and_score
 from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest
-from skill_evaluator.evaluation.runs import Inputs, PlannedRuns, new_runs, read_inputs
+from skill_evaluator.evaluation.runs import Inputs, PlannedRuns, read_inputs
 from skill_evaluator.files import FrozenModel, read_text
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.runner.journal import Run, input_digests, outcomes
+from skill_evaluator.runner.journal import Run, RunSize, input_digests, new_runs, outcomes
 from skill_evaluator.runner.prices import CostEstimate, estimate, input_sizes
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.session import Watch
@@ -254,7 +254,8 @@ def _read_inputs(request: MutationRequest) -> Inputs:
 def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> PlannedRuns:
     """Plan the runs of the whole prompt, its controls and the mutants. Raise RunError if there are too few cases."""
     component, seed = inputs.component, inputs.settings.seed
-    (plain,) = new_runs(inputs)
+    size = RunSize(replicates=replicates, seed=seed)
+    (plain,) = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
     manifest = plain.manifest
     if len(manifest.cases) < _MIN_CASES:
         raise RunError(f"'{component.name}' has too few cases with ground truth: mutate requires {_MIN_CASES}")
@@ -274,7 +275,7 @@ def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> Planned
             "draft": True,
         }
         runs.append(replace(plain, manifest=manifest.model_copy(update=update), folder=folder / name))
-    return PlannedRuns(runs=runs, components=components, finished=[], roles=dict.fromkeys(prompts))
+    return PlannedRuns(runs=runs, components=components)
 
 
 def _run_id(mutant: Mutant) -> str:

@@ -4,7 +4,6 @@ The outputs of unfinished runs are reused, so that no call is paid twice. Drafts
 nor pass them on, because the best of many drafts would look like an improvement.
 """
 
-import datetime
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator import __version__
 from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import try_lock
@@ -39,8 +37,8 @@ from skill_evaluator.records.record import SCORER_VERSION, read_record, short_di
 from skill_evaluator.records.selection import default_baseline, runs_like
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner import journal
-from skill_evaluator.runner.journal import Manifest, Role, Run
-from skill_evaluator.runner.prices import input_sizes, max_call_cost, not_applicable, price_of, refuse_unpriced
+from skill_evaluator.runner.journal import Manifest, Run, RunSize
+from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of, refuse_unpriced
 from skill_evaluator.runner.schedule import Shard, refuse_amounts, replicates_of_baseline
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import total_or_none
@@ -167,13 +165,12 @@ _NO_REUSE_HINT = "(--no-reuse begins a new one)"
 class PlannedRuns:
     """The runs to call, and the `finished` runs that are already recorded.
 
-    `components` has the component of each run to call, `roles` the role of each run, both by run id.
+    `components` has the component of each run to call, by run id.
     """
 
     runs: Sequence[Run]
     components: Mapping[str, Component]
     finished: Sequence[Finished] = ()
-    roles: Mapping[str, Role | None]
 
 
 def plan_runs(inputs: Inputs) -> PlannedRuns:
@@ -182,7 +179,7 @@ def plan_runs(inputs: Inputs) -> PlannedRuns:
     if request.resumed is not None:
         planned = _resume_runs(inputs, request.resumed)
     else:
-        planned = _plan_new_runs(inputs)
+        planned = _new_runs(inputs)
         if not (request.no_reuse or request.dry_run or request.draft or request.failing or request.invocation):
             planned = _with_unfinished_runs(planned, inputs, [entry for entry in recorded if entry.complete])
     for manifest in (run.manifest for run in planned.runs if is_recordable(run, request) and not run.manifest.draft):
@@ -200,43 +197,17 @@ def is_recordable(run: Run, request: EvaluationRequest) -> bool:
     return request.leaderboard and run.manifest.whole
 
 
-def new_runs(inputs: Inputs) -> list[Run]:
-    """Plan a run for every model on the cases, or the shard of the cases, that are applicable to it. Write nothing."""
-    request, component, shard, now = inputs.request, inputs.component, inputs.shard, datetime.datetime.now(datetime.UTC)
-    invocation = request.invocation or journal.new_invocation(now)
-    sizes = input_sizes(component, inputs.cases)
-    runs = []
-    for model in inputs.models:
-        excluded = not_applicable(inputs.cases, sizes, model, inputs.kinds[model.provider])
-        applicable = [case.id for case in inputs.cases if case.id not in excluded]
-        selected = set(shard.of(applicable) if shard else applicable)
-        run_id = journal.run_id_of(invocation, component.name, model.id, shard)
-        manifest = Manifest(
-            run_id=run_id,
-            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-            skill=component.name,
-            skill_version=component.version,
-            model_id=model.id,
-            provider=model.provider,
-            replicates=request.replicates or inputs.settings.replicates,
-            seed=inputs.settings.seed if request.seed is None else request.seed,
-            shard=str(shard) if shard else None,
-            selection=request.cases,
-            scenario=component.scenario,
-            cases={case.id: case.digest for case in inputs.cases if case.id in selected},
-            inputs=component.prompt.inputs,
-            not_applicable=excluded,
-            digests=journal.input_digests(component, model),
-            evaluator_version=__version__,
-            transport="batch" if request.batch else "direct",
-        )
-        runs.append(Run(model=model, manifest=manifest, folder=inputs.results_dir / run_id))
-    return runs
-
-
-def _plan_new_runs(inputs: Inputs) -> PlannedRuns:
+def _new_runs(inputs: Inputs) -> PlannedRuns:
     request, component = inputs.request, inputs.component
-    new = new_runs(inputs)
+    size = RunSize(
+        replicates=request.replicates or inputs.settings.replicates,
+        seed=inputs.settings.seed if request.seed is None else request.seed,
+        shard=inputs.shard,
+        selection=request.cases,
+        invocation=request.invocation,
+        transport="batch" if request.batch else "direct",
+    )
+    new = journal.new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
     for run in new:
         if not run.manifest.cases:
             reasons = listed([f"{case_id} ({reason})" for case_id, reason in run.manifest.not_applicable.items()])
@@ -262,7 +233,7 @@ def _plan_new_runs(inputs: Inputs) -> PlannedRuns:
 def _planned_runs(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
     runs = [_changed(run, draft=request.draft) for run, _ in pieces]
     components = {run.manifest.run_id: component for run, component in pieces}
-    return PlannedRuns(runs=runs, components=components, roles=_roles_of(runs))
+    return PlannedRuns(runs=runs, components=components)
 
 
 def baseline_notes(runs: Sequence[Run]) -> list[str]:
@@ -392,7 +363,7 @@ def _resume_runs(inputs: Inputs, name: str) -> PlannedRuns:
                 append_rows(component.leaderboard_path, component.name, [record.row()])
             print(f"{run.manifest.run_id} is recorded{complete}: there is nothing to resume", file=sys.stderr)
             finished.append(Finished(record=record, record_path=record_path(run, component), folder=run.folder))
-    return PlannedRuns(runs=unfinished, components=components, finished=finished, roles=_roles_of(runs))
+    return PlannedRuns(runs=unfinished, components=components, finished=finished)
 
 
 def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Component]]:
@@ -411,10 +382,6 @@ def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Compone
     runs = [journal.resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in selected]
     _check_planned_options(runs, request)
     return runs, components
-
-
-def _roles_of(runs: Sequence[Run]) -> dict[str, Role | None]:
-    return {run.manifest.run_id: run.manifest.role for run in runs}
 
 
 def _with_interleaved_runs(folders: Sequence[tuple[Path, Manifest]]) -> list[tuple[Path, Manifest]]:

@@ -7,13 +7,14 @@ import datetime
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from skill_evaluator import __version__
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, RunError, StorageError
 from skill_evaluator.files import (
@@ -44,11 +45,12 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
-from skill_evaluator.providers import PROVIDERS
+from skill_evaluator.providers import PROVIDERS, Kinds
 from skill_evaluator.providers.base import first_outputs
 from skill_evaluator.providers.replay import AnswerLine, line_at
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.summaries import LATER, InFlight, Server
+from skill_evaluator.runner.prices import input_sizes, not_applicable
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, digest_of_answers, schedule_calls
 from skill_evaluator.text import canonical_json, digest, listed, nearest
 
@@ -346,6 +348,54 @@ class Run:
     model: Model
     manifest: Manifest
     folder: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSize:
+    """The options of new runs: replicates per case, seed, cases (`shard`, `selection`), invocation id and transport."""
+
+    replicates: int
+    seed: int
+    shard: Shard | None = None
+    selection: tuple[str, ...] = ()
+    invocation: str | None = None
+    transport: Transport = "direct"
+
+
+def new_runs(
+    component: Component, cases: Sequence[Case], models: Sequence[Model], results_dir: Path, kinds: Kinds, size: RunSize
+) -> list[Run]:
+    """Plan a run for every model on the cases, or the shard of the cases, that are applicable to it. Write nothing."""
+    now, shard = datetime.datetime.now(datetime.UTC), size.shard
+    invocation = size.invocation or new_invocation(now)
+    sizes = input_sizes(component, cases)
+    runs = []
+    for model in models:
+        excluded = not_applicable(cases, sizes, model, kinds[model.provider])
+        applicable = [case.id for case in cases if case.id not in excluded]
+        selected = set(shard.of(applicable) if shard else applicable)
+        run_id = run_id_of(invocation, component.name, model.id, shard)
+        manifest = Manifest(
+            run_id=run_id,
+            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            skill=component.name,
+            skill_version=component.version,
+            model_id=model.id,
+            provider=model.provider,
+            replicates=size.replicates,
+            seed=size.seed,
+            shard=str(shard) if shard else None,
+            selection=size.selection,
+            scenario=component.scenario,
+            cases={case.id: case.digest for case in cases if case.id in selected},
+            inputs=component.prompt.inputs,
+            not_applicable=excluded,
+            digests=input_digests(component, model),
+            evaluator_version=__version__,
+            transport=size.transport,
+        )
+        runs.append(Run(model=model, manifest=manifest, folder=results_dir / run_id))
+    return runs
 
 
 def new_invocation(now: datetime.datetime) -> str:

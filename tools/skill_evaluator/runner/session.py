@@ -135,7 +135,7 @@ class RunningRun:
         self.errors: dict[Call, Replicate] = {}  # earlier errors of calls that are not repeated yet
         self.halted: Failure | None = None
         self.server: Server | None = None  # if the calls are direct
-        self._sizes: dict[str, InputSize] = {}  # by case id
+        self._sizes: dict[str, InputSize] = {}  # keys: case ids
         self._build_request = build_request
         self._on_outcome = on_outcome
         self._lock: FileLock | None = None

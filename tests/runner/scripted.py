@@ -123,12 +123,12 @@ async def drive(
         run = RunningRun(
             Run(model=model, manifest=manifest, folder=Path(folder, "run")),
             configuration,
+            Progress(model_id="m"),
             lambda run, case_id: Request(case_id=case_id, messages=dialogue("Extract the document.", case_id)),
             lambda run, replicate: receive(replicate),
         )
         run.resume(session.budget)
-        progress = Progress(model_id="m", planned=len(driven.calls))
-        engine = Engine([run], Limits(**limits or {}), progress, session, stop or Stop())
+        engine = Engine([run], Limits(**limits or {}), session, stop or Stop())
         run.begin()
         try:
             await engine.run()

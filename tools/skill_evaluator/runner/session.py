@@ -45,7 +45,7 @@ class Progress:
     """The calls, tokens and cost of one model so far."""
 
     model_id: str
-    planned: int
+    planned: int = 0
     answered_before: int = 0  # outputs of earlier attempts at the runs
     answered: int = 0
     failed: int = 0
@@ -123,14 +123,21 @@ class RunningRun:
     """A run in progress: its journal, its remaining calls, and the outcomes of earlier attempts."""
 
     def __init__(
-        self, run: Run, configuration: Configuration, build_request: RequestBuilder, on_outcome: OnOutcome
+        self,
+        run: Run,
+        configuration: Configuration,
+        progress: Progress,
+        build_request: RequestBuilder,
+        on_outcome: OnOutcome,
     ) -> None:
         self.run = run
+        self.progress = progress  # shared by the runs of a model
         self.kind = configuration.kinds[run.model.provider]
         self.price = price_of(run.model, self.kind)
         self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
         self.fingerprints: Counter[str] = Counter()
         self.open_calls = set(self.schedule)  # calls to make: those with an output are removed
+        self.progress.planned += len(self.schedule)
         self.cached: frozenset[str] = frozenset()  # ids of the cases whose prompts are cached by the vendor
         self.errors: dict[Call, Replicate] = {}  # earlier errors of calls that are not repeated yet
         self.halted: Failure | None = None
@@ -158,10 +165,11 @@ class RunningRun:
                 self.errors[call] = replicate
             else:
                 cost = budget_cost(run.model, self.price, replicate.completion)
-                budget.count_earlier(self.worst_case(call).usd if cost is None else cost)
+                budget.count_earlier(self.max_cost(call) if cost is None else cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
                 self._on_outcome(run, replicate)
         self.open_calls.difference_update(call for call in earlier if call not in self.errors)
+        self.progress.answered_before += len(self.schedule) - len(self.open_calls)
         self.cached = self._cached_cases()
 
     def _cached_cases(self) -> frozenset[str]:
@@ -196,11 +204,24 @@ class RunningRun:
             self._sizes[case_id] = size.of_model(self.run.model, self.kind)
         return self._sizes[case_id]
 
-    def worst_case(self, call: Call) -> "WorstCase":
-        """Return the maximum of one attempt at a call, at the batch price if the run is made in batches."""
+    def max_tokens(self, call: Call) -> int:
+        """Return the maximum tokens of one attempt at a call, input and output."""
+        return self._size(call.case_id).maximum + self.run.model.params.max_output_tokens
+
+    def max_cost(self, call: Call) -> float:
+        """Return the maximum cost of one attempt in USD, which the budget reserves. It is 0 if there is no price."""
         input_tokens, output_tokens = self._size(call.case_id).maximum, self.run.model.params.max_output_tokens
-        usd = max_call_cost(self.price, input_tokens, output_tokens, batch=self.run.manifest.transport == "batch")
-        return WorstCase(input_tokens=input_tokens, output_tokens=output_tokens, usd=usd or 0.0)
+        is_batch = self.run.manifest.transport == "batch"
+        return max_call_cost(self.price, input_tokens, output_tokens, batch=is_batch) or 0.0
+
+    def cost_refusal(self, call: Call, left_usd: float) -> Failure:
+        """Return the failure of a call that can cost more than the rest of the budget, `left_usd`."""
+        message = (
+            f"a call of case '{call.case_id}' can cost ${self.max_cost(call):.4f} "
+            f"({self._size(call.case_id).maximum:,} tokens in, {self.run.model.params.max_output_tokens:,} out by "
+            f"max_output_tokens), and ${left_usd:.4f} is left; raise the cap to continue"
+        )
+        return Failure(kind="over_budget", reason="max_cost", message=message)
 
     def begin(self) -> None:
         """Create the run folder if it is new, lock it and open the journal. Call this after all providers are open.
@@ -213,11 +234,11 @@ class RunningRun:
             self._lock_run()
         self._journal = LinesWriter(self.run.folder / ANSWERS)
 
-    async def save_outcome(self, replicate: Replicate, progress: Progress) -> None:
+    async def save_outcome(self, replicate: Replicate) -> None:
         """Count an outcome, append it to the journal and pass it to `on_outcome`. Raise StorageError on failure."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
-        progress.note(replicate, call_cost(self.run.model, self.price, replicate))
+        self.progress.note(replicate, call_cost(self.run.model, self.price, replicate))
         append_outcome(self._journal, replicate)
         self.errors.pop(replicate.call, None)
         self.open_calls.discard(replicate.call)
@@ -244,26 +265,3 @@ class RunningRun:
         self._lock = try_lock(self.run.folder / ".lock")
         if self._lock is None:
             raise RunError(f"{self.run.folder} is being executed by another process")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstCase:
-    """The maximum of one attempt in tokens and in USD, which the budget reserves. `usd` is 0 if there is no price."""
-
-    input_tokens: int
-    output_tokens: int
-    usd: float
-
-    @property
-    def tokens(self) -> int:
-        """The tokens of input and output."""
-        return self.input_tokens + self.output_tokens
-
-    def refusal(self, call: Call, left_usd: float) -> Failure:
-        """Return the failure of a call that can cost more than the rest of the budget, `left_usd`."""
-        message = (
-            f"a call of case '{call.case_id}' can cost ${self.usd:.4f} "
-            f"({self.input_tokens:,} tokens in, {self.output_tokens:,} out by "
-            f"max_output_tokens), and ${left_usd:.4f} is left; raise the cap to continue"
-        )
-        return Failure(kind="over_budget", reason="max_cost", message=message)

@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -329,14 +330,14 @@ LOW, HIGH = 10, 1_000  # tokens of the shortest prompt that is cached
 
 
 def test_call_sequences_group_calls_of_cached_prompts() -> None:
-    calls = [*schedule_calls(["a", "b"], 2), Call("a", 0, arm=1)]
-    assert call_sequences(calls, [{"a"}, ()]) == [
-        [Call("a", 0), Call("a", 1)],
-        [Call("b", 0)],
-        [Call("b", 1)],
-        [Call("a", 0, arm=1)],
+    long, short = (schedule_calls(["a", "b"], 2), schedule_calls(["a"], 1))
+    cached = SimpleNamespace(schedule=long, open_calls={*long[:3]}, cached={"a"})
+    other = SimpleNamespace(schedule=short, open_calls=set(short), cached=set())
+    assert call_sequences([cached, other]) == [  # type: ignore[list-item]
+        [(cached, Call("a", 0)), (cached, Call("a", 1))],
+        [(other, Call("a", 0))],
+        [(cached, Call("b", 0))],
     ]
-    assert call_sequences(calls, [(), ()]) == [[call] for call in calls]
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_invalid_journal_line_costs_that_line_alone(tmp_path: Path, capsys: pyte
 def test_many_invalid_lines_are_counted_in_one_warning(tmp_path: Path) -> None:
     (tmp_path / "replicates.jsonl").write_text("1\n" * 3)
     sentences: list[str] = []
-    assert list(read_answers(tmp_path, sentences.append)) == []
+    assert list(read_answers(tmp_path, sentences)) == []
     assert [sentence.partition("jsonl:")[2] for sentence in sentences] == [
         "1 is skipped, it is not a journal line: a mapping of keys to values is expected, got 1 (and 2 more lines)"
     ]

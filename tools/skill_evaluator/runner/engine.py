@@ -7,7 +7,7 @@ the first if all calls are made in this process.
 import asyncio
 import signal
 import time
-from collections.abc import Container, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
@@ -134,13 +134,17 @@ async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
         raise problems.exceptions[0] from None
 
 
-def call_sequences(calls: Iterable[Call], cached: Sequence[Container[str]]) -> list[list[Call]]:
-    """Group calls into lists that are made in sequence: all calls of a cached prompt, or a single other call.
+def call_sequences(runs: Sequence[RunningRun]) -> list[list[tuple[RunningRun, Call]]]:
+    """Group the calls of interleaved runs into lists that are made in sequence.
 
-    `cached` has the ids of the cases with a cached prompt by arm (the index of the run).
+    A list has all calls of a cached prompt, or a single other call. Each call has its run.
     """
-    keyed = ((call.arm, call.case_id if call.case_id in cached[call.arm] else call, call) for call in calls)
-    return list(by_key(((arm, sequence), call) for arm, sequence, call in keyed).values())
+    sequences = by_key(
+        ((index, call.case_id if call.case_id in runs[index].cached else call), (runs[index], call))
+        for index, call in interleaved([run.schedule for run in runs])
+        if call in runs[index].open_calls
+    )
+    return list(sequences.values())
 
 
 class Engine:
@@ -154,9 +158,7 @@ class Engine:
         self._settings = configuration.settings
         self._redact = redactor_of(configuration.keys, configuration.models)
         self._model, self._price = model, runs[0].price
-        scheduled = interleaved([run.schedule for run in runs])
-        calls = [call for call in scheduled if call in runs[call.arm].open_calls]
-        self._sequences = call_sequences(calls, [run.cached for run in runs])
+        self._sequences = call_sequences(runs)
         first, maximum = calls_in_flight(model, kind, session.concurrency or self._settings.concurrency)
         self._max_in_flight = min(maximum, limits.max_concurrency or maximum)
         first = min(first, self._max_in_flight)
@@ -201,28 +203,27 @@ class Engine:
         for run in self._unfinished:
             run.halted = self._halted
 
-    async def _work(self, sequences: Iterator[Sequence[Call]]) -> None:
-        for call in chain.from_iterable(sequences):
+    async def _work(self, sequences: Iterator[Sequence[tuple[RunningRun, Call]]]) -> None:
+        for run, call in chain.from_iterable(sequences):
             if not self._must_end() and self._halted is None and not self._budget.take_call():
                 self._halt(NO_CALL_LEFT)
             if self._halted is not None:
                 return
-            replicate = await self._make_call(call)
+            replicate = await self._make_call(run, call)
             if replicate is not None:
-                await self._runs[call.arm].save_outcome(replicate)
+                await run.save_outcome(replicate)
 
     def _must_end(self) -> bool:
         if self._stop.is_set():
             self._halt(STOPPED)
         return self._stop.is_set() or self._hopeless.is_set()
 
-    async def _make_call(self, call: Call) -> Replicate | None:
+    async def _make_call(self, run: RunningRun, call: Call) -> Replicate | None:
         """Make one call with its retries and return its outcome. Return None if the calls of the model must end."""
-        run, retry = self._runs[call.arm], self._settings.retry
-        request = run.request_for(call)
+        request, retry = run.request_for(call), self._settings.retry
         for attempt in range(1, retry.attempts + 1):
             try:
-                answer = await self._attempt(call, request)
+                answer = await self._attempt(run, call, request)
             except ProviderError as problem:
                 if problem.reason == "unknown_model" and (self._succeeded or self._is_known):
                     problem.reason = "model_retired"
@@ -245,9 +246,8 @@ class Engine:
             return Replicate(call=call, completion=completion, latency_s=latency_s, attempts=attempt)
         raise AssertionError("unreachable: the last attempt returns")
 
-    async def _attempt(self, call: Call, request: Request) -> tuple[Completion, float] | None:
+    async def _attempt(self, run: RunningRun, call: Call, request: Request) -> tuple[Completion, float] | None:
         """Make one attempt under all limits. Return the output and its latency in s, or None if the calls must end."""
-        run = self._runs[call.arm]
         max_cost = run.max_cost(call)
         await self._gate.enter()
         try:

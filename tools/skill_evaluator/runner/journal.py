@@ -7,7 +7,7 @@ import datetime
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -241,15 +241,15 @@ def append_outcome(journal: LinesWriter, replicate: Replicate) -> None:
     journal.append({**line, "attempts": replicate.attempts})
 
 
-def read_answers(folder: Path, on_invalid: Callable[[str], None] | None = None) -> Iterator[Replicate]:
+def read_answers(folder: Path, problems: list[str] | None = None) -> Iterator[Replicate]:
     """Yield the outcomes in a run folder in file order, repeated calls included, invalid lines excluded.
 
-    After the last line, `on_invalid` gets a message about the invalid lines; if it is None, the message is printed.
+    After the last line, append a message about the invalid lines to `problems`. If it is None, print the message.
     """
-    return (replicate for _, replicate in _answers_with_offsets(folder / ANSWERS, on_invalid))
+    return (replicate for _, replicate in _answers_with_offsets(folder / ANSWERS, problems))
 
 
-def _answers_with_offsets(path: Path, on_invalid: Callable[[str], None] | None) -> Iterator[tuple[int, Replicate]]:
+def _answers_with_offsets(path: Path, problems: list[str] | None = None) -> Iterator[tuple[int, Replicate]]:
     if not path.exists():
         return
     messages: list[str] = []
@@ -261,10 +261,10 @@ def _answers_with_offsets(path: Path, on_invalid: Callable[[str], None] | None) 
     if not messages:
         return
     sentence = messages[0] + (f" (and {len(messages) - 1} more lines)" if len(messages) > 1 else "")
-    if on_invalid is None:
+    if problems is None:
         print(f"warning: {visible(sentence)}; its call counts as not made", file=sys.stderr)
     else:
-        on_invalid(sentence)
+        problems.append(sentence)
 
 
 def _replicate_of(line: AnswerLine) -> Replicate:
@@ -283,7 +283,7 @@ class _Outcomes(Mapping[Call, Replicate]):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offsets = first_outputs(
-            (replicate.call, replicate.answered, offset) for offset, replicate in _answers_with_offsets(path, None)
+            (replicate.call, replicate.answered, offset) for offset, replicate in _answers_with_offsets(path)
         )
 
     def __getitem__(self, call: Call) -> Replicate:

@@ -3,8 +3,8 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.identifiers import MAX_REPLICATES
@@ -21,11 +21,10 @@ MAX_IN_FLIGHT = 256  # limit for a server on a private network; also vLLM's defa
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One replicate of one case. `arm`, the index of its run among interleaved runs, is neither saved nor compared."""
+    """One replicate of one case."""
 
     case_id: str
     replicate: int
-    arm: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,24 +142,24 @@ def replicates_of_baseline(replicates: int) -> int:
     return (replicates + 1) // 2
 
 
-def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
-    """Return the calls of several runs in turns: each replicate of a case in all runs, then the next case.
+def interleaved(schedules: Sequence[Sequence[Call]]) -> list[tuple[int, Call]]:
+    """Return the calls of several runs in turns, each with the index of its run.
 
-    The run that begins alternates. The `arm` of a call is the index of its run.
+    Each replicate of a case is called in all runs before the next case. The run that begins alternates.
 
     >>> first = schedule_calls(["a", "b"], 1)
-    >>> [(call.case_id, call.arm) for call in interleaved([first, first])]
-    [('a', 0), ('a', 1), ('b', 1), ('b', 0)]
+    >>> [(index, call.case_id) for index, call in interleaved([first, first])]
+    [(0, 'a'), (1, 'a'), (1, 'b'), (0, 'b')]
     """
     case_ids = dict.fromkeys(call.case_id for schedule in schedules for call in schedule)
     order = {case_id: position for position, case_id in enumerate(case_ids)}
     turns = []
-    for arm, schedule in enumerate(schedules):
+    for index, schedule in enumerate(schedules):
         for call in schedule:
             position = order[call.case_id]
-            turn = (call.replicate, position, (arm + call.replicate + position) % len(schedules))
-            turns.append((turn, replace(call, arm=arm) if arm else call))
-    return tuple(call for _, call in sorted(turns, key=lambda item: item[0]))
+            turn = (call.replicate, position, (index + call.replicate + position) % len(schedules))
+            turns.append((turn, index, call))
+    return [(index, call) for _, index, call in sorted(turns, key=itemgetter(0))]
 
 
 def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:

@@ -73,13 +73,20 @@ async def _run_engines(session: Session, runs: Sequence[RunningRun]) -> None:
     stop = Stop()
     try:
         engines = _begin(session, runs, stop)
-    except BaseException:
+        progress = {run.run.model.id: run.progress for run in runs}
+        watch_task = asyncio.create_task(session.watch(list(progress.values()), stop))
+        try:
+            await _run_until_abandoned(engines, stop)
+        finally:
+            watch_task.cancel()
+            await asyncio.gather(watch_task, return_exceptions=True)
+    finally:
         for run in runs:
-            run.release()  # a long-lived process may resume the runs
-        raise
+            run.finish()
+
+
+async def _run_until_abandoned(engines: "Sequence[Engine | BatchEngine]", stop: Stop) -> None:
     calls_task = asyncio.create_task(in_parallel(engine.run() for engine in engines))
-    progress = {run.run.model.id: run.progress for run in runs}
-    watch_task = asyncio.create_task(session.watch(list(progress.values()), stop))
     is_abandoned = False
 
     def on_signal() -> None:
@@ -98,11 +105,6 @@ async def _run_engines(session: Session, runs: Sequence[RunningRun]) -> None:
     except asyncio.CancelledError:
         if not is_abandoned:
             raise
-    finally:
-        watch_task.cancel()
-        await asyncio.gather(watch_task, return_exceptions=True)
-        for run in runs:
-            run.finish()
 
 
 def _begin(session: Session, runs: Sequence[RunningRun], stop: Stop) -> list["Engine | BatchEngine"]:

@@ -158,8 +158,7 @@ class RunningRun:
             self._lock_run()
             check_same_inputs(run.folder, run.manifest)
         journal = outcomes(run.folder)
-        earlier = [call for call in self.schedule if call in journal]
-        for call in earlier:
+        for call in filter(journal.__contains__, self.schedule):
             replicate = replace(journal[call], call=call)  # shares the schedule's object to save memory
             if replicate.completion is None:
                 self.errors[call] = replicate
@@ -167,8 +166,8 @@ class RunningRun:
                 cost = budget_cost(run.model, self.price, replicate.completion)
                 budget.count_earlier(self.max_cost(call) if cost is None else cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
+                self.open_calls.discard(call)
                 self._on_outcome(run, replicate)
-        self.open_calls.difference_update(call for call in earlier if call not in self.errors)
         self.progress.answered_before += len(self.schedule) - len(self.open_calls)
         self.cached = self._cached_cases()
 
@@ -252,14 +251,10 @@ class RunningRun:
         """Close the journal and release the lock. Pass earlier errors of unrepeated calls to `on_outcome`."""
         if self._journal is not None:
             self._journal.close()
-        self.release()
+        if self._lock is not None:
+            self._lock.release()  # a long-lived process may resume the run
         for replicate in self.errors.values():
             self._on_outcome(self.run, replicate)
-
-    def release(self) -> None:
-        """Release the lock, so that other processes can execute the run."""
-        if self._lock is not None:
-            self._lock.release()
 
     def _lock_run(self) -> None:
         self._lock = try_lock(self.run.folder / ".lock")

@@ -230,7 +230,7 @@ def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replic
     """Yield the replicates in a run's journal, even unplanned ones. Append the journal's problems to `remarks`."""
     unplanned = 0
     try:
-        for replicate in read_answers(folder, remarks.append):
+        for replicate in read_answers(folder, remarks):
             unplanned += not run.includes(replicate.call)
             yield replicate
     except RunError as problem:

@@ -218,7 +218,7 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
             continue
         manifests.append(judge_manifest)
         with suppress(RunError):  # an output with an unreadable verdict counts as not judged
-            replicates = journal.read_answers(folder, lambda _: None)
+            replicates = journal.read_answers(folder, [])
             answered |= {replicate.call.case_id: replicate for replicate in replicates if replicate.answered}
     answers = SentenceAnswers(manifest=manifests[0] if manifests else None, answered=answered)
     return judged_by(
@@ -480,7 +480,7 @@ def _read_answers(folder: Path, path: str, planned: journal.Manifest) -> tuple[l
     """Return the readable outputs of an artifact, unplanned ones included, and messages about its problems."""
     replicates, problems = list[Replicate](), list[str]()
     try:
-        for replicate in journal.read_answers(folder, problems.append):
+        for replicate in journal.read_answers(folder, problems):
             replicates.append(replicate)
     except RunError as problem:
         problems.append(str(problem))

@@ -515,7 +515,7 @@ def reduce_regressions(pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: sh
     for pair in pairs:
         pair_answers = [
             read_answer(calls.output(question.case_id, replicate), pair, rules, order, replicate)
-            for replicate in range(calls.replicates)
+            for replicate in range(calls.run.manifest.replicates)
             for order, question in zip(ORDERS, pair.questions, strict=False)  # identical outputs have no question
         ]
         results.append(combine_orders(pair, pair_answers, rules))

@@ -7,13 +7,13 @@ first, so that the stages resume independently.
 
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
-from skill_evaluator.judges.calibration.agreement import with_alerts
+from skill_evaluator.judges.calibration.agreement import alerts_of
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
 from skill_evaluator.judges.modes.regression import RegressionResults
@@ -22,7 +22,7 @@ from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, ComparedOut
 from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
-from skill_evaluator.judges.prompting.questions import load_prompt, read_items
+from skill_evaluator.judges.prompting.questions import read_items
 from skill_evaluator.judges.review import queue as review
 from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
@@ -73,26 +73,33 @@ def resume_command(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ScoreMode:
-    """`judge score`: outputs, scored by the criteria of a rubric."""
+class _RubricMode:
+    """The task of a judge run by a rubric, and its units (outputs or matches) with their questions.
+
+    `weights` are those of the judges in a panel.
+    """
 
     task: judging.JudgeTask
-    units: Sequence[scoring.ItemQuestions]
+    units: Sequence[Any]
     criteria: Sequence[Criterion]
     weights: panel.Weights
-    left_out: dict[str, str]
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+class _ScoreMode(_RubricMode):
+    """`judge score`: each output is scored by the criteria."""
 
     @classmethod
     def read(cls, request: ScoreRequest, session: judging.JudgeSession) -> "_ScoreMode":
         settings = session.configuration.settings
         rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
         items, left_out, skill = read_outputs(request, rubric, settings.limits)
-        units, prompts = scoring.score_questions(rubric, list(items.values()), request.seed)
+        units = scoring.score_questions(rubric, list(items.values()), request.seed)
         task = judging.JudgeTask(
             mode="score",
             rubric=rubric.rubric.digest,
             criteria=[criterion.id for criterion in rubric.criteria],
-            prompts=prompts,
+            prompts=scoring.prompts_of(rubric.criteria),
             items={item.id: item.digest for item in items.values()},
             questions=scoring.questions_of(units),
             warnings=_writer_warnings(session, rubric, [item.model for item in items.values()]),
@@ -120,25 +127,19 @@ class _ScoreMode:
         return review.scored_item(unit.item, self.criteria, judge_run)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PairMode:
-    """`judge pairwise`: matches of two outputs, compared by the criteria of a rubric."""
-
-    task: judging.JudgeTask
-    units: Sequence[pairwise.PairMatch]
-    criteria: Sequence[Criterion]
-    weights: panel.Weights
+class _PairMode(_RubricMode):
+    """`judge pairwise`: two outputs are compared by the criteria."""
 
     @classmethod
     def read(cls, request: PairwiseRequest, session: judging.JudgeSession) -> "_PairMode":
         rubric = _load_criteria(request, session, ("pairwise_comparison",))
         items = list(read_items(request.items, pairwise.PairItem).values())
-        matches, prompt = pairwise.make_matches(rubric, items, request.seed)
+        matches = pairwise.make_matches(rubric, items, request.seed)
         task = judging.JudgeTask(
             mode="pairwise",
             rubric=rubric.rubric.digest,
             criteria=[criterion.id for criterion in rubric.criteria],
-            prompts=[prompt],
+            prompts=[pairwise.PROMPT],
             items={item.id: item.digest for item in items},
             questions=[question for match in matches for question in match.questions],
             notes=["every pair is judged in both orders"],
@@ -172,7 +173,7 @@ class _RegressionMode:
     """`judge regression`: pairs of a baseline and a candidate. `earlier`: the judge run that --against names."""
 
     task: judging.JudgeTask
-    units: Sequence[regression.JudgedPair]
+    units: Sequence[Any]
     compared: ComparedOutputs
     rules: ShipRules
     policy: JudgePolicy
@@ -220,7 +221,7 @@ class _RegressionMode:
         if _are_panel(judges, cascade):
             joint = panel.panel_regressions(judges, self.units, self.rules, self.policy.panel.weights)
         joint_decisions = joint.by_item if joint else cascade.decisions if cascade else ()
-        results = RegressionResults(
+        return RegressionResults(
             judging=head,
             judges=judges,
             panel=joint,
@@ -230,9 +231,9 @@ class _RegressionMode:
             left_out=dict(self.compared.left_out),
             ship_decision=self._ship_decision(judges, joint_decisions),
             against=None if self.earlier is None else self.earlier.judging.id,
+            alerts=[] if cascade else alerts_of(judges, head.prompts, self.policy, self.calibration),
             changes=[] if self.earlier is None else regression.rate_changes(judges, self.earlier.judges),
         )
-        return results if cascade is not None else with_alerts(results, self.policy, self.calibration)
 
     def _ship_decision(
         self, judges: Sequence[regression.JudgeRegressions], joint_decisions: Sequence[Decision]
@@ -292,8 +293,8 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
 
 
 def _judge_in_panel(mode: Mode, request: JudgedRequest, session: judging.JudgeSession) -> Judged:
-    stage, units = session.ask(mode.task), list[Any](mode.units)
-    judges: list[Any] = [mode.judge(units, calls) for calls in stage.runs]
+    stage = session.ask(mode.task)
+    judges: list[Any] = [mode.judge(mode.units, calls) for calls in stage.runs]
     results = mode.results(stage.judging.head(mode.task.rubric_file), judges)
     _write_results(stage.folder, mode.task, results)
     if request.review and stage.complete:
@@ -308,7 +309,7 @@ def _judge_in_cascade(
     if not first.complete:
         print("{1} is called once {0} has judged all items".format(*ids), file=sys.stderr)
         return Judged.of(request, first, first, None)
-    judges: list[Any] = [mode.judge(list[Any](mode.units), calls) for calls in first.runs]
+    judges: list[Any] = [mode.judge(mode.units, calls) for calls in first.runs]
     decisions = mode.decisions(judges)
     doubtful = [index for index, decision in enumerate(decisions) if not _is_settled(decision)]
     open_units: dict[int, Any] = {index: mode.units[index] for index in doubtful if mode.units[index].questions}
@@ -384,7 +385,7 @@ def _queue(mode: Mode, request: JudgedRequest, decisions: Sequence[Decision], ju
     """Queue the doubtful items and, with --review, a random sample."""
     doubts = [
         (mode.review_item(unit, judge_run.id), decision.reasons)
-        for unit, decision in zip(list[Any](mode.units), decisions, strict=True)
+        for unit, decision in zip(mode.units, decisions, strict=True)
     ]
     queued = review.select_for_review(doubts, request.review_sample if request.review else 0, judge_run.seed)
     if queued or request.review:
@@ -406,7 +407,7 @@ def _regression_task(
         mode="regression",
         rubric=digest(canonical_json(paper)),
         criteria=list(dimensions),
-        prompts=[load_prompt(regression.PROMPT)],
+        prompts=[regression.PROMPT],
         items={pair.item.id: pair.item.digest for pair in pairs},
         questions=[question for pair in pairs for question in pair.questions],
         notes=[orders, *blocking, *compared.notes],
@@ -469,5 +470,6 @@ def _read_earlier(
         if not path.exists():
             raise JudgeError(f"--against {request.against}: {path} does not exist; complete that judge run first")
     earlier = regression.read_regressions(path)
-    regression.refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
+    planned = session.planned(task)
+    regression.refuse_incomparable(earlier, planned.judges, planned.prompts[0].digest)
     return earlier

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_type_hints
 
-from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.ci.platforms import refuse_fetched
 from skill_evaluator.display.options import request_of
@@ -18,7 +17,7 @@ from skill_evaluator.judges.review.server import ReviewServer
 from skill_evaluator.judges.statistics import BAR
 from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.calibration import calibrate
-from skill_evaluator.judges.workflows.drafting import DraftedCases, draft_cases, draft_rubric
+from skill_evaluator.judges.workflows.drafting import DraftedCases, draft_cases, draft_rubric, draft_scenarios
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.judges.workflows.judging import judge as judge_outputs
 from skill_evaluator.library.cases import load_cases
@@ -242,10 +241,7 @@ class Judges:
         Returns:
             The folder of the scenarios, or the size of the call in a dry run.
         """
-        request = _request(ScenariosDraftRequest, locals())
-        from skill_evaluator.audit import family as families  # imports numpy
-
-        return families.draft_scenarios(request, options.get("watch"))
+        return draft_scenarios(_request(requests.ScenariosDraftRequest, locals()), options.get("watch"))
 
     def draft_cases(
         self, skill: str, *, model: str, count: int = 10, **options: Unpack[DraftOptions]

@@ -2,7 +2,7 @@
 
 import datetime
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,10 +21,10 @@ from skill_evaluator.library.config import Model, Price, select_models
 from skill_evaluator.providers import key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.runner import journal, prices
-from skill_evaluator.runner.engine import CallHandlers
+from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
-from skill_evaluator.runner.session import Session, Watch, no_progress, with_keys
+from skill_evaluator.runner.session import OnOutcome, RequestBuilder, Session, Watch, no_progress, with_keys
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import listed, nearest
 
@@ -347,19 +347,11 @@ class JudgeResults:
         ]
 
 
-OnOutcome = Callable[[journal.Run, Replicate], None]
-
-
-def handlers_for(
-    questions: Sequence[JudgeQuestion], on_outcome: OnOutcome = lambda run, replicate: None
-) -> CallHandlers:
-    """Return the handlers that send these questions as requests; `on_outcome` gets each outcome once it is saved."""
+def requests_of(questions: Sequence[JudgeQuestion]) -> RequestBuilder:
+    """Return the function that builds the request of a call of these questions."""
     by_id = {question.case_id: question for question in questions}
-    return CallHandlers(
-        request_for=lambda run, call: by_id[call.case_id].request(
-            call.replicate, run.manifest.seed, run.model.params.max_output_tokens
-        ),
-        on_outcome=on_outcome,
+    return lambda run, call: by_id[call.case_id].request(
+        call.replicate, run.manifest.seed, run.model.params.max_output_tokens
     )
 
 
@@ -462,7 +454,7 @@ class JudgeSession(Session):
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
         runs = judge_runs(judging, models, folder)
-        halted = self.make_calls(runs, handlers_for(task.questions, on_outcome))
+        halted = make_calls(self, runs, requests_of(task.questions), on_outcome)
         parts = []
         for run in runs:
             answers, stopped = journal.outcomes(run.folder), halted[run.manifest.run_id]

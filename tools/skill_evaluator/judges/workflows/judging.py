@@ -6,7 +6,7 @@ first, so that the stages resume independently.
 """
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -310,19 +310,19 @@ def _judge_in_cascade(
         print("{1} is called once {0} has judged all items".format(*ids), file=sys.stderr)
         return Judged.of(request, first, first, None)
     judges: list[Any] = [mode.judge(mode.units, calls) for calls in first.runs]
-    decisions = mode.decisions(judges)
-    doubtful = [index for index, decision in enumerate(decisions) if not _is_settled(decision)]
-    open_units: dict[int, Any] = {index: mode.units[index] for index in doubtful if mode.units[index].questions}
+    cheap, strong = mode.decisions(judges), list[Decision]()
+    open_units = [
+        unit for unit, decision in zip(mode.units, cheap, strict=True) if unit.questions and not _is_settled(decision)
+    ]
     if open_units:
-        last = _call_strong(session, first, mode.task, list(open_units.values()))
-        judges += [mode.judge(list(open_units.values()), calls) for calls in last.runs]
-        for index, decision in zip(open_units, mode.decisions(judges[1:]), strict=True):
-            decisions[index] = decision
-    cascade = _cascade_result(decisions, ids, open_units)
+        last = _call_strong(session, first, mode.task, open_units)
+        judges += [mode.judge(open_units, calls) for calls in last.runs]
+        strong = mode.decisions(judges[1:])
+    cascade = _cascade_result(ids, cheap, strong)
     results = mode.results(first.judging.head(mode.task.rubric_file), judges, cascade)
     _write_results(first.folder, mode.task, results)
     if last.complete:
-        _queue(mode, request, decisions, first.judging)
+        _queue(mode, request, cascade.decisions, first.judging)
     return Judged.of(request, first, last, results)
 
 
@@ -347,24 +347,26 @@ def _call_strong(
     return replace(session, models=session.models[1:], request=request).ask(task, first.folder / STRONG)
 
 
-def _cascade_result(decisions: Sequence[Decision], ids: Sequence[str], open_units: Collection[int]) -> CascadeResult:
-    """Add to each decision its judge or `people`. `open_units` has the indices of the units of the strong judge.
-
-    If the last judge is in doubt, people decide: `ship` becomes `review_required`, a number becomes None.
-    """
-    cascaded = []
-    for index, decision in enumerate(decisions):
-        verdict, by = decision.verdict, ids[index in open_units]
+def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Sequence[Decision]) -> CascadeResult:
+    """Take the last decision on each unit. If in doubt, `ship` becomes `review_required`, a number becomes None."""
+    last = {
+        (decision.item, decision.names): (judge, decision)
+        for judge, judge_decisions in zip(ids, (cheap, strong), strict=True)
+        for decision in judge_decisions
+    }
+    decisions = []
+    for by, decision in last.values():
+        verdict = decision.verdict
         if not _is_settled(decision):
             verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
             by = PEOPLE
-        cascaded.append(CascadeDecision.view(decision, by=by, verdict=verdict))
-    deciders = [decision.by for decision in cascaded]
+        decisions.append(CascadeDecision.view(decision, by=by, verdict=verdict))
+    deciders = [decision.by for decision in decisions]
     stages = (
-        CascadeStage(judge=ids[0], asked=len(decisions), decided=deciders.count(ids[0])),
-        CascadeStage(judge=ids[1], asked=len(open_units), decided=deciders.count(ids[1])),
+        CascadeStage(judge=ids[0], asked=len(cheap), decided=deciders.count(ids[0])),
+        CascadeStage(judge=ids[1], asked=len(strong), decided=deciders.count(ids[1])),
     )
-    return CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=cascaded)
+    return CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=decisions)
 
 
 def _are_panel(judges: Sequence[Any], cascade: CascadeResult | None) -> bool:

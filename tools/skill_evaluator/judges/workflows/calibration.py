@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
-from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
+from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration import agreement
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.labels import (
@@ -64,7 +64,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None) -> Judged | judgin
         batch = regression.read_regressions(request.batch)
         results += [agreement.batch_result(judge, labels, request.bar) for judge in batch.judges]
     calibration = JudgeCalibration(bar=request.bar, judges=results)
-    return Judged(results=calibration, folder=request.out, code=calibration.exit_code)
+    return Judged(results=calibration, folder=request.out)
 
 
 def _rubric(request: CalibrateRequest) -> Rubric | None:
@@ -233,8 +233,7 @@ def _calibrate_sentences(
     judging.write_papers(folder, task, calibration)
     stopped = [] if calls.stopped is None else [f"{model.id} stopped: {calls.stopped}"]
     again = resume_command(request, judge_run, folder, stopped) if stopped else []
-    code = EXIT_INCOMPLETE if stopped else calibration.exit_code
-    return Judged(results=calibration, folder=folder, code=code, stopped=stopped, again=again)
+    return Judged(results=calibration, folder=folder, stopped=stopped, again=again)
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:

@@ -39,27 +39,29 @@ _OMITTED_OPTIONS = {"resume", "judge_run", "dry_run", "batch", "format"}  # abse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The results of a judge run (None if not computed), its folder and its exit code.
+    """The results of a judge run (None if not computed), and its folder.
 
     `stopped`: the reasons for calls without an output. `again`: the command to resume; empty if complete.
     """
 
     results: Any
     folder: Path
-    code: int
     stopped: Sequence[str] = ()
     again: Sequence[str] = ()
+
+    @property
+    def code(self) -> int:
+        """The exit code of the results, but 4 if the judge run is incomplete and nothing regressed."""
+        code = EXIT_OK if self.results is None else self.results.exit_code
+        return EXIT_INCOMPLETE if self.again and code != EXIT_REGRESSED else code
 
     @classmethod
     def of(
         cls, request: requests.JudgeRequest, first: judging.JudgeResults, last: judging.JudgeResults, results: Any
     ) -> "Judged":
         """Build the result of a command; `first` and `last` are the stages of a cascade, or the same stage."""
-        code = EXIT_OK if results is None else results.exit_code
-        if not last.complete and code != EXIT_REGRESSED:
-            code = EXIT_INCOMPLETE
         again = [] if last.complete else resume_command(request, first.judging, first.folder, last.stopped)
-        return cls(results=results, folder=first.folder, code=code, stopped=last.stopped, again=again)
+        return cls(results=results, folder=first.folder, stopped=last.stopped, again=again)
 
 
 def resume_command(

@@ -17,9 +17,16 @@ from skill_evaluator.judges.calibration.agreement import alerts_of
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
 from skill_evaluator.judges.modes.regression import RegressionResults
-from skill_evaluator.judges.modes.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage, Decision
+from skill_evaluator.judges.modes.results import (
+    PEOPLE,
+    CascadeDecision,
+    CascadeResult,
+    CascadeStage,
+    Decision,
+    PanelResult,
+)
 from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, ComparedOutputs, read_compared, read_outputs
-from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence, dimensions_of
+from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
 from skill_evaluator.judges.prompting.questions import read_items
@@ -119,11 +126,11 @@ class _ScoreMode(_RubricMode):
     def decisions(self, judges: Sequence[scoring.JudgeScores]) -> list[Decision]:
         return review.decisions_on_scores(judges, self.criteria)
 
-    def results(
-        self, head: judging.JudgeRunHead, judges: list[scoring.JudgeScores], cascade: CascadeResult | None = None
-    ) -> scoring.ScoreResults:
-        joint = panel.panel_scores(judges, self.criteria, self.weights) if _are_panel(judges, cascade) else None
-        return scoring.ScoreResults(judging=head, left_out=self.left_out, judges=judges, panel=joint, cascade=cascade)
+    def panel(self, judges: Sequence[scoring.JudgeScores]) -> PanelResult:
+        return panel.panel_scores(judges, self.criteria, self.weights)
+
+    def results(self, **parts: Any) -> scoring.ScoreResults:
+        return scoring.ScoreResults(left_out=self.left_out, **parts)
 
     def review_item(self, unit: scoring.ItemQuestions, judge_run: str) -> review.ReviewItem:
         return review.scored_item(unit.item, self.criteria, judge_run)
@@ -159,12 +166,11 @@ class _PairMode(_RubricMode):
     def decisions(self, judges: Sequence[pairwise.JudgePreferences]) -> list[Decision]:
         return review.decisions_on_matches(judges, self.criteria)
 
-    def results(
-        self, head: judging.JudgeRunHead, judges: list[pairwise.JudgePreferences], cascade: CascadeResult | None = None
-    ) -> pairwise.PairwiseResults:
-        names = [*self.task.criteria, pairwise.OVERALL]
-        joint = panel.panel_preferences(judges, names, self.weights) if _are_panel(judges, cascade) else None
-        return pairwise.PairwiseResults(judging=head, judges=judges, panel=joint, cascade=cascade)
+    def panel(self, judges: Sequence[pairwise.JudgePreferences]) -> PanelResult:
+        return panel.panel_preferences(judges, [*self.task.criteria, pairwise.OVERALL], self.weights)
+
+    def results(self, **parts: Any) -> pairwise.PairwiseResults:
+        return pairwise.PairwiseResults(**parts)
 
     def review_item(self, unit: pairwise.PairMatch, judge_run: str) -> review.ReviewItem:
         return review.paired_item(unit.item, unit.names, self.criteria, judge_run)
@@ -213,41 +219,33 @@ class _RegressionMode:
     def decisions(self, judges: Sequence[regression.JudgeRegressions]) -> list[Decision]:
         return review.decisions_on_regressions(judges, high_stakes=self.rules.high_stakes)
 
+    def panel(self, judges: Sequence[regression.JudgeRegressions]) -> PanelResult:
+        return panel.panel_regressions(judges, self.units, self.rules, self.policy.panel.weights)
+
     def results(
         self,
-        head: judging.JudgeRunHead,
+        judging: judging.JudgeRunHead,
         judges: list[regression.JudgeRegressions],
+        panel: PanelResult | None = None,
         cascade: CascadeResult | None = None,
     ) -> RegressionResults:
-        joint = None
-        if _are_panel(judges, cascade):
-            joint = panel.panel_regressions(judges, self.units, self.rules, self.policy.panel.weights)
-        joint_decisions = joint.by_item if joint else cascade.decisions if cascade else ()
+        decisions: Sequence[Decision] = panel.by_item if panel else cascade.decisions if cascade else ()
+        verdicts: list[Any] = [decision.verdict for decision in decisions] or [judge.ship_decision for judge in judges]
+        if set(self.compared.left_out.values()) - {NOT_APPLICABLE}:
+            verdicts.append(None)  # a skipped case cannot ship without a review
         return RegressionResults(
-            judging=head,
+            judging=judging,
             judges=judges,
-            panel=joint,
+            panel=panel,
             cascade=cascade,
             baseline=self.compared.baseline,
             candidate=self.compared.candidate,
             left_out=dict(self.compared.left_out),
-            ship_decision=self._ship_decision(judges, joint_decisions),
+            ship_decision=regression.most_careful(verdicts),
             against=None if self.earlier is None else self.earlier.judging.id,
-            alerts=[] if cascade else alerts_of(judges, head.prompts, self.policy, self.calibration),
+            alerts=[] if cascade else alerts_of(judges, judging.prompts, self.policy, self.calibration),
             changes=[] if self.earlier is None else regression.rate_changes(judges, self.earlier.judges),
         )
-
-    def _ship_decision(
-        self, judges: Sequence[regression.JudgeRegressions], joint_decisions: Sequence[Decision]
-    ) -> ShipDecision | None:
-        """Return the most careful decision by the panel, the cascade or the only judge. Return None if none decided.
-
-        Skipped cases turn `ship` into `review_required`, except cases that are not applicable to the model.
-        """
-        names: dict[str, ShipDecision] = {name: name for name in regression.DECISIONS}
-        decisions = [names.get(str(decision.verdict)) for decision in joint_decisions]
-        undecided = [None] if set(self.compared.left_out.values()) - {NOT_APPLICABLE} else []
-        return regression.most_careful([*(decisions or [judge.ship_decision for judge in judges]), *undecided])
 
     def review_item(self, unit: regression.JudgedPair, judge_run: str) -> review.ReviewItem:
         return review.regression_item(unit, judge_run)
@@ -257,7 +255,7 @@ Mode: TypeAlias = _ScoreMode | _PairMode | _RegressionMode
 """The mode of a judge run. `read` makes its task, and its units (items, matches or pairs) with their questions.
 
 `judge` reads the outputs of one judge on some units. `decisions` has the verdict on each unit, and the reasons for its
-review over all judges. `results` is the content of the file of results.
+review over all judges. `panel` combines judges, and `results` is the content of the file of results.
 """
 
 
@@ -297,7 +295,8 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
 def _judge_in_panel(mode: Mode, request: JudgedRequest, session: judging.JudgeSession) -> Judged:
     stage = session.ask(mode.task)
     judges: list[Any] = [mode.judge(mode.units, calls) for calls in stage.runs]
-    results = mode.results(stage.judging.head(mode.task.rubric_file), judges)
+    joint = mode.panel(judges) if len(judges) > 1 else None
+    results = mode.results(judging=stage.judging.head(mode.task.rubric_file), judges=judges, panel=joint)
     _write_results(stage.folder, mode.task, results)
     if request.review and stage.complete:
         _queue(mode, request, mode.decisions(judges), stage.judging)
@@ -321,7 +320,7 @@ def _judge_in_cascade(
         judges += [mode.judge(open_units, calls) for calls in last.runs]
         strong = mode.decisions(judges[1:])
     cascade = _cascade_result(ids, cheap, strong)
-    results = mode.results(first.judging.head(mode.task.rubric_file), judges, cascade)
+    results = mode.results(judging=first.judging.head(mode.task.rubric_file), judges=judges, cascade=cascade)
     _write_results(first.folder, mode.task, results)
     if last.complete:
         _queue(mode, request, cascade.decisions, first.judging)
@@ -369,10 +368,6 @@ def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Seque
         CascadeStage(judge=ids[1], asked=len(strong), decided=deciders.count(ids[1])),
     )
     return CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=decisions)
-
-
-def _are_panel(judges: Sequence[Any], cascade: CascadeResult | None) -> bool:
-    return len(judges) > 1 and cascade is None
 
 
 def _write_results(folder: Path, task: judging.JudgeTask, results: JudgedResults) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.audit.results import QUADRANTS, SCALES, AuditResult, ModelAudit
-from skill_evaluator.audit.statistics import QUADRANT_OF
+from skill_evaluator.audit.results import AuditResult, ModelAudit
+from skill_evaluator.audit.statistics import QUADRANT_OF, QUADRANTS, SCALES
 from skill_evaluator.display import chart_style
 from skill_evaluator.display.safe_text import name_text, visible
 

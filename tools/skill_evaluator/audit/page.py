@@ -7,24 +7,21 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from skill_evaluator.audit.auditing import ReportedAudit
 from skill_evaluator.audit.calls import AuditResults, CallTally
 from skill_evaluator.audit.cube import write_cube
 from skill_evaluator.audit.family import FamilyCheck, Trial
 from skill_evaluator.audit.manifest import DrawnAudit
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.audit.results import (
-    QUADRANTS,
-    QUARTERS,
     REPORTED,
     AuditResult,
     BenchmarkFigures,
     BenchmarkUsed,
     ModelAudit,
     Regime,
-    ScenarioEffect,
-    Thresholds,
+    ReportedAudit,
 )
+from skill_evaluator.audit.statistics import QUADRANTS, QUARTERS, ScenarioEffect, Thresholds
 from skill_evaluator.display import cost_words
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.pages import (

@@ -179,9 +179,11 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
         "μ: mean score over the scenarios; σ: its standard deviation over them; noise: standard deviation of a score "
         "within a scenario. Intervals are for these scenarios and other questions like these."
     )
-    known = [name for name, *cells in zip(columns, *rows, strict=True) if any(cell.text != "–" for cell in cells)]
+    columns_with_values = [
+        name for name, *cells in zip(columns, *rows, strict=True) if any(cell.text != "–" for cell in cells)
+    ]
     sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(amounts), whole=_UNBROKEN)
-    yield replace(sheet.only(*known), caption="Figures of each model", note=note)
+    yield replace(sheet.only(*columns_with_values), caption="Figures of each model", note=note)
 
 
 def _scenario_blocks(result: AuditResult) -> Iterator[Block]:

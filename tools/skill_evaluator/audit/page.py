@@ -337,27 +337,19 @@ _REMARKS = ("scenario", "", "rule", "remark")
 def print_size(drawn: DrawnAudit, form: Format) -> None:
     """Print the size of an audit to stdout."""
     audit = drawn.manifest
-    print_page(
-        form,
-        json=lambda: {
-            "scenarios": list(audit.scenarios),
-            "benchmarks": [
-                {**benchmark.model_dump(include=_BENCHMARK_KEYS), "questions": len(benchmark.cases)}
-                for benchmark in audit.benchmarks
-            ],
-            "questions": audit.questions_in_all,
-            "replicates": audit.replicates,
-            "seed": audit.seed,
-            "models": [asdict(model) for model in drawn.estimates],
-            "total": asdict(drawn.total),
-            "doubts": audit.doubts,
-        },
-        page=lambda: _size_page(drawn),
-    )
-
-
-def _size_page(drawn: DrawnAudit) -> Page:
-    audit = drawn.manifest
+    content = {
+        "scenarios": list(audit.scenarios),
+        "benchmarks": [
+            {**benchmark.model_dump(include=_BENCHMARK_KEYS), "questions": len(benchmark.cases)}
+            for benchmark in audit.benchmarks
+        ],
+        "questions": audit.questions_in_all,
+        "replicates": audit.replicates,
+        "seed": audit.seed,
+        "models": [asdict(model) for model in drawn.estimates],
+        "total": asdict(drawn.total),
+        "doubts": audit.doubts,
+    }
     questions = f"{counted(audit.questions_in_all, 'question')} of {counted(len(audit.benchmarks), 'benchmark')}"
     models, scenarios = counted(len(audit.models), "model"), counted(len(audit.scenarios), "scenario")
     factors = " × ".join((models, scenarios, questions, counted(audit.replicates, "replicate")))
@@ -378,7 +370,7 @@ def _size_page(drawn: DrawnAudit) -> Page:
         ForMedia(("markdown",), [Lines(audit.doubts, "-")]),  # the terminal has them on stderr
         Line(f"{f'{COST_OF_BATCHES}; ' * (audit.transport == 'batch')}dry run: no call was made, nothing was written."),
     ]
-    return page_of("the size", blocks)
+    print_page(form, json=lambda: content, page=lambda: page_of("the size", blocks))
 
 
 def print_audit_runs(results: AuditResults, form: Format) -> None:

@@ -30,7 +30,7 @@ from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.config import load_models
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, strict_score
-from skill_evaluator.runner.engine import CallHandlers
+from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.journal import (
     MANIFEST,
     SET_DURING_RUN,
@@ -303,7 +303,7 @@ def run_audit(request: AuditRunRequest, drawn: DrawnAudit, watch: Watch) -> Audi
         budget=Budget(max_cost, request.max_calls),
         concurrency=request.concurrency,
     )
-    failures = session.make_calls(runs, CallHandlers(request_for=drawn.request))
+    failures = make_calls(session, runs, drawn.request)
     stopped = {run.model.id: failures[run.manifest.run_id] for run in runs}
     return AuditResults(
         request=request,

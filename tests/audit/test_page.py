@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
-from skill_evaluator.audit.auditing import audit
 from skill_evaluator.audit.calls import AuditResults, CallTally
 from skill_evaluator.audit.manifest import DrawnAudit
 from skill_evaluator.audit.page import audit_page, finding_text, points, print_audit, print_audit_runs
 from skill_evaluator.audit.request import AuditRunRequest
-from skill_evaluator.audit.results import QUADRANTS, AuditResult, RankEntry, Regime
+from skill_evaluator.audit.results import AuditResult, RankEntry, Regime, audit
+from skill_evaluator.audit.statistics import QUADRANTS
 from skill_evaluator.library.config import Settings
 from skill_evaluator.providers import Configuration
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.audit.results import QUADRANTS, SCALES, AuditResult, ModelAudit
-from skill_evaluator.audit.statistics import QUADRANT_OF
+from skill_evaluator.audit.results import AuditResult, ModelAudit
+from skill_evaluator.audit.statistics import QUADRANT_OF, QUADRANTS, SCALES
 from skill_evaluator.display import chart_style
 from skill_evaluator.display.safe_text import name_text, visible
 
@@ -18,6 +18,8 @@ _NAME_OFFSET = 9  # pixels from a point to its name
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"
 _BLUE = "#0072b2"
+_COLOURS = (_BLUE, "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _ARIA = {"description": alt.Description("description:N"), "tooltip": alt.Tooltip("description:N")}
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
 _TEXT_ON_DARK, _TEXT_ON_LIGHT = "#fff", "#000"  # text on a cell, whose colour is the same in dark mode
@@ -131,12 +133,16 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
 
 
 def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
+    """Return the encodings of the grades, best first, as colours and as shapes."""
     plain = {_UNGRADED}.intersection(shown := set(names))
     scale = next((list(scale) for scale in SCALES.values() if shown - plain <= {*scale}), sorted(shown - plain))
     graded = [*(scale if shown - plain else ()), *plain]
-    colours, shapes = chart_style.grade_scales(graded)
-    legend = chart_style.grade_legend() if shown - plain else None
-    shared: dict[str, Any] = {"sort": graded, "legend": legend}
+    colours = alt.Scale(domain=graded, range=_COLOURS[: len(graded)])
+    if len(graded) > len(_COLOURS):
+        colours = alt.Scale(domain=graded, scheme=alt.SchemeParams(name="viridis", extent=[0, 0.88]))
+    shapes = alt.Scale(domain=graded, range=[_SHAPES[at % len(_SHAPES)] for at in range(len(graded))])
+    legend = alt.Legend(title="grade", orient="top", direction="horizontal", symbolOpacity=1, offset=24)
+    shared: dict[str, Any] = {"sort": graded, "legend": legend if shown - plain else None}
     return alt.Color("grade:N", scale=colours, **shared), alt.Shape("grade:N", scale=shapes, **shared)
 
 

@@ -7,24 +7,21 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from skill_evaluator.audit.auditing import ReportedAudit
 from skill_evaluator.audit.calls import AuditResults, CallTally
 from skill_evaluator.audit.cube import write_cube
 from skill_evaluator.audit.family import FamilyCheck, Trial
 from skill_evaluator.audit.manifest import DrawnAudit
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.audit.results import (
-    QUADRANTS,
-    QUARTERS,
     REPORTED,
     AuditResult,
     BenchmarkFigures,
     BenchmarkUsed,
     ModelAudit,
     Regime,
-    ScenarioEffect,
-    Thresholds,
+    ReportedAudit,
 )
+from skill_evaluator.audit.statistics import QUADRANTS, QUARTERS, ScenarioEffect, Thresholds
 from skill_evaluator.display import cost_words
 from skill_evaluator.display.pages import (
     Block,
@@ -182,9 +179,11 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
         "μ: mean score over the scenarios; σ: its standard deviation over them; noise: standard deviation of a score "
         "within a scenario. Intervals are for these scenarios and other questions like these."
     )
-    known = [name for name, *cells in zip(columns, *rows, strict=True) if any(cell.text != "–" for cell in cells)]
+    columns_with_values = [
+        name for name, *cells in zip(columns, *rows, strict=True) if any(cell.text != "–" for cell in cells)
+    ]
     sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(amounts), whole=_UNBROKEN)
-    yield replace(sheet.only(*known), caption="Figures of each model", note=note)
+    yield replace(sheet.only(*columns_with_values), caption="Figures of each model", note=note)
 
 
 def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
@@ -338,27 +337,19 @@ _REMARKS = ("scenario", "", "rule", "remark")
 def print_size(drawn: DrawnAudit, form: Format) -> None:
     """Print the size of an audit to stdout."""
     audit = drawn.manifest
-    print_page(
-        form,
-        json=lambda: {
-            "scenarios": list(audit.scenarios),
-            "benchmarks": [
-                {**benchmark.model_dump(include=_BENCHMARK_KEYS), "questions": len(benchmark.cases)}
-                for benchmark in audit.benchmarks
-            ],
-            "questions": audit.questions_in_all,
-            "replicates": audit.replicates,
-            "seed": audit.seed,
-            "models": [asdict(model) for model in drawn.estimates],
-            "total": asdict(drawn.total),
-            "doubts": audit.doubts,
-        },
-        page=lambda: _size_page(drawn),
-    )
-
-
-def _size_page(drawn: DrawnAudit) -> Page:
-    audit = drawn.manifest
+    content = {
+        "scenarios": list(audit.scenarios),
+        "benchmarks": [
+            {**benchmark.model_dump(include=_BENCHMARK_KEYS), "questions": len(benchmark.cases)}
+            for benchmark in audit.benchmarks
+        ],
+        "questions": audit.questions_in_all,
+        "replicates": audit.replicates,
+        "seed": audit.seed,
+        "models": [asdict(model) for model in drawn.estimates],
+        "total": asdict(drawn.total),
+        "doubts": audit.doubts,
+    }
     questions = f"{counted(audit.questions_in_all, 'question')} of {counted(len(audit.benchmarks), 'benchmark')}"
     models, scenarios = counted(len(audit.models), "model"), counted(len(audit.scenarios), "scenario")
     factors = " × ".join((models, scenarios, questions, counted(audit.replicates, "replicate")))
@@ -379,7 +370,7 @@ def _size_page(drawn: DrawnAudit) -> Page:
         ForMedia(("markdown",), [Lines(audit.doubts, "-")]),  # the terminal has them on stderr
         Line(f"{f'{COST_OF_BATCHES}; ' * (audit.transport == 'batch')}dry run: no call was made, nothing was written."),
     ]
-    return page_of("the size", blocks)
+    print_page(form, json=lambda: content, page=lambda: page_of("the size", blocks))
 
 
 def print_audit_runs(results: AuditResults, form: Format) -> None:

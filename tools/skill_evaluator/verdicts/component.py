@@ -23,7 +23,7 @@ from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
-from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_all
+from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_pair
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
 from skill_evaluator.verdicts.shipping import History, ModelRanking, history_of, rank_models, shipping_advice
@@ -34,7 +34,10 @@ _MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable r
 
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
     """Pair a run with other runs of its version or of versions that it patches. Return None if there are none."""
-    older = _again(record, archive, patched=True)
+    if record.scenario is not None:
+        return None
+    versions = selection.versions_patched_to(archive.entries, record.skill_version)
+    older = _independent_runs(record, _runs_of_series(record, archive, versions))
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
 
@@ -68,21 +71,16 @@ def pair_of(
     return comparability.mark_concurrent(pair)
 
 
-def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
+def _again(record: Record, archive: Archive) -> tuple[Record, ...]:
     """Return the other recorded runs that can be pooled with a record, oldest first. Return () if it has a scenario."""
     if record.scenario is not None:
         return ()
-    drawn = [record]
-    for again in _runs_of_series(record, archive, patched=patched):
-        is_alike = patched or comparability.served_change(record, again) is None
-        if is_alike and not any(_may_be_copied(again, earlier) for earlier in drawn):
-            drawn.append(again)
-    return tuple(drawn[1:])
+    series = _runs_of_series(record, archive, {record.skill_version})
+    return _independent_runs(record, [run for run in series if comparability.served_change(record, run) is None])
 
 
-def _runs_of_series(record: Record, archive: Archive, *, patched: bool = False) -> list[Record]:
+def _runs_of_series(record: Record, archive: Archive, versions: set[str]) -> list[Record]:
     run = entry_of(record)
-    versions = selection.versions_patched_to(archive.entries, run.version) if patched else {run.version}
     others = [
         archive.record(other)
         for other in selection.runs_like(archive.runs_of(run.model_id), run)
@@ -93,6 +91,15 @@ def _runs_of_series(record: Record, archive: Archive, *, patched: bool = False) 
         and other.digests.get("prompt") == run.digests.get("prompt")
     ]
     return selection.same_series(record, others)
+
+
+def _independent_runs(record: Record, runs: Iterable[Record]) -> tuple[Record, ...]:
+    """Return the runs that cannot be copies of a record or of each other."""
+    drawn = [record]
+    for run in runs:
+        if not any(_may_be_copied(run, earlier) for earlier in drawn):
+            drawn.append(run)
+    return tuple(drawn[1:])
 
 
 def _may_be_copied(run: Record, earlier_run: Record) -> bool:
@@ -476,8 +483,8 @@ def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> Compariso
     """Compare runs with earlier runs of the same prompt. The verdict on a change that is not drift is inconclusive."""
     pairs = [comparability.without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
     result = compare_records(skill, pairs, rules)
-    measured = measure_all(pairs)
-    models = [_only_drift(*pair, rules.primary_metric) for pair in zip(result.models, measured, strict=True)]
+    compared = zip(result.models, map(measure_pair, pairs), strict=True)
+    models = [_only_drift(model, measured, rules.primary_metric) for model, measured in compared]
     return result.model_copy(update={"models": models})
 
 
@@ -531,7 +538,7 @@ def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
     """Return one spread per model: over the last record of the model and the recorded runs of the same version."""
     spreads = []
     for record in {record.model_id: record for record in records}.values():
-        runs = (*_runs_of_series(record, archive), record)
+        runs = (*_runs_of_series(record, archive, {record.skill_version}), record)
         means = {run.run_id: run.accuracy[run.primary_metric].strict_mean for run in runs}
         scores = {run_id: mean for run_id, mean in means.items() if mean is not None}
         spread = RunSpread(

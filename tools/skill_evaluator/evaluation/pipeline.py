@@ -35,7 +35,7 @@ from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Finished, Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.component import RecordedComponent, RunSpread, spreads_of
+from skill_evaluator.verdicts.component import RecordedComponent, RunSpread
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.shipping import ModelRanking
@@ -246,7 +246,7 @@ def _compare(
         judged=judged,
         verdict=verdict,
         ranking=ranking,
-        spreads=spreads_of(repeated, archive),
+        spreads=recorded.spreads_of(repeated),
     )
 
 

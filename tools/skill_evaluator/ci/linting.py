@@ -270,9 +270,9 @@ class DoctorReport(StrictModel):
 class _SecretNames:
     """Names of secrets by environment, and of the repository with its organisation; None if they cannot be listed."""
 
-    repository: str | None
-    environments: Mapping[str, frozenset[str] | None] | None
-    secrets: frozenset[str] | None
+    repository: str | None = None
+    environments: Mapping[str, frozenset[str] | None] | None = None
+    secrets: frozenset[str] | None = None
 
 
 def examine(configuration: Configuration, config: Path) -> DoctorReport:
@@ -421,7 +421,6 @@ def _programs() -> Iterator[tuple[str, ProgramUnderTest]]:
 
 def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _SecretNames:
     """List the secrets of the `wanted` environments and of a folder's repository; add unreadable ones to `unseen`."""
-    unknown = _SecretNames(repository=None, environments=None, secrets=None)
     try:
         name = os.environ.get("GITHUB_REPOSITORY", "")
         if not name:
@@ -433,7 +432,7 @@ def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _Se
         root = f"repos/{name}"
         if _read_api(root, unseen) is None:
             unseen.append(f"GitHub: cannot read {unseen.pop()}")
-            return unknown
+            return _SecretNames()
         listing = _read_api(f"{root}/environments?per_page=100", unseen)
         environments = None
         if listing is not None:
@@ -444,7 +443,7 @@ def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _Se
             secrets |= _secret_names(f"{root}/actions/organization-secrets", []) or frozenset()
     except ConfigError as problem:
         unseen.append(f"GitHub: {problem}")
-        return unknown
+        return _SecretNames()
     return _SecretNames(repository=name, environments=environments, secrets=secrets)
 
 

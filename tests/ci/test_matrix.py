@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.checks.declared import check_of
+from skill_evaluator.checks import check_of
 from skill_evaluator.ci.matrix import (
     PlannedEvaluation,
     affordable,

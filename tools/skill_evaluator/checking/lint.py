@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from skill_evaluator.checks.declared import Check
+from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparators import amount
 from skill_evaluator.comparing.declarations import schema_places
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule

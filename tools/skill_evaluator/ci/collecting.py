@@ -36,7 +36,7 @@ from skill_evaluator.runner import journal
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.scoring.answer_views import answer_changes
 from skill_evaluator.scoring.answers import TOO_COSTLY, takes_programs
-from skill_evaluator.scoring.recording import Recorder, commits_of
+from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, is_generated, listed
@@ -352,8 +352,7 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
         scorer.take(judged.scores)
         scorecard = scorer.scorecard()
     is_whole = all(call in gathered.answers for call in planned)
-    origin = commits_of(component, checkout.fixtures)
-    recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
+    recorder = Recorder.of(component, configuration, checkout.fixtures)
     stopped = judged.stopped if is_whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped, judge=judged.summary)
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, run_cases))

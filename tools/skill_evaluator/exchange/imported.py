@@ -17,12 +17,11 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.prompts import check_semver
 from skill_evaluator.library.tables import ENDINGS, ProblemHandler, read_rows, value_at, with_decimal_point
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.parsing import parse_output
 from skill_evaluator.records.archive import append_rows, check_leaderboard, read_entries
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
-from skill_evaluator.scoring import summaries
-from skill_evaluator.scoring.answers import CaseScore, Scorecard
-from skill_evaluator.scoring.recording import case_record, counts_of
+from skill_evaluator.scoring.answers import Agreement, CaseScore, Scorecard
+from skill_evaluator.scoring.recording import case_record, counts_of, summarize_accuracy, summarize_reproducibility
 from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 
@@ -347,8 +346,8 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
         shard=None,
         **counts_of(scorecard, latencies, required_coverage, run.stopped),
         primary_metric=metrics[0],
-        accuracy=summaries.accuracy(scorecard, metrics),
-        reproducibility=summaries.reproducibility(scorecard, [_AGREEMENT]),
+        accuracy=summarize_accuracy(scorecard, metrics),
+        reproducibility=summarize_reproducibility(scorecard, [_AGREEMENT]),
         per_field={},
         retries=None,
         tokens={
@@ -386,6 +385,6 @@ def _case_score(case_id: str, outputs: Sequence[ImportedOutput], metrics: Sequen
         labelled=True,
         outcomes=(*(output.outcome for output in outputs), *["not_run"] * n_missing),
         metrics={name: (*(output.scores.get(name) for output in outputs), *[None] * n_missing) for name in metrics},
-        reproducibility={_AGREEMENT: equal_pairs / pairs if pairs else None},
+        agreement=Agreement(metrics={_AGREEMENT: equal_pairs / pairs if pairs else None}),
         undefined=frozenset(name for name in metrics if scored and all(scores.get(name) is None for scores in scored)),
     )

@@ -39,9 +39,10 @@ def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
     warnings = [*library.edited, *library.stale]
     for warning in warnings:
         print(f"warning: {visible(warning.message)}", file=sys.stderr)
-    for level, problems in (("error", [*library.problems, *library.broken]), ("warning", warnings)):
-        for problem in () if platform is None else problems:
-            PLATFORMS[platform].annotate(level, problem.message, problem.file, problem.line)
+    if platform is not None:
+        for level, problems in (("error", [*library.problems, *library.broken]), ("warning", warnings)):
+            for problem in problems:
+                PLATFORMS[platform].annotate(level, problem.message, problem.file, problem.line)
 
 
 def not_evaluated(linted: Sequence[LintResult]) -> list[str]:

@@ -14,7 +14,6 @@ from skill_evaluator.display import number
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, OnlyModels, argument, option, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import replace_text
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.records.record import SCORED, Record, read_record, served_text, strict_by_replicate
@@ -116,10 +115,6 @@ class Exported:
 
     text: str
     rows: int
-
-    def save(self, path: Path) -> None:
-        """Write the text to a file. Raise StorageError and keep the old file if writing fails."""
-        replace_text(path, self.text)
 
 
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:

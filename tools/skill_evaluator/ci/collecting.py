@@ -230,21 +230,21 @@ def _verdicts(
     records: Iterable[Record], checkout: CiOptions, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
     """Compare final runs with baselines or, if `again`, their earlier runs. Return verdicts and errors by component."""
+
+    def verdict_on(skill: str, final: Sequence[Record]) -> ComparisonResult | None:
+        component, settings = checkout.component(skill), checkout.configuration.settings
+        recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
+        verdict = recorded.drift_of(final) if again else recorded.verdict_on(final)
+        return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
+
     verdicts, undecided = [], {}
     for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
-        verdict = result_or_error(skill, partial(_verdict, skill, final, checkout, again=again))
+        verdict = result_or_error(skill, partial(verdict_on, skill, final))
         if isinstance(verdict, SkillEvaluatorError):
             undecided[skill] = verdict
         elif verdict is not None:
             verdicts.append(verdict)
     return verdicts, undecided
-
-
-def _verdict(skill: str, final: Sequence[Record], checkout: CiOptions, *, again: bool) -> ComparisonResult | None:
-    component, settings = checkout.component(skill), checkout.configuration.settings
-    recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
-    verdict = recorded.drift_of(final) if again else recorded.verdict_on(final)
-    return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
 
 
 def _lost_values(

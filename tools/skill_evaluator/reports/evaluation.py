@@ -42,17 +42,9 @@ _DRAFT = "a draft: not recorded and never a baseline; raise the version and run 
 _MAX_WEAKEST, _MAX_WEAKEST_OPEN = 5, 3
 _MAX_FAULTS = 3
 _FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
-_FIELD_COLUMNS = (
-    "weakest field",
-    "accuracy",
-    "right/n",
-    "wrong",
-    "missing",
-    "extra",
-    "stability",
-    "cases in which it is",
-)
-_OPEN_COLUMNS = ("weakest field", "accuracy", "right/n", "stability", "cases in which it is")
+_COUNTS = ("wrong", "missing", "extra")
+_FIELD_COLUMNS = ("weakest field", "accuracy", "right/n", *_COUNTS, "stability", "cases in which it is")
+_OPEN_COLUMNS = tuple(name for name in _FIELD_COLUMNS if name not in _COUNTS)
 
 
 def evaluation_json(done: EvaluationResult, changes: Sequence[ChangedAnswers] = ()) -> dict[str, Any]:
@@ -251,11 +243,9 @@ def _weakest_sheet(record: Record) -> Sheet:
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
         name = Cell(name_text(path) or WHOLE, code=True, link=component_address(record.skill, path))
         stabilities = field.profile.model_dump() if field.profile else {}
-        counts_by_name = {
-            stability_words(name, record.replicates): cases for name, cases in stabilities.items() if cases
-        }
-        profile = " · ".join(f"{cases} {word}" for word, cases in counts_by_name.items())
-        figures = (number(score) + unit, *counts, number(field.stability), profile if field.profile else "–")
+        cases_by_name = {name: cases for name, cases in stabilities.items() if cases}
+        profile = [f"{cases} {stability_words(name, record.replicates)}" for name, cases in cases_by_name.items()]
+        figures = (number(score) + unit, *counts, number(field.stability), " · ".join(profile) or "–")
         rows.append((name, *map(Cell, figures)))
     return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))
 

@@ -31,9 +31,10 @@ from skill_evaluator.reports.summary import difference_words, fell_most_words, v
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
+from skill_evaluator.site import SiteFolder
 from skill_evaluator.site.component import ORDER, ComponentState, certainty, component_state, links, run_figures
 from skill_evaluator.site.public import PublicNames
-from skill_evaluator.site.rendering import Pages
+from skill_evaluator.site.rendering import write_page
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.component import ComponentStatus, RecordedComponent
@@ -89,7 +90,7 @@ class ComparedComponent:
     @cached_property
     def state(self) -> ComponentState:
         """The state of its newest version."""
-        return component_state(self.name, self.status, self.comparisons, self.rows)
+        return component_state(self.status, self.comparisons, self.rows)
 
     @cached_property
     def cases(self) -> Mapping[str, Case]:
@@ -126,7 +127,7 @@ class ComparedComponent:
         return next((compare_address(self.name, *pair) for pair in self.pairs), "")
 
 
-def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
+def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
     """Write a page for the comparison of each of the newest versions and of each pair of models."""
     name = compared.name
     shown: list[tuple[ComparisonResult, str, tuple[str, str] | None]] = [
@@ -136,7 +137,8 @@ def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
     for result, version, pair in shown:
         titles = pair or ("before", "after")
         title = f"{pair[1]} against {pair[0]}" if pair else version
-        pages.write(
+        write_page(
+            site,
             compare_address(name, *(pair or [version])),
             "compare.html",
             max_text=_MAX_SENTENCE,
@@ -226,11 +228,12 @@ def _changed_outputs(compared: ComparedComponent, model: ModelVerdict, titles: S
     yield Fold("Outputs that changed, with both values", [Line(sentence), *table])
 
 
-def write_verdicts(pages: Pages, compared: ComparedComponent) -> None:
+def write_verdicts(site: SiteFolder, compared: ComparedComponent) -> None:
     """Write a page for each version with the verdict on every model."""
     status, rows = compared.status, {row.run_id: row for row in compared.rows}
     for version, points in _points_by_version(status).items():
-        pages.write(
+        write_page(
+            site,
             verdict_address(compared.name, version),
             "verdict.html",
             component=compared.name,
@@ -336,7 +339,7 @@ def _models_words(verdict: str, models: Sequence[Mapping[str, Any]]) -> str:
     return f"{abridged(largest['model'], _MAX_NAME)}{moved}{more}"
 
 
-def write_changes(pages: Pages, changes: Iterable[dict[str, Any]], states: Iterable[ComponentState]) -> None:
+def write_changes(site: SiteFolder, changes: Iterable[dict[str, Any]], states: Iterable[ComponentState]) -> None:
     """Write the page of changes, the newest versions first; `states` has the state of every component."""
     newest = sorted(changes, key=lambda change: (change["timestamp"], change["component"]), reverse=True)
     models = max((len(change["entries"]) for change in newest), default=1)
@@ -346,11 +349,11 @@ def write_changes(pages: Pages, changes: Iterable[dict[str, Any]], states: Itera
     alarms = [at for at in current if by_version[shown[at]["component"], shown[at]["version"]].alarm]
     opened = (alarms or current)[:_MAX_OPEN]
     more = len(newest) - len(shown)
-    pages.write("changes.html", "changes.html", versions=shown, states=by_version, more=more, opened=opened)
+    write_page(site, "changes.html", "changes.html", versions=shown, states=by_version, more=more, opened=opened)
 
 
 def write_overview(
-    pages: Pages,
+    site: SiteFolder,
     states: Sequence[ComponentState],
     rows: Sequence[Mapping[str, Any]],
     problems: Mapping[str, Exception],
@@ -362,7 +365,8 @@ def write_overview(
     """
     shown = sorted(rows, key=lambda row: (row["rank"], row["component"]))[:_MAX_PAIRS]
     counts = Counter(verdict for row in rows for verdict in row["verdicts"])
-    pages.write(
+    write_page(
+        site,
         "index.html",
         "overview.html",
         states=sorted(states, key=lambda state: (not state.alarm, not state.version, state.component)),

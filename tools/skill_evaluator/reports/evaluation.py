@@ -163,7 +163,7 @@ def _run_section(finished: Finished) -> Section:
         name=f"the run of {record.model_id}",
         blocks=[
             Heading(Cell(record.skill, code=True), title, level=2),
-            facts(record),
+            _facts(record),
             Lines(_failure_lines(record), style="yellow"),
             _metric_sheet(record, open_metrics).only("metric", *_FIGURES[:2], "n"),
             weakest.only(*_OPEN_COLUMNS, limit=_MAX_WEAKEST_OPEN),
@@ -176,8 +176,12 @@ def _run_section(finished: Finished) -> Section:
 def _failure_lines(record: Record) -> list[str]:
     if record.complete and not record.failures:
         return list(fault_lines(record, str))
-    unfinished = "" if record.complete else f" · {incomplete(record)}"
-    scored = f"{record.model_id}: {record.scored} of {record.planned} scored{unfinished}"
+    scored = f"{record.model_id}: {record.scored} of {record.planned} scored"
+    if record.usable is not None:
+        scored += f" · NOT MEASURED: {record.scored} of {record.planned} outputs could be read"
+    elif not record.complete:
+        stopped = f", stopped by {record.stopped}" if record.stopped else ""
+        scored += f" · INCOMPLETE: completion {percent(record.coverage)}{stopped}"
     return [scored, *fault_lines(record, str)]
 
 
@@ -197,8 +201,7 @@ def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
     return Sheet(columns=("metric", *_FIGURES), rows=rows, numbers=frozenset(_FIGURES))
 
 
-def facts(record: Record) -> str:
-    """Return the size, failures, cost, tokens, latency and judge of a run in one line of text."""
+def _facts(record: Record) -> str:
     left_out = f" ({counted(len(record.not_applicable), 'case')} not applicable)" if record.not_applicable else ""
     failures = ", ".join(f"{times} {kind}" for kind, times in record.failures.items())
     several = sum(fault.count for fault in record.faults if fault.kind == SCORED)
@@ -220,14 +223,6 @@ def facts(record: Record) -> str:
         calls = f"{counted(judged.calls, 'call')}, cost {cost_words(judged.cost_usd)}"
         parts.append(f"judged by {judged.model_id}, {proved}: {calls}")
     return " · ".join(parts)
-
-
-def incomplete(record: Record) -> str:
-    """Describe a run that is incomplete or not measured, in capitals and with its completion."""
-    if record.usable is not None:
-        return f"NOT MEASURED: {record.scored} of {record.planned} outputs could be read"
-    stopped = f", stopped by {record.stopped}" if record.stopped else ""
-    return f"INCOMPLETE: completion {percent(record.coverage)}{stopped}"
 
 
 def _weakest_sheet(record: Record) -> Sheet:

@@ -13,7 +13,7 @@ from skill_evaluator.reports.summary import Reader
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
-from skill_evaluator.verdicts.shipping import History, ModelRanking, Point, PromptEffect, RankedModel, Step
+from skill_evaluator.verdicts.shipping import History, ModelRanking, Point, PromptEffect, Step
 
 _MAX_FLAKY = 5
 _MOVED = {"regressed", "improved"}
@@ -220,8 +220,12 @@ def _ranking_sheet(ranking: ModelRanking) -> Sheet:
 
 
 def _figures_sheet(ranking: ModelRanking) -> Sheet:
-    metrics = dict.fromkeys(name for model in ranking.models for name in (*model.accuracy, *model.reproducibility))
-    rows = {name: [number(_score_of(model, name)) for model in ranking.models] for name in metrics}
+    scores = [
+        {**{name: score.strict_mean for name, score in model.accuracy.items()}, **model.reproducibility}
+        for model in ranking.models
+    ]
+    metrics = dict.fromkeys(name for by_metric in scores for name in by_metric)
+    rows = {name: [number(by_metric.get(name)) for by_metric in scores] for name in metrics}
     rows |= {
         "latency, median": [seconds(model.latency_p50_s) for model in ranking.models],
         "latency, 95 % below": [seconds(model.latency_p95_s) for model in ranking.models],
@@ -231,11 +235,6 @@ def _figures_sheet(ranking: ModelRanking) -> Sheet:
     names = [model.model_id for model in ranking.models]
     shown = [[Cell(name), *map(Cell, cells)] for name, cells in rows.items() if set(cells) != {"–"}]
     return Sheet(columns=("figure", *names), rows=shown, named=frozenset(names))
-
-
-def _score_of(model: RankedModel, metric: str) -> float | None:
-    score = model.accuracy.get(metric)
-    return model.reproducibility.get(metric) if score is None else score.strict_mean
 
 
 def _age(days: int | None) -> str:

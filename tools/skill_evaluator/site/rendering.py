@@ -13,7 +13,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
-from skill_evaluator.display import WHOLE, amount, number, signed
+from skill_evaluator.display import WHOLE, amount, count, number, signed
 from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import (
     Chart,
@@ -65,6 +65,7 @@ def _templates() -> jinja2.Environment:
         "sections": sections_of,
         "setting": lambda value: value if isinstance(value, str) else abridged(value_text(value), _MAX_SETTING),
         "signed": signed,
+        "thousands": count,
         "url": _link,
         "whole": _uncut,
     }

@@ -130,11 +130,8 @@ class ComparedComponent:
 def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
     """Write a page for the comparison of each of the newest versions and of each pair of models."""
     name = compared.name
-    shown: list[tuple[ComparisonResult, str, tuple[str, str] | None]] = [
-        *((result, version, None) for version, result in compared.versions.items()),
-        *((result, "", pair) for pair, result in compared.pairs.items()),
-    ]
-    for result, version, pair in shown:
+    for names, result in [*compared.versions.items(), *compared.pairs.items()]:
+        version, pair = (names, None) if isinstance(names, str) else ("", names)
         titles = pair or ("before", "after")
         title = f"{pair[1]} against {pair[0]}" if pair else version
         write_page(
@@ -152,7 +149,7 @@ def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
             reading=reading_words(result),
             models=[
                 {
-                    **_model_entry(model, title if pair else model.model_id, bool(pair)),
+                    **_model_entry(model, title if pair else model.model_id),
                     "blocks": [*_tables(name, model, titles), *_changed_outputs(compared, model, titles)],
                 }
                 for model in worst_first(result)
@@ -162,7 +159,7 @@ def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
         )
 
 
-def _model_entry(model: ModelVerdict, name: str, compares_models: bool) -> dict[str, Any]:
+def _model_entry(model: ModelVerdict, name: str) -> dict[str, Any]:
     """Return the verdict on a model, its reasons, and as `spans` the measures to draw with their intervals' ends.
 
     Metrics are drawn first, then the fields that moved, the largest loss first.
@@ -178,7 +175,7 @@ def _model_entry(model: ModelVerdict, name: str, compares_models: bool) -> dict[
         "verdict": model,
         "name": name,
         "facts": facts,
-        "reasons": [one for one in reasons if not (compares_models and one.startswith("the models differ:"))],
+        "reasons": [reason for reason in reasons if not reason.startswith("the models differ:")],  # the title says it
         "title": f"Significant: {named}" if moved else "No significant change",
         "spans": spans,
         "reach": max([0.1, *values]),
@@ -269,13 +266,19 @@ def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> 
     `repeated` has the reasons that name a lost field.
     """
     step = point.step
-    judged = {"verdict": "first", "before": None, "difference": None}
-    nothing = {"figures": "", "lost": (), "reasons": (), "repeated": ()}
-    entry: dict[str, Any] = {"model": model_id, "timestamp": point.timestamp, **judged, **nothing}
+    entry: dict[str, Any] = {
+        "model": model_id,
+        "timestamp": point.timestamp,
+        "verdict": "first" if step is None else step.verdict,
+        "before": step and step.before,
+        "difference": step and step.difference,
+        "reasons": step.reasons[:_MAX_REASONS] if step else (),
+        "figures": "",
+        "lost": (),
+        "repeated": (),
+    }
     if step is None:
         return entry
-    entry |= {"verdict": step.verdict, "before": step.before, "difference": step.difference}
-    entry["reasons"] = step.reasons[:_MAX_REASONS]
     result = compared.versions.get(point.version)
     model = None if result is None else result.on_run(point.run_id)
     if model is None or model.baseline is None:

@@ -27,7 +27,7 @@ from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.comparison import all_sheets, model_words, reading_words
 from skill_evaluator.reports.explanation import changes_of
-from skill_evaluator.reports.summary import difference_words, fell_most_words, verdict_words, worst_first
+from skill_evaluator.reports.summary import Reader, conclude, difference_words, fell_most_words, worst_first
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
@@ -133,7 +133,7 @@ def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
     for names, result in [*compared.versions.items(), *compared.pairs.items()]:
         version, pair = (names, None) if isinstance(names, str) else ("", names)
         titles = pair or ("before", "after")
-        title = f"{pair[1]} against {pair[0]}" if pair else version
+        conclusion = conclude(result, Reader())
         write_page(
             site,
             compare_address(name, *(pair or [version])),
@@ -144,12 +144,12 @@ def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
             private=compared.is_private,
             version=version,
             pair=pair,
-            finding=verdict_words(result, title),
+            finding=[line for line in conclusion.lines if line not in (conclusion.ship, f"next: {conclusion.next}")],
             left_out=result.left_out,
             reading=reading_words(result),
             models=[
                 {
-                    **_model_entry(model, title if pair else model.model_id),
+                    **_model_entry(model, " against ".join(reversed(pair)) if pair else model.model_id),
                     "blocks": [*_tables(name, model, titles), *_changed_outputs(compared, model, titles)],
                 }
                 for model in worst_first(result)

@@ -48,7 +48,6 @@ INSIDE = {  # the second level of large packages, from the ground up
         "results",
         "cube",
         "manifest",
-        "drawing",
         "calls",
         "statistics",
         "auditing",

@@ -5,8 +5,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.audit.drawing import default_scenarios, draw_questions, new_audit
-from skill_evaluator.audit.manifest import read_audit_manifest, size_warnings
+from skill_evaluator.audit.manifest import (
+    default_scenarios,
+    draw_audit,
+    draw_questions,
+    read_audit_manifest,
+    size_warnings,
+)
 from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.errors import AuditError
 
@@ -64,7 +69,7 @@ def test_audit_draws_labelled_cases_and_puts_bare_first(tmp_path: Path) -> None:
     library.models(*({"id": name, "provider": "openai"} for name in ("one", "two")))
     library.settings(audit={"benchmarks": {SKILL: {}, SECOND: {"weight": 0.5}}, "questions": 2, "replicates": 3})
     folders = {name: getattr(library.places, name) for name in ("components", "fixtures", "config")}
-    audit = new_audit(AuditRunRequest(**folders, seed=5), keyed=False).manifest
+    audit = draw_audit(AuditRunRequest(**folders, seed=5, dry_run=True)).manifest
     assert list(audit.scenarios) == list(SCENARIOS)
     drawn = [(one.name, len(one.cases), one.of, one.unlabelled, one.weight) for one in audit.benchmarks]
     assert drawn == [(SKILL, 2, 3, 0, 1.0), (SECOND, 2, 2, 1, 0.5)]

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 from skill_evaluator.audit.auditing import audit
-from skill_evaluator.audit.calls import AuditResults, AuditRun, CallTally
+from skill_evaluator.audit.calls import AuditResults, CallTally
+from skill_evaluator.audit.manifest import DrawnAudit
 from skill_evaluator.audit.page import audit_page, finding_text, points, print_audit, print_audit_runs
 from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.audit.results import QUADRANTS, AuditResult, RankEntry, Regime
+from skill_evaluator.library.config import Settings
+from skill_evaluator.providers import Configuration
 
 from tests.audit.cubes import an_audit, cube_of, manifest
 from tests.support.markdown import Page, read_page
@@ -129,7 +132,7 @@ def test_name_is_no_mark_up_on_a_page_and_no_control_character(capsys: pytest.Ca
     shapes = [[(len(rows), len(rows[0])) for rows in page.tables] for page in (plain, odd)]
     assert shapes[0] == shapes[1]
     shown = MarkdownIt("commonmark").enable("table").render(audit_page(odd_result()).markdown("charts"))
-    assert re.findall(r"<(?:img src|a href)=\W?\w+", shown) == ['<img src="charts'] * 3
+    assert re.findall(r"<(?:img src|a href)=\W?\w+", shown) == ['<img src="charts'] * 2
     assert not any("onerror" in word or "http" in word for word in odd.words)
     for form in ("text", "markdown", "json"):
         print_audit(odd_result(), form)  # type: ignore[arg-type]
@@ -138,8 +141,8 @@ def test_name_is_no_mark_up_on_a_page_and_no_control_character(capsys: pytest.Ca
         assert "\n# title" not in out, form
 
 
-def results(model_id: str = "m0", stopped: str | None = None) -> AuditResults:
-    """An audit with a run that is not complete."""
+def results() -> AuditResults:
+    """An audit with a run that was stopped."""
     tally = CallTally(
         planned=20,
         outcomes={"scored": 9, "unparseable": 1, "refused": 2, "truncated": 1, "timeout": 2, "provider_error": 1},
@@ -148,13 +151,15 @@ def results(model_id: str = "m0", stopped: str | None = None) -> AuditResults:
         latency_s=0.25,
         served_models=(),
     )
-    run = AuditRun(model_id=model_id, tally=tally, stopped=stopped, complete=False)
-    request, folder = AuditRunRequest(), Path("audits/a")
-    return AuditResults(request=request, audit=manifest([50], 6), folder=folder, models=1, runs=[run])
+    configuration = Configuration(models=(), settings=Settings(), kinds={}, keys={})
+    audit, folder = manifest([50], 6), Path("audits/a")
+    drawn = DrawnAudit(manifest=audit, folder=folder, configuration=configuration, benchmarks={}, scenarios={})
+    stopped = {"m0": "interrupted: stopped by the user"}
+    return AuditResults(request=AuditRunRequest(), drawn=drawn, tallies={"m0": tally}, stopped=stopped)
 
 
 def test_columns_of_a_run_add_up_to_the_planned_calls(capsys: pytest.CaptureFixture[str]) -> None:
-    print_audit_runs(results(stopped="interrupted: stopped by the user"), "text")
+    print_audit_runs(results(), "text")
     head, row, _, stopped = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0] == "model"
     assert row.split() == ["m0", "20", "9", "1", "3", "3", "4", "unknown", "0.25"]

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.checks import CHECKS
-from skill_evaluator.checks.declared import Check, DeclaredCheck, passes, read_checks
+from skill_evaluator.checks import CHECKS, Check, DeclaredCheck, passes, read_checks
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import validated
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.parsing import parse_output
 
 WHERE = Path("meta.json")
 

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.checks import declared
-from skill_evaluator.checks.declared import FunctionScore, call_function
+from skill_evaluator.checks import CHILD, FunctionScore, call_function
 
 from tests.checks.test_checks import checks
 
@@ -60,7 +59,7 @@ def test_function_returns_score_and_reason(
 def test_function_that_fails_or_exceeds_a_limit_scores_0(
     tmp_path: Path, body: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(declared, "CHILD", partial(declared.CHILD, seconds=1))
+    monkeypatch.setattr("skill_evaluator.checks.CHILD", partial(CHILD, seconds=1))
     pwned = tmp_path / "pwned"
     head = f"""
 import os, time

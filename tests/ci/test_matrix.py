@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.checks.declared import check_of
+from skill_evaluator.checks import check_of
 from skill_evaluator.ci.matrix import (
     PlannedEvaluation,
     affordable,
@@ -24,6 +25,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Jobs, Limits, Model, Settings
 from skill_evaluator.providers import PROVIDERS, Configuration
+from skill_evaluator.runner.journal import RunSize, new_runs
 from skill_evaluator.runner.prices import InputSize
 from skill_evaluator.runner.schedule import IN_FLIGHT
 
@@ -45,15 +47,15 @@ def wanted(
 ) -> PlannedEvaluation:
     fields = {"id": model} if isinstance(model, str) else model
     made = Model.model_validate({"provider": "openai", "price": PRICE, "params": {"max_output_tokens": 100}, **fields})
-    ids = [f"case-{number:03d}" for number in range(cases)]
+    each = [replace(CASE, id=f"case-{number:03d}") for number in range(cases)]
+    size = RunSize(replicates=replicates, seed=3)
+    (run,) = new_runs(skill, each, [made], Path(), PROVIDERS, size)
     return PlannedEvaluation(
         component=skill,
-        model=made,
+        run=run,
         kind=PROVIDERS[made.provider],
-        cases=dict.fromkeys(ids, CASE),
-        sizes=dict.fromkeys(ids, SIZE),
-        replicates=replicates,
-        seed=3,
+        cases={case.id: case for case in each},
+        sizes=dict.fromkeys(run.manifest.cases, SIZE),
     )
 
 
@@ -174,7 +176,7 @@ def test_two_runs_share_a_job_up_to_both_limits(skill: Component, max_calls: int
 
 
 def test_matrix_has_the_keys_and_runs_of_each_job(skill: Component) -> None:
-    judge = wanted(skill, {"id": "j", "provider": "google"}).model, PROVIDERS["google"]
+    judge = wanted(skill, {"id": "j", "provider": "google"}).run.model, PROVIDERS["google"]
     runs = runs_of([replace(wanted(skill), judge=judge), wanted(skill, "free/of:charge")], Jobs())
     plan = PLAN.model_copy(update={"runs": runs, "jobs": plan_of(runs, Jobs())})
     first, second = outputs_of(plan)["matrix"]["include"]
@@ -194,7 +196,7 @@ def test_concurrent_jobs_share_the_limits_of_model_and_provider(skill: Component
     other = {"id": "other", "provider": "anthropic"}
     small = Jobs(max_calls=10)
     runs = runs_of([wanted(skill, limited, cases=3), wanted(skill), wanted(skill, other)], small)
-    models = tuple(wanted(skill, model).model for model in (limited, "m", other))
+    models = tuple(wanted(skill, model).run.model for model in (limited, "m", other))
     settings = Settings(ceilings={"openai": Limits(requests_per_minute=140, max_concurrency=3)})
     configuration = Configuration(models=models, kinds=PROVIDERS, keys={}, settings=settings)
     shared = with_limits(runs, plan_of(runs, small), configuration)
@@ -219,7 +221,7 @@ def test_each_provider_has_an_environment_and_each_key_a_variable(skill: Compone
         one = wanted(skill, {"id": "m", **model})
         (entry,) = runs_of([one], Jobs())
         assert (entry.environment, entry.key_variable) == (environment, variable)
-        assert environment_of(one.model, one.kind) == environment
+        assert environment_of(one.run.model, one.kind) == environment
 
 
 @pytest.mark.parametrize(
@@ -252,14 +254,16 @@ def test_judge_adds_its_calls_cost_and_limits_to_a_run(skill: Component) -> None
     judge = wanted(skill, {"id": "j", "limits": {"requests_per_minute": 30}})
     checked = replace(CASE, checks=(check_of({"expect": "It names a total.", "id": "total"}),))
     one = wanted(skill, cases=2, replicates=3)
-    one = replace(one, cases=dict.fromkeys(one.cases, checked), judge=(judge.model, judge.kind))
+    one = replace(one, cases=dict.fromkeys(one.cases, checked), judge=(judge.run.model, judge.kind))
     (run,) = runs_of([one], Jobs())
     (alone,) = runs_of([replace(one, judge=None)], Jobs())
     assert run.judge is not None
     assert (run.judge.model_id, run.judge.key_variable, run.judge.calls >= 6) == ("j", "OPENAI_API_KEY", True)
     assert (run.cost_upper_usd or 0.0) > (alone.cost_upper_usd or 0.0)
     assert run.all_calls == run.calls + run.judge.calls
-    configuration = Configuration(models=(one.model, judge.model), kinds=PROVIDERS, keys={}, settings=Settings())
+    configuration = Configuration(
+        models=(one.run.model, judge.run.model), kinds=PROVIDERS, keys={}, settings=Settings()
+    )
     (limited,) = with_limits([run], plan_of([run], Jobs()), configuration)
     assert limited.limits == {"j": Limits(requests_per_minute=30)}
 

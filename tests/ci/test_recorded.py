@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.planning import recorded_boards
+from skill_evaluator.ci.planning import recorded_runs
+from skill_evaluator.records.archive import RecordedRun
 from skill_evaluator.repository import Repository
 
 from tests.support.git import GitRepository
@@ -33,9 +34,13 @@ def board(git: GitRepository, *rows: Mapping[str, Any], skill: str = "a", folder
 
 
 def newest(git: GitRepository, *refs: str, folder: str = "components") -> dict[str, dict[str, str]]:
-    boards, problems = recorded_boards(Repository(git.root), refs or ("HEAD",), folder)
+    runs, problems = recorded_runs(Repository(git.root), refs or ("HEAD",), folder)
     assert problems == []
-    return {skill: {model: one.version for model, one in board.items()} for skill, board in boards.items()}
+    return {skill: {run.model_id: run.version for run in sorted(runs[skill], key=_order)} for skill in runs}
+
+
+def _order(run: RecordedRun) -> tuple[Any, ...]:
+    return run.version_order
 
 
 def test_highest_complete_version_of_each_model_counts(git: GitRepository) -> None:
@@ -75,7 +80,7 @@ def test_broken_leaderboard_is_a_problem_and_hides_no_other(git: GitRepository) 
     for text in ("<<<<<<< HEAD", "", "[]", "{}", *lacking):
         git.write("components/b/leaderboard.json", text)
         git.commit()
-        boards, (problem,) = recorded_boards(Repository(git.root), ["HEAD", "main"], "components")
+        boards, (problem,) = recorded_runs(Repository(git.root), ["HEAD", "main"], "components")
         assert boards.keys() == {"a"}, text
         assert (problem.file, problem.line) == ("components/b/leaderboard.json", 1), text
         assert "components/b/leaderboard.json" in problem.message, text

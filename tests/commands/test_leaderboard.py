@@ -64,6 +64,18 @@ def test_text_says_what_to_ship(two_models: Library) -> None:
     assert two_models.call("leaderboard", SKILL, "--model", "bigg").refuses("(did you mean 'big'?)")
 
 
+def test_version_that_scored_0_in_every_case_is_not_shipped(library: Library) -> None:
+    worst = a_run("1.0.0", 1, {"a": [0.0], "b": [0.0]})
+    score = worst.accuracy["field_level_f1"].model_copy(update={"strict_mean": 0.0})
+    keep(library, worst.model_copy(update={"accuracy": {"field_level_f1": score}}))
+    advice = "to ship: no version yet (field_level_f1 is 0 in every case of 1.0.0)"
+    for command in ("compare", "leaderboard", "history"):
+        shown = library.call(command, SKILL).out
+        assert (advice in shown, "compare the two versions" in shown) == (True, False), shown
+    keep(library, a_run("0.9.0", 2, {"a": [1.0], "b": [1.0]}))
+    assert "to ship: 0.9.0 (1.0.0: " in library.call("history", SKILL).out
+
+
 def test_two_models_are_compared_like_two_versions(two_models: Library) -> None:
     worse = two_models.call("compare", SKILL, "--models", "big", "small", "--format", "json")
     assert (worse.code, worse.json["verdict"]) == (3, "regressed")

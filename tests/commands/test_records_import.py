@@ -139,6 +139,13 @@ def test_error_in_a_table_is_no_wrong_output(library: Library) -> None:
     assert [case["replicates"]["exact_match"] for case in record["per_case"]] == [[1.0], [1.0], [0.0], [None]]
 
 
+def test_false_and_zero_in_the_error_column_are_no_error(library: Library) -> None:
+    cells = ("", "0", "0.0", "false", "False", "429")
+    rows = [f"{number},Paris,Paris,{cell}" for number, cell in enumerate(cells)]
+    library.write("A.csv", "\n".join(["case,output,truth,error", *rows, ""]))
+    assert imported(library, "A.csv")["failures"] == {"provider_error": 1}
+
+
 def test_latency_of_promptfoo_is_read_in_milliseconds(tmp_path: Path) -> None:
     content = json.loads(PAIRS["promptfoo"].read_text())
     for latency_ms, result in zip([1500, "1500"], content["results"]["results"], strict=False):

@@ -14,7 +14,7 @@ from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.metrics.base import Comparison
 from skill_evaluator.metrics.fields import per_field
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.parsing import parse_output
 from skill_evaluator.text import canonical_json
 
 from tests.metrics.orders import ALIGNMENTS, ORDER_SCHEMA, answers, order_plan

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.parsing import Expected, Output, Parsed
-from skill_evaluator.parsing.answer import parse_output, split_reasoning
+from skill_evaluator.parsing import Expected, Output, Parsed, parse_output, split_reasoning
 from skill_evaluator.text import canonical_json
 
 from tests.support.json_values import json_values, thorough

@@ -7,7 +7,7 @@ from string import ascii_uppercase
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.parsing import parse_output
 
 from tests.support.json_values import quick
 

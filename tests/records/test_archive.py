@@ -15,7 +15,7 @@ from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
 
 CASES = {"a": [0.5, 1.0]}
-HERE, THERE = a_run("1.1.0", 2, CASES), a_run("1.0.0", 1, CASES)
+HERE, THERE = a_run("1.1.0", 2, CASES), a_run("1.0.0", 3, CASES)
 
 
 def accept(component: Component, version: str) -> Acceptance:
@@ -55,9 +55,9 @@ def test_archive_reads_runs_of_a_branch_but_not_its_acceptances(
     keep(library, HERE)
     here = accept(component, "1.1.0")
     archive = Archive(component, Repository(library.root), (branch, "gone", branch))
-    assert [entry.version for entry in archive.entries] == ["1.1.0", "1.0.0"]
+    assert [entry.version for entry in archive.entries] == ["1.0.0", "1.1.0"]  # newest first
     assert archive.accepted == [here]
-    assert [archive.record(entry) for entry in archive.entries] == [HERE, THERE]
+    assert [archive.record(entry) for entry in archive.entries] == [THERE, HERE]
 
 
 @pytest.mark.process

@@ -1,6 +1,7 @@
 """The choice of the runs to compare, from the entries of a leaderboard."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.records.archive import RecordedRun, order, precedence, read_entries
-from skill_evaluator.records.selection import choose, newest_of_versions, runs_of_versions
+from skill_evaluator.records.selection import choose, newest_of_versions, next_lower_version, runs_of_versions
 
 
 def entry(
@@ -31,7 +32,7 @@ def pairs(
     newest_first = sorted(entries, key=order, reverse=True)
     return [
         f"{one.baseline.run_id if one.baseline else None} → {one.candidate.run_id}"
-        for one in choose(newest_first, candidate, baseline).choices
+        for one in choose(newest_first, candidate, baseline, partial(next_lower_version, newest_first))[0]
     ]
 
 

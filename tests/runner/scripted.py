@@ -3,16 +3,20 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-from skill_evaluator.library.config import Model, Price, Settings
+from skill_evaluator.library.config import Limits, Model, Price, Settings
 from skill_evaluator.library.prompts import dialogue
-from skill_evaluator.providers.base import Completion, Failure, Request, Usage
-from skill_evaluator.providers.redaction import Redactor
-from skill_evaluator.runner.engine import Engine, Invocation, OnOutcome, Progress, Stop
+from skill_evaluator.providers import Configuration
+from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Request, Sampling, Usage
+from skill_evaluator.runner.engine import Engine
+from skill_evaluator.runner.journal import Manifest, Run
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
+from skill_evaluator.runner.session import Progress, RunningRun, Session, Stop, no_progress
 
 Script = Callable[[Request, int], Awaitable[Completion]]
 QUICK = {"attempts": 3, "first_wait_s": 0.001, "max_wait_s": 0.002, "max_retry_after_s": 0.05}
@@ -78,35 +82,57 @@ async def drive(
     budget: Budget | None = None,
     price: Price | None = None,
     stop: Stop | None = None,
-    redact: Redactor | None = None,
-    on_outcome: OnOutcome | None = None,
+    on_outcome: Callable[[Replicate], Any] | None = None,
     provider: ScriptedProvider | None = None,
     cache_floor: int | None = None,
 ) -> Driven:
     """Run an engine over a small plan and tell what happened."""
-    calls = schedule_calls(cases, replicates)
-    driven = Driven(provider=provider or ScriptedProvider(script), calls=calls)
-    shared = Invocation(
+    driven = Driven(provider=provider or ScriptedProvider(script), calls=schedule_calls(cases, replicates))
+    kind = ProviderKind(
+        open=lambda model, key, settings: driven.provider,
+        sampling=lambda model: Sampling(),
+        cache_floor=lambda model: cache_floor,
+    )
+    model = Model(id="m", provider="scripted", price=price)
+    configuration = Configuration(
         settings=Settings(timeout_s=timeout_s, retry=QUICK | (retry or {})),
-        budget=budget or Budget(),
-        redact=redact or Redactor([]),
-        stop=stop or Stop(),
+        models=(model,),
+        kinds={"scripted": kind},
+        keys={},
     )
-    engine = Engine(
-        model=Model(id="m", provider="scripted", limits=limits or {}),
-        provider=driven.provider,
-        calls=calls,
-        request_for=_request,
-        on_outcome=on_outcome or driven.outcomes.append,
-        price=price,
-        progress=Progress(model_id="m", planned=len(calls)),
-        shared=shared,
-        in_flight=(concurrency, concurrency),
-        cache_floor=cache_floor,
+    session = Session(
+        configuration=configuration, watch=no_progress, budget=budget or Budget(), concurrency=concurrency
     )
-    with patch("skill_evaluator.runner.engine.max_input_tokens", lambda request: 10):
-        await engine.run()
-    driven.halted = engine.halted
+    manifest = Manifest(
+        run_id="20240101T000000Z-abc123-m",
+        created="2024-01-01T00:00:00Z",
+        skill="scripted",
+        skill_version="1.0.0",
+        model_id="m",
+        provider="scripted",
+        replicates=replicates,
+        seed=0,
+        cases=dict.fromkeys(cases, "sha256:0"),
+        digests={},
+        evaluator_version="0.1.0",
+    )
+    receive = on_outcome or driven.outcomes.append
+    with TemporaryDirectory() as folder, patch("skill_evaluator.runner.session.max_input_tokens", lambda request: 10):
+        run = RunningRun(
+            Run(model=model, manifest=manifest, folder=Path(folder, "run")),
+            configuration,
+            lambda run, call: _request(call),
+            lambda run, replicate: receive(replicate),
+        )
+        run.resume(session.budget)
+        progress = Progress(model_id="m", planned=len(driven.calls))
+        engine = Engine([run], Limits(**limits or {}), progress, session, stop or Stop())
+        run.begin()
+        try:
+            await engine.run()
+        finally:
+            run.finish()
+    driven.halted = run.halted
     return driven
 
 

@@ -14,9 +14,10 @@ from skill_evaluator.library.config import Price
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped
 from skill_evaluator.providers.remote import error_from_status
-from skill_evaluator.runner.engine import Stop, cached_prompts, call_sequences
+from skill_evaluator.runner.engine import call_sequences
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
+from skill_evaluator.runner.session import Stop, cached_cases
 
 from tests.runner.scripted import Driven, Script, ScriptedProvider, answer, drive
 
@@ -330,13 +331,13 @@ LOW, HIGH = 10, 1_000  # tokens of the shortest prompt that is cached
 
 def test_call_sequences_group_calls_of_cached_prompts() -> None:
     calls = [*schedule_calls(["a", "b"], 2), Call("a", 0, arm=1)]
-    assert call_sequences(calls, {(0, "a")}) == [
+    assert call_sequences(calls, [{"a"}, ()]) == [
         [Call("a", 0), Call("a", 1)],
         [Call("b", 0)],
         [Call("b", 1)],
         [Call("a", 0, arm=1)],
     ]
-    assert call_sequences(calls, ()) == [[call] for call in calls]
+    assert call_sequences(calls, [(), ()]) == [[call] for call in calls]
 
 
 @pytest.mark.parametrize(
@@ -345,8 +346,8 @@ def test_call_sequences_group_calls_of_cached_prompts() -> None:
 def test_prompt_is_cached_if_long_and_repeated(cache_floor: int | None, replicates: int, is_cached: bool) -> None:
     calls = schedule_calls(["a", "b"], replicates)
     request = Request(case_id="a", replicate=0, messages=dialogue("s" * 400, "u"), max_output_tokens=1, seed=0)
-    expected = {(0, "a"), (0, "b")} if is_cached else frozenset()
-    assert cached_prompts(calls, lambda call: request, cache_floor) == expected
+    expected = {"a", "b"} if is_cached else frozenset()
+    assert cached_cases(calls, lambda call: request, cache_floor) == expected
 
 
 @pytest.mark.parametrize("cache_floor", [LOW, None])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.summaries import ArraySummary, FieldSummary, Filled, Profile
-from skill_evaluator.scoring import summaries
+from skill_evaluator.scoring.recording import summarize_arrays, summarize_fields, summarize_pass_hat_k
 
 from tests.support.components import FAILED, REFUSED, case, component, scorecard
 
@@ -23,7 +23,7 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
 
 def fields(skill: Component, *run: list[str], unlabelled: tuple[int, ...] = ()) -> dict[str, FieldSummary]:
     table = [(case(f"c{i}", TRUTH, labelled=i not in unlabelled), outcomes) for i, outcomes in enumerate(run)]
-    return summaries.fields(scorecard(skill, table), lambda path: skill.plan.leaf(path).compare or "exact")
+    return summarize_fields(scorecard(skill, table), skill.plan)
 
 
 def test_fields_are_summarized_over_cases_and_replicates(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_fields_are_summarized_over_cases_and_replicates(tmp_path: Path) -> None
             (case("b", {"kind": "refund"}), ["{}", refund, J]),
         ],
     )
-    found = summaries.fields(card, lambda path: skill.plan.leaf(path).compare or "exact")
+    found = summarize_fields(card, skill.plan)
     assert found["kind"] == FieldSummary(
         compare="category",
         accuracy=0.6,
@@ -110,7 +110,7 @@ def test_arrays_are_summarized_over_cases(skill: Component) -> None:
     run = [[R, R, W], [R, SHORT, SHORT], [R, J, R], [R, FAILED, FAILED]]
     card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(run)])
     # stability (1 + 2/3 + 2/3) ÷ 3; a case with one answer says nothing
-    assert summaries.arrays(card) == {"items": ArraySummary(stability=0.777778, n_cases=3, varied=1, widest=1)}
+    assert summarize_arrays(card) == {"items": ArraySummary(stability=0.777778, n_cases=3, varied=1, widest=1)}
 
 
 def test_worked_example_of_the_documentation_is_true(tmp_path: Path) -> None:
@@ -119,11 +119,11 @@ def test_worked_example_of_the_documentation_is_true(tmp_path: Path) -> None:
     sale, refund = '{"kind": "sale"}', '{"kind": "refund"}'
     run = [(case("A", {"kind": "sale"}), [sale, sale, refund]), (case("B", {"kind": "refund"}), [sale, sale, sale])]
     card = scorecard(skill, run)
-    kind = summaries.fields(card, lambda path: "category")["kind"]
+    kind = summarize_fields(card, skill.plan)["kind"]
     assert kind.confusion == {"sale": {"sale": 2, "refund": 1}, "refund": {"sale": 3}}
     assert (kind.macro_f1, kind.alpha) == (0.25, 0.0)
     assert kind.profile == Profile(stable_wrong=1, flaky=1)
-    assert [round(summary.mean or 0, 4) for summary in summaries.pass_hat_k(card).values()] == [0.3333, 0.1667, 0]
+    assert [round(summary.mean or 0, 4) for summary in summarize_pass_hat_k(card).values()] == [0.3333, 0.1667, 0]
     page = " ".join((Path(__file__).parents[2] / "docs" / "metrics.md").read_text().split())
     assert "Case A (truth `sale`): sale, sale, refund. Case B (truth `refund`): sale, sale, sale." in page
     for number in ("**0.3333**", "**0.1667**", "**0**", "**0.25**", "**0.0**", "A flaky, B stable-wrong"):

@@ -123,7 +123,7 @@ def test_output_above_a_limit_is_too_costly_to_score(
     assert scored.outcomes == ("unparseable", "scored")
     assert scored.metrics["schema_valid"] == (0.0, 1.0)
     assert scored.metrics["field_level_f1"] == (None, 1.0)
-    assert scored.reproducibility["pairwise_exact_match"] == 0.0
+    assert scored.agreement.metrics["pairwise_exact_match"] == 0.0
 
 
 def test_schema_errors_of_one_output_are_limited(skill: Component) -> None:
@@ -156,9 +156,9 @@ def test_outputs_too_costly_to_compare_have_no_agreement(tmp_path: Path) -> None
         card = _scorecard(limited, cases, texts, scores)
     first, second = card.cases
     assert first.outcomes == second.outcomes == ("scored",) * 4
-    assert first.reproducibility["pairwise_field_f1"] == 0.0
-    assert first.reproducibility["distinct_outputs"] == 4.0
-    assert second.reproducibility["pairwise_field_f1"] == 1.0
+    assert first.agreement.metrics["pairwise_field_f1"] == 0.0
+    assert first.agreement.metrics["distinct_outputs"] == 4.0
+    assert second.agreement.metrics["pairwise_field_f1"] == 1.0
     assert card.reasons == {"too_costly_to_compare": 1}
 
 

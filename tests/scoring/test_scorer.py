@@ -17,9 +17,8 @@ from skill_evaluator.records.record import CaseRecord, CheckRecord, Record
 from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answers import CaseScore, CheckScore, CompletedCall, ContractError
-from skill_evaluator.scoring.recording import amounts_by_case
+from skill_evaluator.scoring.recording import amounts_by_case, summarize_contract
 from skill_evaluator.scoring.scorer import Scorer, check_stability, passed_counts
-from skill_evaluator.scoring.summaries import contract
 from skill_evaluator.verdicts.decide.comparability import Pair, field_scores, with_same_checks
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, record, replicate, scorecard
@@ -78,8 +77,8 @@ def test_replicates_are_scored_by_outcome(
     assert list(found.outcomes) == outcomes
     assert list(found.metrics["field_level_f1"]) == pytest.approx(f1)
     assert valid is None or list(found.metrics["schema_valid"]) == valid
-    assert found.reproducibility["pairwise_exact_match"] == (exact_pairs and pytest.approx(exact_pairs))
-    assert found.reproducibility["pairwise_field_f1"] == (f1_pairs and pytest.approx(f1_pairs))
+    assert found.agreement.metrics["pairwise_exact_match"] == (exact_pairs and pytest.approx(exact_pairs))
+    assert found.agreement.metrics["pairwise_field_f1"] == (f1_pairs and pytest.approx(f1_pairs))
 
 
 def test_case_without_truth_has_only_metrics_that_need_none(skill: Component) -> None:
@@ -87,9 +86,9 @@ def test_case_without_truth_has_only_metrics_that_need_none(skill: Component) ->
     assert found.outcomes == ("scored", "scored", "unparseable")
     assert found.metrics["schema_valid"] == (1, 1, 0)
     assert found.metrics["field_level_f1"] == found.metrics["exact_match"] == (None, None, None)
-    assert found.reproducibility["pairwise_exact_match"] == 0.0
-    assert found.reproducibility["distinct_outputs"] == 3.0
-    assert found.stability["shop"] == pytest.approx(2 / 3)
+    assert found.agreement.metrics["pairwise_exact_match"] == 0.0
+    assert found.agreement.metrics["distinct_outputs"] == 3.0
+    assert found.agreement.stability["shop"] == pytest.approx(2 / 3)
     assert found.fields == {}
 
 
@@ -105,8 +104,8 @@ def test_numeric_texts_are_scored_as_numbers(tmp_path: Path) -> None:
     outputs = ['{"price": 4.75}', '{"price": "4.750"}', '{"price": "4,75"}']
     (found,) = scorecard(skill, [(case("a", {"price": "4.75"}), outputs)]).cases
     assert (found.metrics["exact_match"], found.exact) == ((1, 1, 0), 2)
-    assert found.reproducibility["distinct_outputs"] == 2
-    assert sorted(found.values["price"].values()) == [1, 2]
+    assert found.agreement.metrics["distinct_outputs"] == 2
+    assert sorted(found.agreement.values["price"].values()) == [1, 2]
 
 
 def test_fields_are_counted_over_the_scored_replicates(skill: Component) -> None:
@@ -135,11 +134,11 @@ def test_case_has_stability_fill_rates_and_array_lengths(skill: Component) -> No
     assert found.exact == 2
     assert found.profile == {"shop": "stable_right", "total": "flaky", "items[]": "stable_right"}
     assert {(each.filled, each.filled_in_truth) for each in found.fields.values()} == {(3, 3)}
-    assert found.arrays["items"].stability == 1.0
+    assert found.agreement.arrays["items"].stability == 1.0
     unlabelled = score(skill, [RIGHT, ALSO_RIGHT, WRONG], labelled=False)
     assert (unlabelled.exact, unlabelled.fields) == (None, {})
     assert unlabelled.profile == {"shop": "stable", "total": "flaky", "items[]": "stable"}
-    assert unlabelled.values == found.values
+    assert unlabelled.agreement.values == found.agreement.values
 
 
 def test_failures_are_counted_by_kind_and_reason(skill: Component) -> None:
@@ -219,11 +218,11 @@ def test_order_of_outputs_does_not_change_the_scores(skill: Component, table: li
     assert (found.reasons, found.failures) == (expected.reasons, expected.failures)
     for one, other in zip(found.cases, expected.cases, strict=True):
         assert (one.outcomes, one.metrics) == (other.outcomes, other.metrics)
-        assert one.reproducibility == pytest.approx(other.reproducibility)
-        assert one.stability == pytest.approx(other.stability)
-        assert (one.fields, one.profile, one.values) == (other.fields, other.profile, other.values)
-        assert (one.arrays, one.exact) == (other.arrays, other.exact)
-    assert contract(found) == contract(expected)
+        assert one.agreement.metrics == pytest.approx(other.agreement.metrics)
+        assert one.agreement.stability == pytest.approx(other.agreement.stability)
+        assert (one.fields, one.profile, one.agreement.values) == (other.fields, other.profile, other.agreement.values)
+        assert (one.agreement.arrays, one.exact) == (other.agreement.arrays, other.exact)
+    assert summarize_contract(found) == summarize_contract(expected)
 
 
 def test_scored_outputs_are_in_memory_once(skill: Component) -> None:
@@ -240,7 +239,7 @@ def test_scored_outputs_are_in_memory_once(skill: Component) -> None:
         tracemalloc.stop()
     assert held < 1.2 * count * size
     (scored,) = scorer.scorecard().cases
-    assert scored.reproducibility["distinct_outputs"] == count
+    assert scored.agreement.metrics["distinct_outputs"] == count
 
 
 APOLOGY = "I cannot say what it cost"

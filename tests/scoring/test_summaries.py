@@ -7,7 +7,13 @@ import pytest
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.records.summaries import ContractSummary, Summary
-from skill_evaluator.scoring import summaries
+from skill_evaluator.scoring.recording import (
+    case_accuracy,
+    summarize_accuracy,
+    summarize_contract,
+    summarize_pass_hat_k,
+    summarize_reproducibility,
+)
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, scorecard
 
@@ -27,7 +33,7 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
 
 def summary(skill: Component, run: list[list[str]], metric: str, unlabelled: tuple[int, ...] = ()) -> Summary:
     table = [(case(f"c{i}", TRUTH, labelled=i not in unlabelled), outcomes) for i, outcomes in enumerate(run)]
-    return summaries.accuracy(scorecard(skill, table), skill.metrics)[metric]
+    return summarize_accuracy(scorecard(skill, table), skill.metrics)[metric]
 
 
 def expected(
@@ -117,9 +123,9 @@ def test_undefined_metric_is_excluded(tmp_path: Path, run: list[list[str]]) -> N
     skill = component(tmp_path, schema={"type": "object"})
     table = [(case(f"c{index}", {}), outcomes) for index, outcomes in enumerate(run)]
     card = scorecard(skill, table)
-    found = summaries.accuracy(card, skill.metrics)["jaccard"]
+    found = summarize_accuracy(card, skill.metrics)["jaccard"]
     assert (found.mean, found.strict_mean, found.n, found.n_cases, found.ci95) == (None, None, 0, 0, None)
-    assert "jaccard" not in summaries.case_accuracy(card.cases[0])
+    assert "jaccard" not in case_accuracy(card.cases[0])
 
 
 @pytest.mark.parametrize(
@@ -134,19 +140,19 @@ def test_metric_is_summarized_over_a_case(
     skill: Component, outcomes: list[str], mean: float | None, strict: float | None, n: int
 ) -> None:
     (one,) = scorecard(skill, [(case("c", TRUTH), outcomes)]).cases
-    found = summaries.case_accuracy(one)[F1]
+    found = case_accuracy(one)[F1]
     assert (found.mean, found.strict_mean, found.n) == pytest.approx((mean, strict, n), abs=2e-6)
 
 
 def test_case_without_truth_has_no_accuracy_that_needs_one(skill: Component) -> None:
     (one,) = scorecard(skill, [(case("c", labelled=False), [R])]).cases
-    assert list(summaries.case_accuracy(one)) == ["schema_valid"]
+    assert list(case_accuracy(one)) == ["schema_valid"]
 
 
 def test_agreement_is_the_mean_over_cases_with_two_outputs(skill: Component) -> None:
     run = [[R, R, R], [R, R, W], [R, J, FAILED], [R, FAILED, FAILED]]
     card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(run)])
-    found = summaries.reproducibility(card)
+    found = summarize_reproducibility(card)
     exact = found["pairwise_exact_match"]
     assert exact.mean == exact.strict_mean == pytest.approx((1 + 1 / 3 + 0) / 3, abs=1e-6)
     assert (exact.n, exact.n_cases, exact.stdev) == (3, 3, None)
@@ -161,16 +167,16 @@ def test_agreement_is_the_mean_over_cases_with_two_outputs(skill: Component) -> 
 def test_interval_of_distinct_outputs_is_on_their_scale(skill: Component) -> None:
     spread = [[R, W, J], [R, R, R]]
     card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(spread)])
-    assert summaries.reproducibility(card)["distinct_outputs"].ci95 == pytest.approx(
+    assert summarize_reproducibility(card)["distinct_outputs"].ci95 == pytest.approx(
         (1 + 2 * HALF[0], 1 + 2 * HALF[1]), abs=2e-6
     )
     alike = scorecard(skill, [(case("a", TRUTH), [R, R]), (case("b", TRUTH), [R, R])])
-    found = summaries.reproducibility(alike)
+    found = summarize_reproducibility(alike)
     assert found["distinct_outputs"].ci95 == pytest.approx((1, 1 + UNSEEN), abs=2e-6)
 
 
 def test_one_replicate_has_no_agreement(skill: Component) -> None:
-    found = summaries.reproducibility(scorecard(skill, [(case("c", TRUTH), [R])]), REPRODUCIBILITY)[
+    found = summarize_reproducibility(scorecard(skill, [(case("c", TRUTH), [R])]), REPRODUCIBILITY)[
         "pairwise_exact_match"
     ]
     assert (found.mean, found.n, found.ci95) == (None, 0, None)
@@ -191,7 +197,7 @@ def test_pass_hat_k_is_the_mean_over_cases_with_k_outputs(
     skill: Component, run: list[list[str]], expected: dict[int, tuple[float | None, int]]
 ) -> None:
     card = scorecard(skill, [(case(f"c{index}", TRUTH), outcomes) for index, outcomes in enumerate(run)])
-    found = summaries.pass_hat_k(card)
+    found = summarize_pass_hat_k(card)
     assert found.keys() == expected.keys()
     for k, (mean, n_cases) in expected.items():
         assert (found[k].mean, found[k].n_cases) == pytest.approx((mean, n_cases), abs=1e-6)
@@ -201,7 +207,7 @@ def test_pass_hat_k_is_the_mean_over_cases_with_k_outputs(
 def test_pass_hat_k_needs_truth_and_no_metric(tmp_path: Path) -> None:
     skill = component(tmp_path, datasets={"metrics": ["schema_valid"]})
     run = [(case("a", TRUTH), [R] * 5), (case("b", labelled=False), [R] * 5)]
-    found = summaries.pass_hat_k(scorecard(skill, run))
+    found = summarize_pass_hat_k(scorecard(skill, run))
     assert list(found) == [1, 2, 3, 5]
     assert all((summary.mean, summary.n_cases) == (1, 1) for summary in found.values())
 
@@ -211,7 +217,7 @@ def test_schema_errors_are_summed_over_the_run(skill: Component) -> None:
     more = '{"shop": "A", "total": 9, "tax": 1, "items": []}'
     text = '{"shop": 5, "total": 9, "items": [1, 2]}'
     card = scorecard(skill, [(case("a", TRUTH), [R, renamed, renamed]), (case("b", labelled=False), [more, text, J])])
-    found = summaries.contract(card)
+    found = summarize_contract(card)
     assert (found.n, found.valid, found.valid_apart_from_extra_keys) == (5, 0.2, 0.4)
     assert [(fault.path, fault.rule, fault.count) for fault in found.errors] == [
         ("items[]", "type", 2),
@@ -225,15 +231,15 @@ def test_schema_errors_are_summed_over_the_run(skill: Component) -> None:
 
 
 def test_valid_run_has_no_schema_errors(skill: Component) -> None:
-    found = summaries.contract(scorecard(skill, [(case("a", TRUTH), [R, W, REFUSED])]))
+    found = summarize_contract(scorecard(skill, [(case("a", TRUTH), [R, W, REFUSED])]))
     assert found == ContractSummary(
         n=2, valid=1, valid_apart_from_extra_keys=1, errors=[], missing_keys={}, extra_keys={}
     )
-    nothing = summaries.contract(scorecard(skill, [(case("a", TRUTH), [J, J])]))
+    nothing = summarize_contract(scorecard(skill, [(case("a", TRUTH), [J, J])]))
     assert (nothing.n, nothing.valid, nothing.valid_apart_from_extra_keys) == (0, None, None)
 
 
 def test_unnamed_key_of_an_open_schema_is_extra_but_no_error(tmp_path: Path) -> None:
     skill = component(tmp_path, schema={"type": "object", "properties": {"shop": {"type": "string"}}})
-    found = summaries.contract(scorecard(skill, [(case("a", {}), ['{"vendor": "A"}', '{"shop": "A"}'])]))
+    found = summarize_contract(scorecard(skill, [(case("a", {}), ['{"vendor": "A"}', '{"shop": "A"}'])]))
     assert (found.valid, found.errors, found.extra_keys) == (1, [], {"vendor": 1})

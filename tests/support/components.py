@@ -16,7 +16,7 @@ from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answers import Scorecard
-from skill_evaluator.scoring.recording import Origin, Recorder
+from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
 
 NAME = "receipts"
@@ -118,8 +118,7 @@ def record(skill: Component, run: Sequence[tuple[Case, Sequence[str]]], **change
         evaluator_version="0.1.0",
     )
     unpriced = ProviderKind(open=replay.KIND.open, sampling=lambda _: Sampling())
-    origin = Origin(prompt_commit="a" * 40)
-    recorder = Recorder(component=skill, settings=Settings(), kinds={"replay": unpriced}, origin=origin)
+    recorder = Recorder(component=skill, settings=Settings(), kinds={"replay": unpriced}, prompt_commit="a" * 40)
     return recorder.record(Model(id="model-a", provider="replay"), manifest.model_copy(update=changed), card)
 
 

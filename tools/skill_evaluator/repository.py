@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +98,9 @@ class Repository:
             ancestor = ancestor.parent
         return relative
 
-    @lru_cache(maxsize=2)  # noqa: B019 - a plan reads two commits several times each
+    @cached_property
     def empty_submodules(self) -> list[str]:
-        """Return the folders of submodules that are not checked out."""
+        """The folders of submodules that are not checked out."""
         if not (self.root / ".gitmodules").exists():
             return []
         text = self._text("config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$")

@@ -10,18 +10,17 @@ from hypothesis import strategies as st
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.modes.regression import (
     DimensionSummary,
-    JudgedPair,
     JudgeRegressions,
     combine_orders,
+    make_pair,
     rate_changes,
     reduce_regressions,
     regression_form,
-    with_questions,
 )
 from skill_evaluator.judges.modes.ship_rules import PRESETS, ShipRules, blocking_sentence, decide, dimensions_of
 from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls
 from skill_evaluator.judges.statistics import rate
-from skill_evaluator.library.config import ComponentJudge
+from skill_evaluator.library.config import ComponentJudge, Model
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.schedule import Call, Replicate
 
@@ -61,7 +60,7 @@ def test_impact_and_blocking_decide_with_or_without_quotation(
 
 
 def test_candidate_stands_first_in_the_second_question() -> None:
-    (pair,), _ = with_questions([pair_of()], ShipRules(), seed=0)
+    pair = make_pair(LIBRARY, dimensions_of(), ShipRules(), seed=0)
     first, second = pair.questions
     for question, order in ((first, ("baseline", "candidate")), (second, ("candidate", "baseline"))):
         places = [question.user.index(f"<judged_{role} ") for role in ("prompt", *order)]
@@ -254,10 +253,10 @@ def test_pairs_with_a_broken_output_are_decided_but_in_no_rate() -> None:
             call = Call(f"{item.id}/{order}", 0)
             text = BROKEN if found is None else json.dumps(answer(found))
             answers[call] = Replicate(call=call, completion=Completion(text=text))
-    pairs, _ = with_questions([JudgedPair(item=one, dimensions=dimensions_of()) for one in items], ShipRules(), seed=0)
-    run: Any = SimpleNamespace(manifest=SimpleNamespace(replicates=1))
+    pairs = [make_pair(item, dimensions_of(), ShipRules(), seed=0) for item in items]
+    run: Any = SimpleNamespace(manifest=SimpleNamespace(replicates=1), model=Model(id="m", provider="replay"))
     calls = JudgeCalls(run=run, answers=answers, record=JUDGE, stopped=None)
-    result = reduce_regressions(pairs, calls, ShipRules(), declared_strong=True)
+    result = reduce_regressions(pairs, calls, ShipRules())
     completeness = result.dimensions[1]
     assert (completeness.worse.value, completeness.worse.n, completeness.uncertain) == (1 / 3, 3, 1)
     assert {name: figure.value for name, figure in result.decisions.items()} == dict.fromkeys(result.decisions, 1 / 3)

@@ -16,7 +16,7 @@ from skill_evaluator.judges.prompting.judging import (
 from skill_evaluator.judges.prompting.questions import JudgeQuestion, load_prompt
 from skill_evaluator.judges.workflows.requests import JudgeRequest
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers import Configuration
+from skill_evaluator.runner.session import Session
 
 JUDGE = Model(id="judge", provider="replay")
 QUESTIONS = [JudgeQuestion(case_id=f"a/{order}", system="Judge.", user="text", schema={}) for order in (1, 2)]
@@ -39,7 +39,7 @@ def planned(
         questions=QUESTIONS,
     )
     request = JudgeRequest(seed=seed, replicates=replicates)
-    judge_session = JudgeSession(request=request, configuration=cast("Configuration", None), models=[judge])
+    judge_session = JudgeSession(request=request, models=[judge], session=cast("Session", None))
     judging = judge_session.planned(replace(asking, **changed))
     return judging.model_copy(update={"id": judging_id, "created": "2026-03-01T08:00:00Z"})
 

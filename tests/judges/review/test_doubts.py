@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.judges.review.queue import reasons_of_regression, select_for_review
+from skill_evaluator.judges.modes.regression import JudgeRegressions
+from skill_evaluator.judges.review.queue import decisions_on_regressions, select_for_review
 
 from tests.judges.review.reviews import pair
 from tests.support.asked_judges import JUDGE, QUOTE, JudgingLibrary, answer, compared, method, written
@@ -61,8 +62,9 @@ def test_reasons_of_a_regression() -> None:
         (incomplete, incomplete, False, ["unscored"]),
         (USUAL, USUAL, True, ["stakes"]),
     ):
-        outcome = judged(regression(first), regression(second))
-        assert reasons_of_regression([outcome], high_stakes=stakes) == expected, expected
+        judge = JudgeRegressions.model_construct(pairs=[judged(regression(first), regression(second))])
+        (decision,) = decisions_on_regressions([judge], high_stakes=stakes)
+        assert decision.reasons == expected, expected
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from skill_evaluator.checks.declared import DeclaredCheck, passes, read_checks
+from skill_evaluator.checks import DeclaredCheck, passes, read_checks
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.config import DEFAULT_LIMITS
 from skill_evaluator.library.sources import formats

@@ -14,7 +14,7 @@ from skill_evaluator.ci.linting import DoctorReport, LintedLibrary, LintRequest,
 from skill_evaluator.ci.platforms import refuse_fetched
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
-from skill_evaluator.evaluation.many import DryRun, Switch, dry_run, switch
+from skill_evaluator.evaluation.many import DryRun, Switch, dry_run, switched_components
 from skill_evaluator.evaluation.mutation import MutationResult, mutate
 from skill_evaluator.evaluation.outputs import explain, score_again
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
@@ -31,7 +31,7 @@ from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import Acceptance, Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import Accepted, accept
-from skill_evaluator.reports.evaluation import write_report
+from skill_evaluator.reports.evaluation import write_report, write_reports
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.session import Watch, no_progress
 from skill_evaluator.scoring.answer_views import CaseView
@@ -169,7 +169,7 @@ class Library:
         Returns:
             The finished runs, the verdict on the new version and the ranking of its models.
         """
-        return evaluate(request_of(EvaluationRequest, locals()), watch or no_progress, write_report)
+        return write_reports(evaluate(request_of(EvaluationRequest, locals()), watch or no_progress))
 
     def try_(
         self,
@@ -201,7 +201,7 @@ class Library:
             The runs and their verdict; `changed_outputs()` has the outputs that changed since the baseline.
         """
         request = request_of(EvaluationRequest, {**locals(), "draft": True, "leaderboard": False})
-        return evaluate(request, watch or no_progress, write_report)
+        return write_reports(evaluate(request, watch or no_progress))
 
     def dry_run(
         self,
@@ -406,7 +406,12 @@ class Library:
         Returns:
             One row per component, with the verdict and the cost of both models.
         """
-        return switch(request_of(SwitchRequest, locals()), watch or no_progress, write_report)
+        request, rows = request_of(SwitchRequest, locals()), []
+        for row, evaluated in switched_components(request, watch or no_progress):
+            rows.append(row)
+            if evaluated is not None:
+                write_reports(evaluated)
+        return Switch(request=request, policy=self.settings.policy, rows=rows)
 
     def import_cases(self, table: CaseTable, *, on_problem: ProblemHandler = refuse) -> ImportedCases:
         """Make cases from the rows of a table, and write them if `table.yes`. Existing cases are never overwritten.

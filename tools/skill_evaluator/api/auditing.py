@@ -5,8 +5,8 @@ from pathlib import Path
 
 from skill_evaluator.audit.auditing import ReportedAudit, report_audit
 from skill_evaluator.audit.calls import AuditResults, run_audit
-from skill_evaluator.audit.drawing import AuditSize, size_audit
 from skill_evaluator.audit.family import FamilyCheck, check_scenarios
+from skill_evaluator.audit.manifest import DrawnAudit, draw_audit
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, Missing, ScenariosCheckRequest
 from skill_evaluator.display.options import request_of
 from skill_evaluator.runner.session import Watch, no_progress
@@ -37,7 +37,7 @@ class Audits:
         batch: bool = False,
         audits: str | Path = "audits",
         watch: Watch | None = None,
-    ) -> AuditResults | AuditSize:
+    ) -> AuditResults | DrawnAudit:
         """Run every model on every question in every scenario.
 
         Args:
@@ -59,10 +59,11 @@ class Audits:
             watch: Receives the progress of the calls; default: no output.
 
         Returns:
-            The audit and its runs, or its size in a dry run.
+            The audit with the counts of its calls, or in a dry run the drawn audit with its estimates.
         """
         request = request_of(AuditRunRequest, locals())
-        return size_audit(request) if dry_run else run_audit(request, watch=watch or no_progress)
+        drawn = draw_audit(request)
+        return drawn if dry_run else run_audit(request, drawn, watch or no_progress)
 
     def report(
         self,

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_type_hints
 
-from skill_evaluator.audit.request import ScenariosDraftRequest
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.ci.platforms import refuse_fetched
 from skill_evaluator.display.options import request_of
 from skill_evaluator.errors import ConfigError
+from skill_evaluator.files import replace_text
 from skill_evaluator.judges.modes.run_outputs import pin_outputs
-from skill_evaluator.judges.prompting.judging import JudgeRunSize
+from skill_evaluator.judges.prompting.judging import BIAS, JudgeRunSize
 from skill_evaluator.judges.review.queue import export_labels, items_from, queue_in
 from skill_evaluator.judges.review.server import ReviewServer
 from skill_evaluator.judges.statistics import BAR
 from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.calibration import calibrate
-from skill_evaluator.judges.workflows.drafting import DraftedCases, draft_cases, draft_rubric
+from skill_evaluator.judges.workflows.drafting import DraftedCases, draft_cases, draft_rubric, draft_scenarios
 from skill_evaluator.judges.workflows.judging import Judged
 from skill_evaluator.judges.workflows.judging import judge as judge_outputs
 from skill_evaluator.library.cases import load_cases
@@ -129,7 +129,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(_request(requests.ScoreRequest, locals()), options.get("watch"), bias_report)
+        return _with_report(judge_outputs(_request(requests.ScoreRequest, locals()), options.get("watch")))
 
     def pairwise(
         self,
@@ -150,7 +150,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(_request(requests.PairwiseRequest, locals()), options.get("watch"), bias_report)
+        return _with_report(judge_outputs(_request(requests.PairwiseRequest, locals()), options.get("watch")))
 
     def regression(
         self,
@@ -179,7 +179,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return judge_outputs(_request(requests.RegressionRequest, locals()), options.get("watch"), bias_report)
+        return _with_report(judge_outputs(_request(requests.RegressionRequest, locals()), options.get("watch")))
 
     def calibrate(
         self,
@@ -208,7 +208,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return calibrate(_request(requests.CalibrateRequest, locals()), options.get("watch"), bias_report)
+        return _with_report(calibrate(_request(requests.CalibrateRequest, locals()), options.get("watch")))
 
     def rubric(
         self, *, draft: str, judge: str, out: str | Path, **options: Unpack[DraftOptions]
@@ -241,10 +241,7 @@ class Judges:
         Returns:
             The folder of the scenarios, or the size of the call in a dry run.
         """
-        request = _request(ScenariosDraftRequest, locals())
-        from skill_evaluator.audit import family as families  # imports numpy
-
-        return families.draft_scenarios(request, options.get("watch"))
+        return draft_scenarios(_request(requests.ScenariosDraftRequest, locals()), options.get("watch"))
 
     def draft_cases(
         self, skill: str, *, model: str, count: int = 10, **options: Unpack[DraftOptions]
@@ -304,6 +301,13 @@ class Judges:
         of questions without a majority, and of labelled items that were not drawn at random.
         """
         return export_labels(queue_in(self.config, begun=True), file)
+
+
+def _with_report(judged: Judged | JudgeRunSize) -> Judged | JudgeRunSize:
+    """Write the report on the judges' biases into the folder of a judge run, and return the judge run."""
+    if isinstance(judged, Judged) and judged.results is not None and judged.results.judging is not None:
+        replace_text(judged.folder / BIAS, bias_report(judged.results))
+    return judged
 
 
 def _request(kind: type[_Request], arguments: dict[str, Any]) -> _Request:

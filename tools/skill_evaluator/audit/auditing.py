@@ -4,12 +4,13 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from skill_evaluator.audit import statistics
 from skill_evaluator.audit.calls import CallTally, gather
-from skill_evaluator.audit.cube import Cube, Floats, read_cube
+from skill_evaluator.audit.cube import Cube, read_cube
 from skill_evaluator.audit.manifest import audit_folders, size_warnings
 from skill_evaluator.audit.request import AuditReportRequest
 from skill_evaluator.audit.results import (
@@ -31,28 +32,8 @@ _MAX_SHARE = 0.8  # share of σ² from one benchmark
 _STABLE_GRADES = [grade for grade in GRADE_ORDER if grade.startswith("AA")]
 
 
-class _Figures:
-    """The abilities, fluctuations, grades and noise of all models of a cube, in the order of the models."""
-
-    def __init__(self, cube: Cube, scale: Sequence[str]) -> None:
-        self.abilities, self.fluctuations = cube.abilities, cube.fluctuations
-        self.grades = statistics.grades_of(self.fluctuations, scale)
-        self.thresholds = statistics.thresholds_of(self.fluctuations, scale)
-        self.noise, ceiling = statistics.replicate_noise(cube), statistics.binomial_noise(cube)
-        self.corrected = None if self.noise is None else statistics.without_noise(self.fluctuations**2, self.noise)
-        self.noise_floor, self.noise_ceiling = _median_noise(self.noise), _median_noise(ceiling)
-
-    def model(self, index: int) -> BenchmarkFigures:
-        return BenchmarkFigures(
-            ability=float(self.abilities[index]),
-            fluctuation=float(self.fluctuations[index]),
-            grade=self.grades[index],
-            corrected=None if self.corrected is None else float(self.corrected[index]),
-        )
-
-
 def audit(
-    cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False, tallies: Mapping[str, CallTally] | None = None
+    cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False, tallies: Mapping[str, CallTally] = {}
 ) -> AuditResult:
     """Compute the result of an audit from its scores. `tallies` has the calls by model, if they are known.
 
@@ -67,22 +48,24 @@ def audit(
     if centered:
         note = "scores are centered: each scenario's mean over the models is subtracted"
         cube = centered_cube.with_treatment(note)
-    overall = _Figures(cube, scale)
-    by_benchmark = {name: _Figures(cube.for_benchmark(name), scale) for name in cube.benchmarks}
-    models = _model_audits(cube, overall, by_benchmark, new_grades, scale)
-    models = [_with_calls(model, tallies[model.model]) for model in models] if tallies else models
-    return AuditResult.view(
-        overall,
+    models = _model_audits(cube, scale, new_grades, tallies)
+    return AuditResult(
         cohort=list(cube.models),
         scenarios=list(cube.scenarios),
         used=[
-            BenchmarkUsed.view(figures, name=name, weight=float(weight), questions=cube.questions.get(name))
-            for (name, figures), weight in zip(by_benchmark.items(), cube.weights, strict=True)
+            BenchmarkUsed(
+                name=name,
+                weight=float(weight),
+                questions=cube.questions.get(name),
+                **_cohort_figures(cube.for_benchmark(name), scale),
+            )
+            for name, weight in zip(cube.benchmarks, cube.weights, strict=True)
         ],
         replicates=cube.replicates,
         treatment=cube.treatment,
         models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
-        medians=statistics.medians_of(overall.abilities, overall.fluctuations),
+        medians=statistics.medians_of(cube.abilities, cube.fluctuations),
+        **_cohort_figures(cube, scale),
         neutrality=neutrality,
         regraded=None if len(cube.models) < 2 else sum(a != b for a, b in zip(raw_grades, new_grades, strict=True)),
         regimes=regimes_of(models),
@@ -94,25 +77,45 @@ def audit(
     )
 
 
+def _cohort_figures(cube: Cube, scale: Sequence[str]) -> dict[str, Any]:
+    """Return the fields `thresholds`, `noise_floor` and `noise_ceiling` of an audit or benchmark."""
+    noises = statistics.replicate_noise(cube), statistics.binomial_noise(cube)
+    floor, ceiling = (None if noise is None else float(np.sqrt(np.median(noise))) for noise in noises)
+    thresholds = statistics.thresholds_of(cube.fluctuations, scale)
+    return {"thresholds": thresholds, "noise_floor": floor, "noise_ceiling": ceiling}
+
+
+def _figures_by_model(cube: Cube, scale: Sequence[str]) -> list[BenchmarkFigures]:
+    grades, noise = statistics.grades_of(cube.fluctuations, scale), statistics.replicate_noise(cube)
+    corrected = [None] * len(grades)
+    if noise is not None:
+        corrected = statistics.without_noise(cube.fluctuations**2, noise).tolist()
+    columns = zip(cube.abilities.tolist(), cube.fluctuations.tolist(), grades, corrected, strict=True)
+    return [
+        BenchmarkFigures(ability=ability, fluctuation=fluctuation, grade=grade, corrected=without_noise)
+        for ability, fluctuation, grade, without_noise in columns
+    ]
+
+
 def _model_audits(
-    cube: Cube,
-    overall: _Figures,
-    by_benchmark: Mapping[str, _Figures],
-    centered_grades: Sequence[str | None],
-    scale: Sequence[str],
+    cube: Cube, scale: Sequence[str], centered_grades: Sequence[str | None], tallies: Mapping[str, CallTally]
 ) -> list[ModelAudit]:
-    quadrants = statistics.quadrants_of(overall.abilities, overall.fluctuations)
+    by_benchmark = {name: _figures_by_model(cube.for_benchmark(name), scale) for name in cube.benchmarks}
+    quadrants = statistics.quadrants_of(cube.abilities, cube.fluctuations)
+    own_noise = statistics.replicate_noise(cube)
     noise, interval_of = statistics.question_noise(cube), statistics.fluctuation_interval
     if cube.outcomes is None:
         noise, interval_of = statistics.binomial_noise(cube), statistics.widest_interval
-    cuts = statistics.upper_bounds(overall.fluctuations, len(scale))
+    cuts = statistics.upper_bounds(cube.fluctuations, len(scale))
     audits = []
-    for m, name in enumerate(cube.models):
-        figures, interval, settled = overall.model(m), None, None
+    for m, figures in enumerate(_figures_by_model(cube, scale)):
+        name, interval, settled = cube.models[m], None, None
         if noise is not None:
             interval = interval_of(figures.fluctuation**2, float(noise[m]), len(cube.scenarios))
         if noise is not None and interval is not None and figures.grade is not None:
             settled = statistics.is_settled(figures.fluctuation, interval, float(np.sqrt(noise[m])), cuts)
+        tally = tallies.get(name)
+        usd, right = None if tally is None else tally.usd_per_output, figures.ability / 100
         audits.append(
             ModelAudit.view(
                 figures,
@@ -122,21 +125,16 @@ def _model_audits(
                 settled=settled,
                 centered_grade=centered_grades[m],
                 quadrant=quadrants[m],
-                noise=None if overall.noise is None else float(np.sqrt(overall.noise[m])),
-                benchmarks={benchmark: on_one.model(m) for benchmark, on_one in by_benchmark.items()},
+                noise=None if own_noise is None else float(np.sqrt(own_noise[m])),
+                benchmarks={benchmark: models[m] for benchmark, models in by_benchmark.items()},
                 shares=shares_by_benchmark(cube, m),
                 scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
+                answers=None if tally is None else dict(tally.outcomes),
+                usd_per_1000_right=1000 * usd / right if usd is not None and right else None,
+                latency_s=None if tally is None else tally.latency_s,
             )
         )
     return audits
-
-
-def _with_calls(model: ModelAudit, tally: CallTally) -> ModelAudit:
-    usd, cost = tally.usd_per_output, None
-    if usd is not None and model.ability:
-        cost = 1000 * usd / (model.ability / 100)
-    calls = {"answers": dict(tally.outcomes), "usd_per_1000_right": cost, "latency_s": tally.latency_s}
-    return model.model_copy(update=calls)
 
 
 def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
@@ -148,10 +146,6 @@ def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
     return {
         name: float(part / variance) if variance else 0.0 for name, part in zip(cube.benchmarks, parts, strict=True)
     }
-
-
-def _median_noise(variances: Floats | None) -> float | None:
-    return None if variances is None else float(np.sqrt(np.median(variances)))
 
 
 def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:

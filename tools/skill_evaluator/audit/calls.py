@@ -12,8 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube import Cube, Outcomes, cube_of_outcomes, without_gaps
-from skill_evaluator.audit.drawing import changed_cases, draw_audit, read_benchmark
-from skill_evaluator.audit.manifest import AUDIT, RUNS, AuditedBenchmark, AuditManifest, read_audit_manifest
+from skill_evaluator.audit.manifest import (
+    AUDIT,
+    RUNS,
+    AuditedBenchmark,
+    AuditManifest,
+    DrawnAudit,
+    changed_cases,
+    read_audit_manifest,
+    read_benchmark,
+)
 from skill_evaluator.audit.request import AuditFolders, AuditRunRequest, Missing
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
@@ -22,7 +30,7 @@ from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.config import load_models
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, strict_score
-from skill_evaluator.runner.engine import CallHandlers
+from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.journal import (
     MANIFEST,
     SET_DURING_RUN,
@@ -35,11 +43,11 @@ from skill_evaluator.runner.journal import (
     settings_digest,
 )
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of, sum_of
+from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.scorer import Scorer, open_scores
-from skill_evaluator.stats import quantile, total_or_none
+from skill_evaluator.stats import by_key, quantile, total_or_none
 from skill_evaluator.text import counted
 
 _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost of direct calls, and no latency"
@@ -134,22 +142,16 @@ def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
         models = load_models(folders.config, folders.limits)
         kinds = kinds_of(models, str(folders.config / "models.yaml"))
         prices = {model.id: (model, price_of(model, kinds[model.provider])) for model in models}
-        tallies: dict[str, CallTally] = {}
+        tallies = {}
         for m, model_id in enumerate(manifest.models):
-            journals = []
-            if model_id in runs:
-                path, run = runs[model_id]
-                journals = [(run, _answers(path, run, remarks))]
-            answers = merged_outcomes(journals)
-            for replicate in answers.values():
-                benchmark, _, case = replicate.call.case_id.split("/")
-                grids[benchmark].begin(replicate, case)
-            outcomes: Counter[str] = Counter()
-            for replicate in answers.values():
-                benchmark, scenario, case = replicate.call.case_id.split("/")
-                outcomes[grids[benchmark].score(replicate, m, scenario, case)] += 1
+            journals = [(runs[model_id][1], _answers(*runs[model_id], remarks))] if model_id in runs else []
+            answers = merged_outcomes(journals).values()
+            by_benchmark = by_key((replicate.call.case_id.partition("/")[0], replicate) for replicate in answers)
+            outcomes = Counter[str]()
+            for name, replicates in by_benchmark.items():
+                outcomes += grids[name].add(m, replicates)
             planned = manifest.calls_per_model if journals else 0
-            tallies[model_id] = CallTally.count(planned, outcomes, answers.values(), prices.get(model_id))
+            tallies[model_id] = CallTally.count(planned, outcomes, answers, prices.get(model_id))
     return GatheredAudit(
         manifest=manifest,
         outcomes={name: Outcomes(questions=tuple(grid.questions), scores=grid.scores) for name, grid in grids.items()},
@@ -168,43 +170,43 @@ class _Grid:
     def __init__(
         self, benchmark: AuditedBenchmark, audit: AuditManifest, folders: AuditFolders, stack: ExitStack
     ) -> None:
-        name = benchmark.name
+        name, self._metric = benchmark.name, benchmark.metric
         labelled = read_benchmark(folders, name)
         changed = changed_cases(benchmark, labelled)
         if changed:
             raise AuditError(f"{changed[0]} changed since the audit {audit.id} began; check out its commit")
-        if benchmark.metric not in labelled.component.metrics:
+        if self._metric not in labelled.component.metrics:
             raise AuditError(
-                f"benchmark '{name}' no longer declares {benchmark.metric}, the metric of the audit {audit.id}"
+                f"benchmark '{name}' no longer declares {self._metric}, the metric of the audit {audit.id}"
             )
-        shape = (len(audit.models), len(audit.scenarios), len(benchmark.cases), audit.replicates)
+        self._scenarios, self.questions = list(audit.scenarios), list(benchmark.cases)
+        shape = (len(audit.models), len(self._scenarios), len(self.questions), audit.replicates)
         self.scores: NDArray[np.float32] = np.full(shape, np.nan, dtype=np.float32)
-        self.questions = {case: place for place, case in enumerate(benchmark.cases)}
         declared = labelled.component.digests["datasets"] == benchmark.digests.get("datasets")
         self.remarks = [] if declared else [f"the declarations of benchmark '{name}' changed since the audit began"]
         self.remarks += benchmark.left_out
-        self._metric = benchmark.metric
-        self._scenarios = {scenario: place for place, scenario in enumerate(audit.scenarios)}
         cases = [labelled.cases[case] for case in benchmark.cases]
-        calls = len(audit.models) * len(audit.scenarios) * len(cases) * audit.replicates
-        scores = stack.enter_context(open_scores(labelled.component, cases, calls))
+        scores = stack.enter_context(open_scores(labelled.component, cases, self.scores.size))
         self._scorer = Scorer(labelled.component, cases, audit.replicates, scores)
 
-    def begin(self, replicate: Replicate, case: str) -> None:
-        if replicate.completion is not None and replicate.failure is None:
-            self._scorer.begin(case, replicate.completion.text)
-
-    def score(self, replicate: Replicate, model: int, scenario: str, case: str) -> str:
-        """Store the score of a call. Return the kind of its outcome, such as `scored`."""
-        if replicate.completion is not None and replicate.failure is None:
-            scored = self._scorer.scored(case, replicate.completion.text)
-            kind, score = scored.outcome, scored.metrics[self._metric]
-        else:
+    def add(self, model: int, replicates: Sequence[Replicate]) -> Counter[str]:
+        """Store the scores of a model's calls. Return the number of calls by kind of outcome, such as `scored`."""
+        cells = [replicate.call.case_id.split("/")[1:] for replicate in replicates]
+        usable = [replicate.completion if replicate.failure is None else None for replicate in replicates]
+        for (_, case), completion in zip(cells, usable, strict=True):
+            if completion is not None:
+                self._scorer.begin(case, completion.text)
+        outcomes = Counter[str]()
+        for (scenario, case), completion, replicate in zip(cells, usable, replicates, strict=True):
             kind, score = replicate.failure.kind if replicate.failure else NOT_RUN, None
-        value = strict_score(kind, score)
-        cell = model, self._scenarios[scenario], self.questions[case], replicate.call.replicate
-        self.scores[cell] = np.nan if value is None else value
-        return kind
+            if completion is not None:
+                scored = self._scorer.scored(case, completion.text)
+                kind, score = scored.outcome, scored.metrics[self._metric]
+            value = strict_score(kind, score)
+            cell = model, self._scenarios.index(scenario), self.questions.index(case), replicate.call.replicate
+            self.scores[cell] = np.nan if value is None else value
+            outcomes[kind] += 1
+        return outcomes
 
 
 def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manifest]]:
@@ -238,52 +240,53 @@ def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRun:
-    """The calls of one model. `stopped`: why some were not made, or None. `complete`: not stopped, enough outputs."""
-
-    model_id: str
-    tally: CallTally
-    stopped: str | None
-    complete: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResults:
-    """An audit and the runs of this request. `models` is the number of models to call; one without a key has no run."""
+    """An audit after the calls of a request. `tallies` has the calls by model.
+
+    `stopped` has the models with a key, each with the reason why some of its calls were not made, or None.
+    """
 
     request: AuditRunRequest
-    audit: AuditManifest
-    folder: Path
-    models: int
-    runs: Sequence[AuditRun]
+    drawn: DrawnAudit
+    tallies: Mapping[str, CallTally]
+    stopped: Mapping[str, str | None]
+
+    def is_complete(self, model_id: str) -> bool:
+        """Return whether the calls of a model were not stopped and have enough outputs (`required_coverage`)."""
+        tally, required = self.tallies[model_id], self.drawn.configuration.settings.required_coverage
+        return self.stopped[model_id] is None and tally.answered >= required * tally.planned
 
     @property
     def complete(self) -> bool:
-        """Whether every model to call has a complete run."""
-        return len(self.runs) == self.models and all(run.complete for run in self.runs)
+        """Whether every model to call has a key and is complete."""
+        has_all = len(self.stopped) == len(self.drawn.configuration.models)
+        return has_all and all(map(self.is_complete, self.stopped))
 
     @property
     def next_step(self) -> str:
         """The next command after its purpose: `report: <command>` or `to continue: <command>`."""
-        request = self.request
-        if self.complete and all(run.tally.answered == run.tally.planned for run in self.runs):
-            command = ["skill-evaluator", "audit", "report", str(self.folder), *words_of(request)]
+        request, folder = self.request, self.drawn.folder
+        unanswered = sum(self.tallies[name].planned - self.tallies[name].answered for name in self.stopped)
+        if self.complete and not unanswered:
+            command = ["skill-evaluator", "audit", "report", str(folder), *words_of(request)]
             return f"report: {shlex.join(command)}"
-        audit = self.folder.name if self.folder.parent == request.audits else str(self.folder)
+        audit = folder.name if folder.parent == request.audits else str(folder)
         command = ["skill-evaluator", "audit", "run", "--run", audit]
         for model_id in request.models:
-            if model_id in self.audit.models:  # a model without a key is not part of the audit
+            if model_id in self.drawn.manifest.models:  # a model without a key is not part of the audit
                 command += ["--model", model_id]
-        if any("max_calls" in (run.stopped or "") for run in self.runs):
-            request = replace(request, max_calls=sum(run.tally.planned - run.tally.answered for run in self.runs))
+        reasons = [reason or "" for reason in self.stopped.values()]
+        if any("max_calls" in reason for reason in reasons):
+            request = replace(request, max_calls=unanswered)
+        if any("max_cost" in reason for reason in reasons):  # suggest a cap that covers the whole audit
+            request = replace(request, max_cost=round((self.drawn.total.cost_upper_usd or 0.0) + 0.01, 2))
         command += words_of(request, "audits", *FOLDERS, "concurrency", "max_cost", "max_calls")
         return f"to continue: {shlex.join(command)}"
 
 
-def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
-    """Draw a new audit or resume one, and make its missing calls. Return the runs with their outcomes counted."""
-    drawn, folder = draw_audit(request)
-    audit, configuration = drawn.manifest, drawn.configuration
+def run_audit(request: AuditRunRequest, drawn: DrawnAudit, watch: Watch) -> AuditResults:
+    """Make the missing calls of an audit, count the outcomes of all its calls and return them."""
+    audit, configuration, folder = drawn.manifest, drawn.configuration, drawn.folder
     earlier = read_runs(folder, audit)
     runs = []
     for model in with_keys(configuration.models, configuration).values():
@@ -300,17 +303,11 @@ def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
         budget=Budget(max_cost, request.max_calls),
         concurrency=request.concurrency,
     )
-    failures = session.make_calls(runs, CallHandlers(request_for=drawn.request))
-    tallies = gather(folder, request).tallies
-    results = []
-    for run in runs:
-        tally, failure = tallies[run.model.id], failures[run.manifest.run_id]
-        stopped = str(failure) if failure else None
-        enough = tally.answered >= configuration.settings.required_coverage * tally.planned
-        results.append(
-            AuditRun(model_id=run.model.id, tally=tally, stopped=stopped, complete=stopped is None and enough)
-        )
-    if any("max_cost" in (run.stopped or "") for run in results):  # suggest a cap that covers the whole audit
-        upper = sum_of(drawn.estimates()).cost_upper_usd or 0.0
-        request = replace(request, max_cost=round(upper + 0.01, 2))
-    return AuditResults(request=request, audit=audit, folder=folder, models=len(configuration.models), runs=results)
+    failures = make_calls(session, runs, drawn.request)
+    stopped = {run.model.id: failures[run.manifest.run_id] for run in runs}
+    return AuditResults(
+        request=request,
+        drawn=drawn,
+        tallies=gather(folder, request).tallies,
+        stopped={name: None if failure is None else str(failure) for name, failure in stopped.items()},
+    )

@@ -40,11 +40,6 @@ class Outcomes:
     questions: tuple[str, ...]
     scores: NDArray[np.float32]
 
-    @property
-    def replicates(self) -> int:
-        """The number of calls per model, scenario and question."""
-        return int(self.scores.shape[3])
-
     @cached_property
     def means(self) -> Floats:
         """The mean over the measured replicates: [models, scenarios, questions] in [0, 1]. NaN if none was measured."""
@@ -121,7 +116,7 @@ class Cube:
     @property
     def replicates(self) -> int | None:
         """The number of calls per question, the minimum over the benchmarks; None if outputs are not known."""
-        return None if self.outcomes is None else min(outcomes.replicates for outcomes in self.outcomes.values())
+        return None if self.outcomes is None else min(known.scores.shape[3] for known in self.outcomes.values())
 
 
 def cube_of_scores(

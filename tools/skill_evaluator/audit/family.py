@@ -1,6 +1,6 @@
-"""Families of scenarios: `scenarios check` says whether one is ready for an audit, `scenarios draft` drafts one.
+"""`scenarios check`: whether a family, a folder of scenarios, is ready for an audit.
 
-A family is a folder of scenarios. Its trial is an audit of a few questions in these scenarios.
+The trial of a family is an audit of a few questions in its scenarios.
 """
 
 import re
@@ -8,25 +8,19 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import Field
 from rapidfuzz import fuzz
 
 from skill_evaluator.audit.calls import gather
 from skill_evaluator.audit.manifest import AUDIT, MIN_SCENARIOS, audit_folders, read_audit_manifest
-from skill_evaluator.audit.request import ScenariosCheckRequest, ScenariosDraftRequest
+from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.audit.statistics import neutrality_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ConfigError, SkillEvaluatorError
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.judges.prompting import forms
-from skill_evaluator.judges.prompting.judging import JudgeRunSize
-from skill_evaluator.judges.workflows.drafting import HEADER, draft, draft_task
-from skill_evaluator.library.reading import yaml_text
-from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths, new_family, read_scenario, write_family
-from skill_evaluator.runner.session import Watch
+from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths, read_scenario
 from skill_evaluator.text import words
 
 FamilyVerdict = Literal["ready", "not reviewed", "not ready"]
@@ -139,27 +133,28 @@ def _remark(severity: Literal["error", "warning"], scenario: str | None, rule: s
 def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Trial | None:
     """Return the trial that `request` names, else the newest audit with at least two of these scenarios, else None."""
     if request.trial is not None:
-        return _read_trial(request, request.trial, _audited_scenarios(request.trial, scenarios))
+        trial = _read_trial(request, request.trial, scenarios)
+        if trial is None:
+            raise AuditError(
+                f"{request.trial} used fewer than 2 of these scenarios unchanged; make a new trial: "
+                "skill-evaluator audit run"
+            )
+        return trial
     for folder in reversed(audit_folders(request.audits)):
         try:
-            names = _audited_scenarios(folder, scenarios)
-            if len(names) > 1:
-                return _read_trial(request, folder, names)
+            if (trial := _read_trial(request, folder, scenarios)) is not None:
+                return trial
         except SkillEvaluatorError as problem:
             print(f"warning: no trial: {visible(str(problem))}", file=sys.stderr)
     return None
 
 
-def _audited_scenarios(folder: Path, scenarios: Sequence[Scenario]) -> list[str]:
-    audit_digests = read_audit_manifest(folder / AUDIT).scenarios
-    return [scenario.name for scenario in scenarios if audit_digests.get(scenario.name) == scenario.digest]
-
-
-def _read_trial(request: ScenariosCheckRequest, folder: Path, names: Sequence[str]) -> Trial:
+def _read_trial(request: ScenariosCheckRequest, folder: Path, scenarios: Sequence[Scenario]) -> Trial | None:
+    """Return the audit in a folder as the trial. Return None if it used fewer than two of the scenarios unchanged."""
+    digests = read_audit_manifest(folder / AUDIT).scenarios
+    names = [scenario.name for scenario in scenarios if digests.get(scenario.name) == scenario.digest]
     if len(names) < 2:
-        raise AuditError(
-            f"{folder} used fewer than 2 of these scenarios unchanged; make a new trial: skill-evaluator audit run"
-        )
+        return None
     gathered = gather(folder, request)
     for remark in gathered.remarks:
         print(f"warning: {visible(remark)}", file=sys.stderr)
@@ -172,48 +167,3 @@ def _read_trial(request: ScenariosCheckRequest, folder: Path, names: Sequence[st
         scores={model: dict(zip(names, row, strict=True)) for model, row in zip(cube.models, scores, strict=True)},
         neutrality=neutrality_of(cube).verdict,
     )
-
-
-_SCENARIO = forms.object_of({"name": forms.TEXT, "intent": forms.TEXT, "template": (forms.TEXT[0], f"…\n\n{SLOT}")})
-_SCENARIOS = forms.object_of({"scenarios": forms.list_of(_SCENARIO)})
-
-
-class _Scenario(FrozenModel):
-    name: str = Field(pattern="[A-Za-z0-9]", max_length=60)
-    intent: str = Field(min_length=1, max_length=500)
-    template: str = Field(max_length=4000)
-
-
-class _Family(FrozenModel):
-    scenarios: tuple[_Scenario, ...] = Field(min_length=8)
-
-
-def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
-    """Have a model draft eight to ten scenarios. Return the folder of the family, or the call's size in a dry run."""
-    if not request.task.strip():
-        raise ConfigError("--task is empty: name the domain in a few words")
-    family = request.family or _file_name(request.task)
-    folder = new_family(request.config, family)
-    task = draft_task("scenarios", family, _SCENARIOS, {"domain": request.task}, request.seed)
-    texts = draft(request.calling(request.model), task, lambda value: _family_of(value, family), watch)
-    if isinstance(texts, JudgeRunSize):
-        return texts
-    write_family(folder, texts)
-    return folder
-
-
-def _family_of(value: Any, family: str) -> dict[str, str]:
-    scenarios = _Family.model_validate(value).scenarios[:10]
-    templates = [scenario.template.strip() for scenario in scenarios]
-    if len(set(templates)) < len(templates) or any(template.count(SLOT) != 1 for template in templates):
-        raise ValueError(f"expected distinct templates, each with {SLOT} exactly once")
-    texts = {}
-    for number, (scenario, template) in enumerate(zip(scenarios, templates, strict=True), 1):
-        name = f"{family}-{number:02}-{_file_name(scenario.name)}"
-        front = {"name": name, "intent": " ".join(scenario.intent.split()), "unreviewed": True}
-        texts[name] = f"---\n{HEADER}{yaml_text(front)}---\n{template}\n"
-    return texts
-
-
-def _file_name(text: str) -> str:
-    return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")

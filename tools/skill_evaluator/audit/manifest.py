@@ -1,14 +1,22 @@
-"""The file audit.json: the models, scenarios, benchmarks and cases of an audit, each with its digest."""
+"""The file audit.json, drawn from benchmarks (components), scenarios and models, each with its digest."""
 
-from collections.abc import Mapping
+import datetime
+import random
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from skill_evaluator import __version__
-from skill_evaluator.errors import AuditError
-from skill_evaluator.files import FrozenModel, read_versioned
+from skill_evaluator.audit.request import AuditFolders, AuditRunRequest
+from skill_evaluator.display.options import LATEST
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import AuditError, ComponentError
+from skill_evaluator.files import FrozenModel, read_text, read_versioned
 from skill_evaluator.identifiers import (
     CaseId,
     Commit,
@@ -22,13 +30,35 @@ from skill_evaluator.identifiers import (
     Usd,
     VersionText,
 )
-from skill_evaluator.runner.journal import Manifest, Transport, run_id_of
-from skill_evaluator.text import counted, digest, listed
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.library.prompts import parse_prompt
+from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario, named_scenarios
+from skill_evaluator.providers import Configuration, Kinds, key_note, read_configuration, refuse_unbatched
+from skill_evaluator.providers.base import Request
+from skill_evaluator.repository import commit_of
+from skill_evaluator.runner.journal import Manifest, Run, Transport, new_invocation, run_id_of, settings_digest
+from skill_evaluator.runner.prices import (
+    CostEstimate,
+    InputSize,
+    ModelEstimate,
+    estimate,
+    input_sizes,
+    not_applicable,
+    refuse_unpriced,
+    sum_of,
+)
+from skill_evaluator.runner.schedule import Call, build_request, refuse_amounts
+from skill_evaluator.runner.session import with_keys
+from skill_evaluator.text import counted, digest, listed, nearest
 
 AUDIT = "audit.json"
 RUNS = "runs"  # next to audit.json; one run folder per model
 MANIFEST_VERSION = 1
 MIN_MODELS, MIN_SCENARIOS, MIN_QUESTIONS = 4, 6, 50  # smaller audits get a warning
+_BENCHMARK_OUTPUT = "choice"
+_MAX_CHANGES_NAMED = 3
 
 
 class AuditedBenchmark(FrozenModel):
@@ -112,20 +142,17 @@ class AuditManifest(FrozenModel):
 
     def run(self, model_id: str, provider: str, settings: str) -> Manifest:
         """Build the manifest of a model's run; `settings` is the digest of the model's settings."""
-        return Manifest(
-            run_id=run_id_of(self.id, "", model_id, None),
-            created=self.created,
+        return Manifest.view(
+            self,
+            run_id=run_id_of(self.id, "", model_id),
             skill="audit",
             skill_version=str(MANIFEST_VERSION),
             model_id=model_id,
             provider=provider,
-            replicates=self.replicates,
-            seed=self.seed,
             audit=self.id,
             cases=self.cells(),
             digests={"settings": settings},
             evaluator_version=__version__,
-            transport=self.transport,
         )
 
     @property
@@ -133,10 +160,10 @@ class AuditManifest(FrozenModel):
         """Warnings about sizes that are too small, too few cases to draw, and skipped cases."""
         questions = {benchmark.name: len(benchmark.cases) for benchmark in self.benchmarks}
         sentences = size_warnings(len(self.models), len(self.scenarios), questions, self.replicates)
-        for benchmark in self.benchmarks:
-            if len(benchmark.cases) < (self.questions or 0):
-                available = f"{counted(len(benchmark.cases), 'question')} of '{benchmark.name}'"
-                sentences.append(f"{available}: {self.questions} were requested, but it has no more")
+        for name, available in questions.items():
+            if available < (self.questions or 0):
+                few = f"{counted(available, 'question')} of '{name}'"
+                sentences.append(f"{few}: {self.questions} were requested, but it has no more")
         for benchmark in self.benchmarks:
             if benchmark.unlabelled:
                 skipped = f"{counted(benchmark.unlabelled, 'case')} of '{benchmark.name}'"
@@ -165,3 +192,276 @@ def audit_folders(audits: Path) -> list[Path]:
 def read_audit_manifest(path: Path) -> AuditManifest:
     """Read an audit.json; raise AuditError if it is invalid or of a newer version."""
     return read_versioned(AuditManifest, path, "manifest_version", MANIFEST_VERSION, AuditError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledBenchmark:
+    """A component and its cases with a ground truth, by id; `unlabelled` counts its other cases."""
+
+    component: Component
+    cases: Mapping[str, Case]
+    unlabelled: int
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: `_components` is cached
+class DrawnAudit:
+    """An audit with its folder, benchmarks and scenarios. `configuration` has only the models to call now."""
+
+    manifest: AuditManifest
+    folder: Path
+    configuration: Configuration
+    benchmarks: Mapping[str, LabelledBenchmark]
+    scenarios: Mapping[str, Scenario]
+
+    @cached_property
+    def _components(self) -> dict[tuple[str, str], Component]:
+        return {
+            (name, scenario): template.around(benchmark.component)
+            for name, benchmark in self.benchmarks.items()
+            for scenario, template in self.scenarios.items()
+        }
+
+    def request(self, run: Run, call: Call) -> Request:
+        """Build the request of a call."""
+        component, case = self._prompt_and_case(call.case_id)
+        max_tokens, seed = run.model.params.max_output_tokens, run.manifest.seed
+        return build_request(component, case, replicate=call.replicate, seed=seed, max_output_tokens=max_tokens)
+
+    def _prompt_and_case(self, cell: str) -> tuple[Component, Case]:
+        benchmark, scenario, name = cell.split("/")
+        return self._components[benchmark, scenario], replace(self.benchmarks[benchmark].cases[name], id=cell)
+
+    @cached_property
+    def estimates(self) -> list[ModelEstimate]:
+        """The estimated calls, tokens and cost of each model to call now."""
+        audit, kinds, keys = self.manifest, self.configuration.kinds, self.configuration.keys
+        sizes: dict[str, InputSize] = {}
+        for cell in audit.cells():
+            component, case = self._prompt_and_case(cell)
+            sizes |= input_sizes(component, [case])
+        estimates = []
+        for model in self.configuration.models:
+            kind = kinds[model.provider]
+            amounts = estimate(sizes, model, kind, audit.replicates, batch=audit.transport == "batch")
+            note = key_note(model, kind, keys)
+            estimates.append(ModelEstimate(model_id=model.id, provider=model.provider, key=note, **asdict(amounts)))
+        return estimates
+
+    @property
+    def total(self) -> CostEstimate:
+        """The sum of the estimates over all models. A cost is None if it is unknown for a model."""
+        return sum_of(self.estimates)
+
+    @property
+    def changes(self) -> list[str]:
+        """The changes since the audit was drawn: scenarios, files and cases of benchmarks, and settings of models."""
+        audit = self.manifest
+        settings = {model.id: settings_digest(model) for model in self.configuration.models}
+        changed = [f"scenario '{name}'" for name, old in audit.scenarios.items() if self.scenarios[name].digest != old]
+        for benchmark in audit.benchmarks:
+            digests = self.benchmarks[benchmark.name].component.digests
+            shaping = benchmark.shaping.items()
+            changed += [f"{part} of benchmark '{benchmark.name}'" for part, old in shaping if digests.get(part) != old]
+            changed += changed_cases(benchmark, self.benchmarks[benchmark.name])
+        edited = [name for name, current in settings.items() if current != audit.models.get(name)]
+        return changed + [f"the settings of model '{name}'" for name in edited]
+
+
+def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
+    """Read a benchmark and its cases that have a ground truth; raise AuditError if no case has one."""
+    component = load_component(folders.components, name, folders.limits, folders.fixtures)
+    cases = load_cases(component, folders.fixtures)
+    labelled = {case.id: case for case in cases if case.labelled}
+    if not labelled:
+        raise AuditError(f"no case of the benchmark '{name}' has a ground truth, which scores require")
+    return LabelledBenchmark(component=component, cases=labelled, unlabelled=len(cases) - len(labelled))
+
+
+def changed_cases(benchmark: AuditedBenchmark, labelled: LabelledBenchmark) -> list[str]:
+    """Return a text, such as `case 'a' of 'b'`, for each case that was changed or deleted since the audit was drawn."""
+    digests = {name: case.digest for name, case in labelled.cases.items()}
+    changed = (name for name, recorded_digest in benchmark.cases.items() if digests.get(name) != recorded_digest)
+    return [f"case '{name}' of benchmark '{benchmark.name}'" for name in changed]
+
+
+def draw_audit(request: AuditRunRequest) -> DrawnAudit:
+    """Draw a new audit or read the one to resume. Raise ConfigError or AuditError if an option or input is invalid.
+
+    A dry run requires no API keys.
+    """
+    counts = {"--replicates": request.replicates, "--questions": request.questions}
+    refuse_amounts({**counts, "--concurrency": request.concurrency}, request.max_calls, request.max_cost)
+    if request.resumed is None:
+        return _new_audit(request)
+    if request.dry_run:
+        raise AuditError("--dry-run cannot be combined with --resume or --run")
+    fixed_options = ("benchmarks", "scenarios", "questions", "replicates", "seed")
+    if any(getattr(request, name) not in (None, ()) for name in fixed_options):
+        raise AuditError(
+            "--benchmark, --scenario, --questions, --replicates and --seed cannot be changed with --resume or --run; "
+            "start a new audit"
+        )
+    return _resumed_audit(request, _find_audit(request.resumed, request.audits))
+
+
+def _new_audit(request: AuditRunRequest) -> DrawnAudit:
+    configuration = read_configuration(request.config)
+    settings, kinds = configuration.settings, configuration.kinds
+    models = select_models(configuration.models, request.models)
+    if request.max_cost is not None:
+        refuse_unpriced(models, kinds)
+    names = request.benchmarks or tuple(settings.audit.benchmarks) or _default_benchmarks(request)
+    benchmarks = {name: read_benchmark(request, name) for name in dict.fromkeys(names)}
+    names_of_family = named_scenarios(request.config, request.scenarios or settings.audit.scenarios)
+    scenarios = _read_scenarios(request, names_of_family or default_scenarios(request))
+    if not request.dry_run:
+        models = tuple(with_keys(models, configuration).values())
+    if request.batch:
+        refuse_unbatched(models)
+    weights = {name: benchmark.weight for name, benchmark in settings.audit.benchmarks.items()}
+    questions = settings.audit.questions if request.questions is None else request.questions
+    seed = settings.seed if request.seed is None else request.seed
+    created = datetime.datetime.now(datetime.UTC)
+    manifest = AuditManifest(
+        id=new_invocation(created),
+        created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
+        commit=None if request.dry_run else commit_of(request.components),
+        seed=seed,
+        replicates=request.replicates or settings.audit.replicates,
+        questions=questions,
+        models={model.id: settings_digest(model) for model in models},
+        scenarios={name: scenario.digest for name, scenario in scenarios.items()},
+        benchmarks=[
+            _draw_benchmark(labelled, weights.get(name, 1.0), questions, seed, _skipped_cases(labelled, models, kinds))
+            for name, labelled in benchmarks.items()
+        ],
+        transport="batch" if request.batch else "direct",
+        max_cost_usd=request.max_cost,
+        evaluator_version=__version__,
+    )
+    for doubt in manifest.doubts:
+        print(f"warning: {visible(doubt)}", file=sys.stderr)
+    return DrawnAudit(
+        manifest=manifest,
+        folder=request.audits / manifest.id,
+        configuration=replace(configuration, models=models),
+        benchmarks=benchmarks,
+        scenarios=scenarios,
+    )
+
+
+def _find_audit(reference: str, audits: Path) -> Path:
+    """Return the folder of an audit, which `reference` names by folder, id or `latest`."""
+    if (Path(reference) / AUDIT).is_file():
+        return Path(reference)
+    ids = [folder.name for folder in audit_folders(audits)]
+    audit_id = ids[-1] if reference == LATEST and ids else reference
+    if audit_id not in ids:
+        raise AuditError(f"no audit '{audit_id}' in {audits} to resume {nearest(audit_id, ids)}")
+    return audits / audit_id
+
+
+def _resumed_audit(request: AuditRunRequest, folder: Path) -> DrawnAudit:
+    manifest = read_audit_manifest(folder / AUDIT)
+    if request.batch and manifest.transport != "batch":
+        raise AuditError(f"cannot resume the audit {manifest.id} with --batch: it was started without it")
+    for model_id in request.models:
+        if model_id not in manifest.models:
+            raise AuditError(
+                f"'{model_id}' is not a model of the audit {manifest.id} {nearest(model_id, manifest.models)}; "
+                "start a new audit to add a model"
+            )
+    configuration = read_configuration(request.config)
+    models = select_models(configuration.models, request.models or tuple(manifest.models))
+    if request.max_cost is not None:
+        refuse_unpriced(models, configuration.kinds)
+    drawn = DrawnAudit(
+        manifest=manifest,
+        folder=folder,
+        configuration=replace(configuration, models=models),
+        benchmarks={benchmark.name: read_benchmark(request, benchmark.name) for benchmark in manifest.benchmarks},
+        scenarios=_read_scenarios(request, manifest.scenarios),
+    )
+    if changes := drawn.changes:
+        raise AuditError(
+            f"cannot resume the audit {manifest.id}: changed since it was drawn: "
+            f"{listed(changes, _MAX_CHANGES_NAMED)}; check out the commit it was drawn from, or start a new audit"
+        )
+    return drawn
+
+
+def _default_benchmarks(folders: AuditFolders) -> tuple[str, ...]:
+    names: tuple[str, ...] = ()
+    for path in sorted(folders.components.glob("*/prompt.md")):
+        try:
+            text = read_text(path, ComponentError, folders.limits.size_of("prompt_bytes"))
+            front, _ = parse_prompt(text, path, depth=folders.limits.yaml_depth)
+        except ComponentError as problem:
+            print(f"warning: not in the audit: {visible(str(problem))}", file=sys.stderr)
+            continue
+        if front.output == _BENCHMARK_OUTPUT:
+            names += (path.parent.name,)
+    if not names:
+        raise AuditError(
+            f"no component in {folders.components} has output: {_BENCHMARK_OUTPUT}; name the benchmarks with "
+            f"--benchmark NAME, or in {folders.config / 'settings.yaml'}: audit: {{benchmarks: [NAME, NAME]}}"
+        )
+    return names
+
+
+def default_scenarios(folders: AuditFolders) -> tuple[str, ...]:
+    """Return the names of the scenarios outside of families, `bare` first; raise AuditError if there are none."""
+    names = sorted(path.stem for path in (folders.config / "scenarios").glob("*.md"))
+    if not names:
+        raise AuditError(
+            f"{folders.config / 'scenarios'} contains no scenario outside of families; "
+            "write at least two, or name some with --scenario NAME"
+        )
+    return tuple(sorted(names, key=lambda name: name != BARE))
+
+
+def _read_scenarios(folders: AuditFolders, names: Iterable[str]) -> dict[str, Scenario]:
+    return {name: load_scenario(folders.config, name, folders.limits) for name in names}
+
+
+def draw_questions(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
+    """Draw `questions` of the names (None: all) and sort them. Equal names, seed and benchmark give the same draw."""
+    ordered = sorted(names)
+    if questions is None or questions >= len(ordered):
+        return ordered
+    return sorted(random.Random(f"{seed}/{benchmark}").sample(ordered, questions))  # noqa: S311 (no secret)
+
+
+def _skipped_cases(labelled: LabelledBenchmark, models: Sequence[Model], kinds: Kinds) -> dict[str, str]:
+    cases = list(labelled.cases.values())
+    sizes = input_sizes(labelled.component, cases)
+    reasons = {
+        case_id: f"{model.id}: {reason}"
+        for model in models
+        for case_id, reason in not_applicable(cases, sizes, model, kinds[model.provider]).items()
+    }
+    if len(reasons) == len(cases):
+        raise AuditError(
+            f"no case of benchmark '{labelled.component.name}' can be sent to every model "
+            f"({next(iter(reasons.values()))}); leave out that model or benchmark"
+        )
+    return reasons
+
+
+def _draw_benchmark(
+    labelled: LabelledBenchmark, weight: float, questions: int | None, seed: int, left_out: dict[str, str]
+) -> AuditedBenchmark:
+    component, cases = labelled.component, labelled.cases
+    applicable = [case_id for case_id in cases if case_id not in left_out]
+    chosen = draw_questions(applicable, questions, seed, component.name)
+    return AuditedBenchmark(
+        name=component.name,
+        version=component.version,
+        metric=component.primary_metric,
+        weight=weight,
+        of=len(applicable),
+        unlabelled=labelled.unlabelled,
+        not_applicable=left_out,
+        cases={case_id: cases[case_id].digest for case_id in chosen},
+        digests=dict(component.digests),
+    )

@@ -2,17 +2,16 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from skill_evaluator.audit.auditing import ReportedAudit
-from skill_evaluator.audit.calls import AuditResults, AuditRun
+from skill_evaluator.audit.calls import AuditResults, CallTally
 from skill_evaluator.audit.cube import write_cube
-from skill_evaluator.audit.drawing import AuditSize
 from skill_evaluator.audit.family import FamilyCheck, Trial
+from skill_evaluator.audit.manifest import DrawnAudit
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.audit.results import (
     QUADRANTS,
@@ -44,9 +43,9 @@ from skill_evaluator.display.pages import (
     page_of,
     print_page,
 )
-from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
 from skill_evaluator.runner.journal import check_writable
 from skill_evaluator.runner.prices import AMOUNTS, COST_OF_BATCHES
 from skill_evaluator.stats import Interval, total_or_none
@@ -58,8 +57,7 @@ _MAX_NAMED = 8
 _MAX_SAFE_DEFAULTS = 5
 _SETTLED = {True: "settled", False: "not settled", None: "–"}
 _STYLES = {"safe default": "bold green", "avoid": "bold red", "strong but scenario-fragile": "yellow"}
-_TEXT_COLUMNS = frozenset({"model", "grade", "settled", "quadrant", "centered grade"})
-Column = tuple[str, Callable[[ModelAudit], Cell]]
+_UNBROKEN = frozenset({"model", "grade"})
 
 
 def finding_text(result: AuditResult) -> tuple[str, str]:
@@ -126,16 +124,20 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     yield Line("Neutrality: ", _neutrality_text(result), style=style)
     if result.treatment:
         yield Line(f"Treatment: {result.treatment}.", style="yellow")
-    columns: list[Column] = [
-        ("model", _model_cell),
-        ("μ", lambda model: Cell(points(model.ability))),
-        ("σ", lambda model: Cell(points(model.fluctuation))),
-        ("95 % CI of σ", lambda model: Cell(_interval_text(model.fluctuation_ci95))),
-        ("grade", lambda model: _grade_cell(model.grade)),
-        ("settled", lambda model: Cell(_SETTLED[model.settled])),
-        ("quadrant", _quadrant_cell),
+    columns = ("model", "μ", "σ", "95 % CI of σ", "grade", "settled", "quadrant")
+    rows = [
+        cells_of(
+            [model.model],
+            points(model.ability),
+            points(model.fluctuation),
+            _interval_text(model.fluctuation_ci95),
+            _grade_cell(model.grade),
+            _SETTLED[model.settled],
+            _quadrant_cell(model),
+        )
+        for model in result.best_first()
     ]
-    models = _model_sheet(columns, result.best_first())
+    models = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:4]), whole=_UNBROKEN)
     quadrants = " · ".join(f"{number} {quadrant}" for quadrant, number in QUADRANTS.items())
     yield replace(models, caption="Models, the best grade first", note=f"{quadrants}.")
     medians = result.medians
@@ -173,26 +175,29 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
         yield Heading("Warnings")
         yield Lines(result.warnings, "-", style="yellow")
     yield Heading("Ability and fluctuation")
-    columns: list[Column] = [
-        ("model", _model_cell),
-        ("95 % CI of μ", lambda model: Cell(_interval_text(model.ability_ci95))),
-        ("σ", lambda model: Cell(points(model.fluctuation))),
-        ("noise", lambda model: Cell(points(model.noise))),
-        ("σ without noise", lambda model: Cell(points(model.corrected))),
-        ("$ per 1,000 right", lambda model: Cell(points(model.usd_per_1000_right, 4))),
-        ("latency, s", lambda model: Cell(points(model.latency_s))),
-        ("grade", lambda model: _grade_cell(model.grade)),
-        ("centered grade", lambda model: _grade_cell(model.centered_grade, model.grade)),
+    amounts = ("95 % CI of μ", "σ", "noise", "σ without noise", "$ per 1,000 right", "latency, s")
+    columns = ("model", *amounts, "grade", "centered grade")
+    rows = [
+        cells_of(
+            [model.model],
+            _interval_text(model.ability_ci95),
+            points(model.fluctuation),
+            points(model.noise),
+            points(model.corrected),
+            points(model.usd_per_1000_right, 4),
+            points(model.latency_s),
+            _grade_cell(model.grade),
+            _grade_cell(model.centered_grade, model.grade),
+        )
+        for model in result.best_first()
     ]
     note = (
         "μ: mean score over the scenarios; σ: its standard deviation over them; noise: standard deviation of a score "
         "within a scenario. Intervals are for these scenarios and other questions like these."
     )
-    models = result.best_first()
-    shown_columns = [(name, cell) for name, cell in columns if any(cell(model).text != "–" for model in models)]
-    yield replace(_model_sheet(shown_columns, models), caption="Figures of each model", note=note)
-    title = f"Spread of {counted(len(models), 'model')} over the scenarios, the ablest on top"
-    yield _chart("boxes", result, title, _score_sheet(result))
+    known = [name for name, *cells in zip(columns, *rows, strict=True) if any(cell.text != "–" for cell in cells)]
+    sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(amounts), whole=_UNBROKEN)
+    yield replace(sheet.only(*known), caption="Figures of each model", note=note)
 
 
 def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
@@ -235,8 +240,7 @@ def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
         )
         for model in result.best_first()
     ]
-    columns, unwrapped = ["model", "grade", *names], frozenset({"model", "grade"})
-    grades = Sheet(columns=columns, rows=rows, whole=unwrapped, named=frozenset(names))
+    grades = Sheet(columns=["model", "grade", *names], rows=rows, whole=_UNBROKEN, named=frozenset(names))
     note = (
         "Grade, σ and μ; a grade on one benchmark is relative to these models there. (noise): noise explains all of σ."
     )
@@ -274,34 +278,21 @@ def _figures_text(figures: BenchmarkFigures | None) -> str:
     return f"{grade}{points(figures.fluctuation)}{noise}, {points(figures.ability, 1)}"
 
 
-def _model_sheet(columns: Sequence[Column], models: Sequence[ModelAudit]) -> Sheet:
-    names = [name for name, _ in columns]
-    rows = [[cell(model) for _, cell in columns] for model in models]
-    numbers = frozenset(names) - _TEXT_COLUMNS
-    return Sheet(columns=names, rows=rows, numbers=numbers, whole=frozenset({"model", "grade"}))
-
-
 def _quadrant_cell(model: ModelAudit) -> Cell:
     return Cell("–") if model.quadrant is None else Cell(QUADRANTS[model.quadrant], _STYLES.get(model.quadrant, ""))
-
-
-def _model_cell(model: ModelAudit) -> Cell:
-    return Cell(model.model, code=True)
 
 
 def _grade_cell(grade: str | None, before: str | None = None) -> Cell:
     return Cell("–") if grade is None else Cell(grade, "" if before in (None, grade) else "yellow", code=True)
 
 
-def _chart(name: Literal["map", "boxes", "heat"], result: AuditResult, title: str, figures: Sheet) -> Chart:
-    draw_chart = partial(_draw_chart, name, result)
+def _chart(name: Literal["map", "heat"], result: AuditResult, title: str, figures: Sheet) -> Chart:
+    def draw_chart() -> Any:
+        from skill_evaluator.audit import charts  # imports altair, which is optional
+
+        return charts.CHARTS_BY_NAME[name](result)
+
     return Chart(name, [Drawing(file=f"{name}.svg", alt_text=title, draw=draw_chart, figures=figures)])
-
-
-def _draw_chart(name: str, result: AuditResult) -> Any:
-    from skill_evaluator.audit import charts  # imports altair, which is optional
-
-    return charts.CHARTS_BY_NAME[name](result)
 
 
 def _size_text(result: AuditResult) -> str:
@@ -357,9 +348,9 @@ _SEVERITY_STYLES = {"error": "red", "warning": "yellow"}
 _REMARKS = ("scenario", "", "rule", "remark")
 
 
-def print_size(size: AuditSize, form: Format) -> None:
-    """Print the size of an audit to stdout, and its warnings to stderr."""
-    audit = size.audit
+def print_size(drawn: DrawnAudit, form: Format) -> None:
+    """Print the size of an audit to stdout."""
+    audit = drawn.manifest
     print_page(
         form,
         json=lambda: {
@@ -371,18 +362,16 @@ def print_size(size: AuditSize, form: Format) -> None:
             "questions": audit.questions_in_all,
             "replicates": audit.replicates,
             "seed": audit.seed,
-            "models": [asdict(model) for model in size.models],
-            "total": asdict(size.total),
+            "models": [asdict(model) for model in drawn.estimates],
+            "total": asdict(drawn.total),
             "doubts": audit.doubts,
         },
-        page=lambda: _size_page(size),
+        page=lambda: _size_page(drawn),
     )
-    for doubt in audit.doubts:
-        print(f"warning: {visible(doubt)}", file=sys.stderr)
 
 
-def _size_page(size: AuditSize) -> Page:
-    audit = size.audit
+def _size_page(drawn: DrawnAudit) -> Page:
+    audit = drawn.manifest
     questions = f"{counted(audit.questions_in_all, 'question')} of {counted(len(audit.benchmarks), 'benchmark')}"
     models, scenarios = counted(len(audit.models), "model"), counted(len(audit.scenarios), "scenario")
     factors = " × ".join((models, scenarios, questions, counted(audit.replicates, "replicate")))
@@ -390,14 +379,14 @@ def _size_page(size: AuditSize) -> Page:
         cells_of([each.name], each.version, each.metric, f"{each.weight:g}", f"{len(each.cases):,}", f"{each.of:,}")
         for each in audit.benchmarks
     ]
-    amounts = [cells_of([model.model_id], model.provider, model.key, *model.amounts) for model in size.models]
+    amounts = [cells_of([model.model_id], model.provider, model.key, *model.amounts) for model in drawn.estimates]
     blocks: list[Block] = [
         ForMedia(("markdown",), [Heading("Stability audit", level=2)]),
         Line(f"{factors} = {counted(len(audit.models) * audit.calls_per_model, 'call')}."),
         Sheet(columns=_BENCHMARK_COLUMNS, rows=benchmarks, numbers=frozenset(_BENCHMARK_COLUMNS[3:])),
         Sheet(
             columns=("model", "provider", "key", *AMOUNTS),
-            rows=[*amounts, cells_of([], "all", "", "", *size.total.amounts)],
+            rows=[*amounts, cells_of([], "all", "", "", *drawn.total.amounts)],
             numbers=frozenset(AMOUNTS),
         ),
         ForMedia(("markdown",), [Lines(audit.doubts, "-")]),  # the terminal has them on stderr
@@ -408,44 +397,46 @@ def _size_page(size: AuditSize) -> Page:
 
 def print_audit_runs(results: AuditResults, form: Format) -> None:
     """Print the counts of an audit's calls to stdout, and the next command to stderr."""
+    audit_id = results.drawn.manifest.id
+    tallies = {name: results.tallies[name] for name in results.stopped}
     rows = [
         {
-            "model_id": run.model_id,
-            "complete": run.complete,
-            "stopped": run.stopped,
-            **asdict(run.tally),
-            "failures": run.tally.failures,
-            "not_asked": run.tally.unmade,
+            "model_id": name,
+            "complete": results.is_complete(name),
+            "stopped": results.stopped[name],
+            **asdict(tally),
+            "failures": tally.failures,
+            "not_asked": tally.unmade,
         }
-        for run in results.runs
+        for name, tally in tallies.items()
     ]
-    counts = [_counts(run) for run in results.runs]
+    counts = [_counts(name, tally) for name, tally in tallies.items()]
     stopped = [
-        Line(Cell(run.model_id, code=True), " stopped: ", Cell(run.stopped, code=True), style="yellow")
-        for run in results.runs
-        if run.stopped
+        Line(Cell(name, code=True), " stopped: ", Cell(reason, code=True), style="yellow")
+        for name, reason in results.stopped.items()
+        if reason
     ]
     blocks: list[Block] = [
-        ForMedia(("markdown",), [Heading("Audit ", Cell(results.audit.id, code=True), level=2)]),
+        ForMedia(("markdown",), [Heading("Audit ", Cell(audit_id, code=True), level=2)]),
         Sheet(columns=("model", *_COUNT_COLUMNS), rows=counts, numbers=frozenset(_COUNT_COLUMNS)),
         Lines(stopped),
     ]
-    print_page(form, json=lambda: {"audit": results.audit.id, "runs": rows}, page=lambda: page_of("", blocks))
+    print_page(form, json=lambda: {"audit": audit_id, "runs": rows}, page=lambda: page_of("", blocks))
     print(results.next_step, file=sys.stderr)
 
 
-def _counts(run: AuditRun) -> list[Cell]:
-    tally, others = run.tally, dict(run.tally.outcomes)
+def _counts(model_id: str, tally: CallTally) -> list[Cell]:
+    others = dict(tally.outcomes)
     scored, unparseable = others.pop("scored", 0), others.pop("unparseable", 0)
     refused = others.pop("refused", 0) + others.pop("truncated", 0)
     counts = (tally.planned, scored, unparseable, refused, sum(others.values()), tally.unmade)
     latency = None if tally.latency_s is None else f"{tally.latency_s:.2f}"
     cost = cost_words(tally.cost_usd, tally.hit_rate)
-    return cells_of([run.model_id], *(f"{count:,}" for count in counts), cost, latency)
+    return cells_of([model_id], *(f"{count:,}" for count in counts), cost, latency)
 
 
-def print_family(check: FamilyCheck, form: Format, request: ScenariosCheckRequest | None = None) -> None:
-    """Print the check of a family to stdout. With a `request`, advise a trial on stderr if a ready family has none."""
+def print_family(check: FamilyCheck, options: ScenariosCheckRequest | ScenariosDraftRequest) -> None:
+    """Print the check of a family to stdout. If a ready family has no trial, advise one on stderr."""
     name = "the scenarios" if check.family is None else f"the family {check.family}"
     remarks = [
         [
@@ -464,9 +455,9 @@ def print_family(check: FamilyCheck, form: Format, request: ScenariosCheckReques
         Line("Read each template and check by hand:"),
         Lines(check.review, "[ ]"),
     ]
-    print_page(form, json=lambda: check.model_dump(mode="json"), page=lambda: page_of("the family", blocks))
-    if request is not None and check.trial is None and check.verdict == "ready":
-        command = ["skill-evaluator", "audit", "run", *words_of(request, *FOLDERS, "audits")]
+    print_page(options.format, json=lambda: check.model_dump(mode="json"), page=lambda: page_of("the family", blocks))
+    if check.trial is None and check.verdict == "ready":
+        command = ["skill-evaluator", "audit", "run", *words_of(options, *FOLDERS, "audits")]
         command += ["--scenario", check.family] if check.family else []
         print(f"try them on a few questions: {shlex.join([*command, '--questions', '20'])}", file=sys.stderr)
 

@@ -9,11 +9,8 @@ from skill_evaluator.display.options import (
     LATEST,
     Audits,
     Batch,
-    Concurrency,
-    FormatOption,
     LibraryOptions,
-    MaxCalls,
-    MaxCost,
+    LimitsOption,
     OnlyModels,
     argument,
     flag,
@@ -21,7 +18,6 @@ from skill_evaluator.display.options import (
     options,
     rare,
 )
-from skill_evaluator.judges.workflows.requests import DraftRequest
 from skill_evaluator.library.config import SafetyLimits, load_settings
 
 Missing = Literal["refuse", "questions", "scenarios", "models"]  # an error, or the rows to exclude for missing scores
@@ -38,7 +34,7 @@ class AuditFolders(LibraryOptions):
 
 
 @options
-class AuditRunRequest(AuditFolders):
+class AuditRunRequest(LimitsOption, AuditFolders):
     """The options of `audit run`. Omitted values are those in settings.yaml or in the audit to resume."""
 
     benchmarks: tuple[str, ...] = option(
@@ -51,9 +47,6 @@ class AuditRunRequest(AuditFolders):
     questions: int | None = option("Draw N cases of each benchmark; default: all.", metavar="N")
     replicates: int | None = option("Calls per question and scenario; default 2.", None, "-n")
     seed: int | None = rare("Seed of cases and calls; default: settings.yaml, else 0.")
-    max_cost: MaxCost = None
-    max_calls: MaxCalls = None
-    concurrency: Concurrency = None
     resume: bool = flag("Continue the newest audit.")
     run: str | None = option("Continue the audit with this id or in this folder.", metavar="ID")
     dry_run: bool = flag("Check inputs and print the maximum cost; make no call.")
@@ -89,12 +82,3 @@ class ScenariosCheckRequest(AuditFolders):
     family: str | None = argument("A folder in .evaluator/scenarios; default: the files there.", None)
     trial: Path | None = option("Audit whose scores are shown; default: the newest of these.", metavar="DIR")
     audits: Audits = AUDITS
-
-
-@options
-class ScenariosDraftRequest(FormatOption, DraftRequest):
-    """The options of `scenarios draft`."""
-
-    task: str = option("Domain of the scenarios, in a few words.", ..., metavar="TEXT")
-    model: str = option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
-    family: str | None = option("New folder for the scenarios; default: named after --task.", metavar="NAME")

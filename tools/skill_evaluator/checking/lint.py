@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from skill_evaluator.checks.declared import Check
+from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparators import amount
 from skill_evaluator.comparing.declarations import schema_places
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
@@ -107,22 +107,17 @@ class LintResult:
 
 
 def lint_component(
-    components: Path,
-    name: str,
-    fixtures: Path | None,
-    problems: Sequence[str],
-    settings: Settings,
-    models: Sequence[Model] = (),
+    components: Path, name: str, fixtures: Path | None, settings: Settings, models: Sequence[Model] = ()
 ) -> LintResult:
-    """Check a component, its cases, its policy and its judge. Return the result, with `problems` added to its own."""
+    """Check a component, its cases, its policy and its judge."""
     try:
         component = load_component(components, name, settings.limits, fixtures)
         path = component.declared_in  # checked with the component
         declared = read_json(path, ComponentError)["datasets"][0].get("fields", {}) if path.exists() else {}
     except NotEvaluatedError as reason:
-        return LintResult(name=name, not_evaluated=str(reason), problems=problems)
+        return LintResult(name=name, not_evaluated=str(reason))
     except SkillEvaluatorError as problem:
-        return LintResult(name=name, problems=list(dict.fromkeys([str(problem), *problems])))
+        return LintResult(name=name, problems=[str(problem)])
     read, waiting, not_evaluated, case_problems = _read_cases(component, fixtures)
     cases = [case for case in read if not case.unreviewed]
     if read and not cases and not case_problems:
@@ -156,7 +151,7 @@ def lint_component(
         not_evaluated=not_evaluated,
         waiting=waiting,
         unreviewed=[case.id for case in read if case.unreviewed],
-        problems=[*case_problems, *schema_problems(component, models), *settings_problems, *problems],
+        problems=[*case_problems, *schema_problems(component, models), *settings_problems],
     )
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -36,7 +36,7 @@ from skill_evaluator.runner import journal
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.scoring.answer_views import answer_changes
 from skill_evaluator.scoring.answers import TOO_COSTLY, takes_programs
-from skill_evaluator.scoring.recording import Recorder, commits_of
+from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, is_generated, listed
@@ -65,24 +65,33 @@ class CollectRequest(CiOptions, FormatOption):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrivedRun:
-    """A run folder, its path for messages, and the job of its artifact if known; `problem`: why it has no manifest."""
-
-    folder: Path
-    path: str
-    job: str | None
-    manifest: journal.Manifest | None
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Arrivals:
-    """The run folders of a plan below `root`; `notes` has the reasons of skipped jobs by job id."""
+    """The run folders of a plan below `root`, each with its manifest or the error that it raised.
+
+    `notes` has the reasons of skipped jobs by job id.
+    """
 
     plan: ci.Plan
     root: Path
-    runs: tuple[ArrivedRun, ...]
+    manifests: dict[Path, journal.Manifest | RunError]
     notes: dict[str, str]
+
+    def job_of(self, folder: Path) -> str | None:
+        """Return the job whose artifact contains a folder, or None if no part of its path names a job."""
+        jobs = {job.id for job in self.plan.jobs}
+        return next((part for part in folder.relative_to(self.root).parts if part in jobs), None)
+
+    def folders_of(self, part: Part) -> Iterator[Path]:
+        """Yield the folders that have the run id of a planned run and come from its job."""
+        run, planned = part
+        for folder, manifest in self.manifests.items():
+            ids = [folder.name] if isinstance(manifest, RunError) else [folder.name, manifest.run_id]
+            if planned.run_id not in ids:
+                continue
+            job = self.job_of(folder)
+            is_of_component = isinstance(manifest, RunError) or manifest.skill == planned.skill
+            if job == self.plan.job_of(run) or (job is None and is_of_component):
+                yield folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,17 +120,24 @@ def collect(request: CollectRequest) -> ci.Outcome:
     for verdict in verdicts if is_drift else ():
         for run_id, drift in drifts_in(verdict).items():
             _write(records[run_id].model_copy(update={"drift": drift}), request)
-    outputs = {run.run_id: partial(gather, parts, arrivals) for (run, _), parts in zip(scored, planned, strict=True)}
-    lost_by_run = dict(_lost_values([] if is_drift else verdicts, records, outputs, request))
-    problems += [values for values in lost_by_run.values() if isinstance(values, SkillEvaluatorError)]
+    parts_by_run = {run.run_id: parts for (run, _), parts in zip(scored, planned, strict=True)}
+    lost_values: dict[str | None, list[ci.LostValue]] = {}
+    for model in (model for verdict in verdicts for model in verdict.models if model.lost_fields and not is_drift):
+        before, after = (records.get(run.run_id) if run else None for run in (model.baseline, model.candidate))
+        # the repository of the cases may have other readers
+        if before and after and request.configuration.settings.fixtures is None:
+            compared = [(record, gather(parts_by_run[record.run_id], arrivals).answers) for record in (before, after)]
+            values = result_or_error(after.skill, partial(_lost_values, model, compared, request))
+            if isinstance(values, SkillEvaluatorError):
+                problems.append(values)
+            else:
+                lost_values[after.run_id] = values
     runs = []
     for run, record in scored:
-        values, reasons = lost_by_run.get(run.run_id or "", []), [run.reason]
-        if record is not None and (problem := undecided.get(run.skill)):
-            reasons.append(f"no verdict: {visible(str(problem))}")
-        lost_values = values if isinstance(values, list) else []
-        reason = "; ".join(filter(None, reasons))
-        runs.append(run.model_copy(update={"lost_values": lost_values, "reason": reason}))
+        problem = undecided.get(run.skill) if record else None
+        reasons = (run.reason, f"no verdict: {visible(str(problem))}" if problem else "")
+        update = {"lost_values": lost_values.get(run.run_id, []), "reason": "; ".join(filter(None, reasons))}
+        runs.append(run.model_copy(update=update))
     outcome = ci.Outcome.view(
         arrivals.plan,
         runs=runs,
@@ -196,13 +212,13 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
     judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=Path())
     answered: dict[str, Replicate] = {}
     manifests: list[journal.Manifest] = []
-    for run in arrivals.runs:
-        is_of_run = run.folder.parent.name == journal.JUDGE and run.folder.parent.parent in gathered.folders
-        if run.manifest is None or not is_of_run or run.manifest.digests != judge.digests:
+    for folder, judge_manifest in arrivals.manifests.items():
+        is_of_run = folder.parent.name == journal.JUDGE and folder.parent.parent in gathered.folders
+        if not is_of_run or isinstance(judge_manifest, RunError) or judge_manifest.digests != judge.digests:
             continue
-        manifests.append(run.manifest)
+        manifests.append(judge_manifest)
         with suppress(RunError):  # an output with an unreadable verdict counts as not judged
-            replicates = journal.read_answers(run.folder, lambda _: None)
+            replicates = journal.read_answers(folder, lambda _: None)
             answered |= {replicate.call.case_id: replicate for replicate in replicates if replicate.answered}
     answers = SentenceAnswers(manifest=manifests[0] if manifests else None, answered=answered)
     return judged_by(
@@ -232,28 +248,13 @@ def _verdict(skill: str, final: Sequence[Record], checkout: CiOptions, *, again:
 
 
 def _lost_values(
-    verdicts: Iterable[ComparisonResult],
-    records: Mapping[str, Record],
-    outputs: Mapping[str | None, Callable[[], GatheredRun]],
-    request: CollectRequest,
-) -> Iterator[tuple[str, list[ci.LostValue] | SkillEvaluatorError]]:
-    """Yield the id of each run with lost fields and an interleaved baseline, and its lost values or the error."""
-    if request.configuration.settings.fixtures is not None:  # the cases' repository may have other readers
-        return
-    for model in (model for verdict in verdicts for model in verdict.models if model.lost_fields):
-        ids = (model.baseline.run_id if model.baseline else "", model.candidate.run_id)
-        if all(run_id in records for run_id in ids):
-            runs = [(records[run_id], outputs[run_id]()) for run_id in ids]
-            yield ids[1], result_or_error(runs[0][0].skill, partial(_lost_values_of_model, model, runs, request))
-
-
-def _lost_values_of_model(
-    verdict: ModelVerdict, runs: Sequence[tuple[Record, GatheredRun]], request: CollectRequest
+    verdict: ModelVerdict, runs: Sequence[tuple[Record, Mapping[Call, Replicate]]], request: CollectRequest
 ) -> list[ci.LostValue]:
-    (before, gathered_before), (after, gathered_after) = runs
+    """Return an example of each lost field. `runs` are the baseline and the candidate with their outputs."""
+    (before, old_outputs), (after, new_outputs) = runs
     component = request.component(after.skill)
-    cases, outputs = load_cases(component, request.fixtures), (gathered_before.answers, gathered_after.answers)
-    changes = list(answer_changes(component, cases, before, after, outputs))
+    cases = load_cases(component, request.fixtures)
+    changes = list(answer_changes(component, cases, before, after, (old_outputs, new_outputs)))
     changes.sort(key=lambda change: (change.score_after or 0.0) - (change.score_before or 0.0))
     lost = []
     for field in verdict.lost_fields[:_MAX_LOST_FIELDS]:
@@ -273,22 +274,21 @@ def _score_run(
     if not gathered.folders:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     record = _record(gathered, arrivals, request, until)
-    any_scored = record.scored or record.is_final
-    status: ci.Status = "complete" if record.complete else "incomplete" if any_scored else "missing"
-    outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
     failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
-    if status == "missing":
-        return outcome.model_copy(update={"failed": failed}), None
-    measured = {
-        "scored": record.scored,
-        "failed": failed,
-        "primary_metric": record.primary_metric,
-        "cost_usd": record.cost_usd,
-        "hit_rate": record.tokens.hit_rate,
-    }
+    reasons = (*gathered.remarks, *fault_lines(record, visible))
+    if not (record.scored or record.is_final):
+        return _run_outcome(gathered, "missing", *reasons).model_copy(update={"failed": failed}), None
+    outcome = ci.RunOutcome.view(
+        record,
+        is_baseline=gathered.manifest.role == BASELINE,
+        status="complete" if record.complete else "incomplete",
+        reason="; ".join(reasons),
+        failed=failed,
+        hit_rate=record.tokens.hit_rate,
+    )
     refusal = _refusal_reason(record, request)
     if refusal is not None:  # publishing would refuse it, too; the outputs stay in the artifacts
-        return outcome.model_copy(update={**measured, "status": "refused", "reason": refusal}), None
+        return outcome.model_copy(update={"status": "refused", "reason": refusal, "run_id": None}), None
     _write(record, request)
     accuracy = record.accuracy[record.primary_metric]
     agreement = record.reproducibility.get("pairwise_exact_match")
@@ -298,7 +298,7 @@ def _score_run(
         ci95=accuracy.ci95 if accuracy.n_cases >= MIN_CASES_FOR_INTERVAL else None,
         reproducibility=agreement.strict_mean if agreement else None,
     )
-    return outcome.model_copy(update={**measured, "run_id": record.run_id, "figures": figures}), record
+    return outcome.model_copy(update={"figures": figures}), record
 
 
 def _write(record: Record, request: CollectRequest) -> None:
@@ -323,8 +323,6 @@ def _run_outcome(gathered: GatheredRun, status: ci.Status, *reasons: str) -> ci.
         status=status,
         reason="; ".join(reasons),
         planned=manifest.calls,
-        scored=0,
-        failed={},
     )
 
 
@@ -354,8 +352,7 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
         scorer.take(judged.scores)
         scorecard = scorer.scorecard()
     is_whole = all(call in gathered.answers for call in planned)
-    origin = commits_of(component, checkout.fixtures)
-    recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
+    recorder = Recorder.of(component, configuration, checkout.fixtures)
     stopped = judged.stopped if is_whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped, judge=judged.summary)
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, run_cases))
@@ -371,37 +368,32 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
 
 def find_arrivals(root: Path, plan: ci.Plan) -> Arrivals:
     """Find the run folders and the skip notes of a plan's jobs below `root`, at any depth."""
+    arrivals = Arrivals(plan=plan, root=root, manifests={}, notes={})
     planned = {job.id for job in plan.jobs}
-    runs: list[ArrivedRun] = []
-    notes: dict[str, str] = {}
     for name, _, files in sorted(os.walk(root)):
         folder = Path(name)
-        job = next((part for part in folder.relative_to(root).parts if part in planned), None)
         if journal.MANIFEST in files:
-            runs.append(_read_run(folder, root, job))
+            arrivals.manifests[folder] = _read_manifest(folder)
         for file in files:
-            skipped_job = file.removesuffix(_SKIPPED)
-            is_note = skipped_job != file and skipped_job in planned and job in (None, skipped_job)
+            job = file.removesuffix(_SKIPPED)
+            is_note = job != file and job in planned and arrivals.job_of(folder) in (None, job)
             if is_note and _is_regular_file(folder / file):
-                notes[skipped_job] = _read_note(folder / file)
-    return Arrivals(plan=plan, root=root, runs=tuple(runs), notes=notes)
+                arrivals.notes[job] = _read_note(folder / file)
+    return arrivals
 
 
 def _is_regular_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()  # a link could lead to any file of this machine
 
 
-def _read_run(folder: Path, root: Path, job: str | None) -> ArrivedRun:
-    manifest, problem = None, ""
+def _read_manifest(folder: Path) -> journal.Manifest | RunError:
+    for path in (folder / journal.MANIFEST, folder / journal.ANSWERS, folder / journal.RECORD):
+        if os.path.lexists(path) and not _is_regular_file(path):
+            return RunError(f"{path} is not a regular file")
     try:
-        for path in (folder / journal.MANIFEST, folder / journal.ANSWERS, folder / journal.RECORD):
-            if os.path.lexists(path) and not _is_regular_file(path):
-                raise RunError(f"{path} is not a regular file")
-        manifest = journal.read_manifest(folder)
-    except RunError as caught:
-        problem = str(caught)
-    path_text = visible(str(folder.relative_to(root)))
-    return ArrivedRun(folder=folder, path=path_text, job=job, manifest=manifest, problem=problem)
+        return journal.read_manifest(folder)
+    except RunError as problem:
+        return problem
 
 
 def _read_note(path: Path) -> str:
@@ -421,53 +413,39 @@ def parts_of_runs(plan: ci.Plan) -> list[list[Part]]:
 
 def answers_size(parts: Iterable[Part], arrivals: Arrivals) -> int:
     """Return the size in bytes of the output files that arrived for these parts of a run."""
-    files = {arrived.folder / journal.ANSWERS for part in parts for arrived in _folders_of(part, arrivals)}
+    files = {folder / journal.ANSWERS for part in parts for folder in arrivals.folders_of(part)}
     return sum(file.stat().st_size for file in files if _is_regular_file(file))
-
-
-def _folders_of(part: Part, arrivals: Arrivals) -> Iterator[ArrivedRun]:
-    """Yield the folders that have the run id of a planned run and come from its job."""
-    run, planned = part
-    job = arrivals.plan.job_of(run)
-    for arrived in arrivals.runs:
-        manifest = arrived.manifest
-        if planned.run_id not in (arrived.folder.name, manifest and manifest.run_id):
-            continue
-        if arrived.job == job or (arrived.job is None and (manifest is None or manifest.skill == planned.skill)):
-            yield arrived
 
 
 def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
     """Join the planned outputs of a run's parts; remark on each ignored folder, ignored output and missing job."""
     outputs: list[tuple[journal.Manifest, list[Replicate]]] = []
-    manifests, folders, remarks, absent_jobs = list[journal.Manifest](), list[Path](), list[str](), list[str]()
+    accepted, remarks, absent_jobs = dict[Path, journal.Manifest](), list[str](), list[str]()
     for run, planned in parts:
-        run_folders = list(_folders_of((run, planned), arrivals))
-        for arrived in run_folders:
-            problem = arrived.problem if arrived.manifest is None else _differences(arrived.manifest, planned)
-            if problem or arrived.manifest is None:
-                remarks.append(f"{arrived.path} is ignored: {problem}")
+        folders = list(arrivals.folders_of((run, planned)))
+        for folder in folders:
+            manifest, path = arrivals.manifests[folder], folder.relative_to(arrivals.root)
+            problem = str(manifest) if isinstance(manifest, RunError) else _differences(manifest, planned)
+            if problem or isinstance(manifest, RunError):
+                remarks.append(f"{visible(str(path))} is ignored: {problem}")
                 continue
-            answers, problems = _read_answers(arrived, planned)
+            accepted[folder] = manifest
+            answers, problems = _read_answers(folder, visible(str(path)), planned)
             outputs.append((planned, answers))
-            manifests.append(arrived.manifest)
-            folders.append(arrived.folder)
             remarks += [visible(problem.replace(f"{arrivals.root}{os.sep}", "")) for problem in problems]
-        if not run_folders:
+        if not folders:
             job = arrivals.plan.job_of(run)
             absent_jobs.append(job)
-            invocations = {invocation_of(arrived.manifest.run_id) for arrived in arrivals.runs if arrived.manifest}
-            others = listed(sorted(invocations - {arrivals.plan.invocation}), _MAX_LISTED)
-            absent = f"no artifact of {job} arrived" + (
-                f"; the folder has runs of other plans: {others}" * bool(others)
-            )
-            remarks.append(arrivals.notes.get(job) or absent)
+            readable = (manifest for manifest in arrivals.manifests.values() if isinstance(manifest, journal.Manifest))
+            invocations = {invocation_of(manifest.run_id) for manifest in readable} - {arrivals.plan.invocation}
+            others = f"; the folder has runs of other plans: {listed(sorted(invocations), _MAX_LISTED)}"
+            remarks.append(arrivals.notes.get(job) or f"no artifact of {job} arrived{others * bool(invocations)}")
     judge = parts[0][0].judge
     return GatheredRun(
-        manifest=_whole_manifest(arrivals.plan, [manifest for _, manifest in parts], manifests),
+        manifest=_whole_manifest(arrivals.plan, [manifest for _, manifest in parts], accepted.values()),
         judge=None if judge is None else judge.model_id,
         answers=journal.merged_outcomes(outputs),
-        folders=tuple(folders),
+        folders=tuple(accepted),
         skipped=len(absent_jobs) == len(parts) and all(job in arrivals.notes for job in absent_jobs),
         remarks=tuple(dict.fromkeys(remarks)),
     )
@@ -498,25 +476,25 @@ def _shown(value: object) -> str:
     return "none" if value is None or value == () else abridged(str(value))
 
 
-def _read_answers(arrived: ArrivedRun, planned: journal.Manifest) -> tuple[list[Replicate], list[str]]:
+def _read_answers(folder: Path, path: str, planned: journal.Manifest) -> tuple[list[Replicate], list[str]]:
     """Return the readable outputs of an artifact, unplanned ones included, and messages about its problems."""
     replicates, problems = list[Replicate](), list[str]()
     try:
-        for replicate in journal.read_answers(arrived.folder, problems.append):
+        for replicate in journal.read_answers(folder, problems.append):
             replicates.append(replicate)
     except RunError as problem:
         problems.append(str(problem))
     if unplanned := sum(not planned.includes(replicate.call) for replicate in replicates):
-        problems.append(f"{arrived.path}: {counted(unplanned, 'output')} of unplanned calls ignored")
+        problems.append(f"{path}: {counted(unplanned, 'output')} of unplanned calls ignored")
     try:
-        stopped = read_record(arrived.folder / journal.RECORD).stopped
+        stopped = read_record(folder / journal.RECORD).stopped
     except LeaderboardError:
         stopped = "a job ended before it wrote its record"
     return replicates, [*problems, abridged(stopped, 300)] if stopped else problems
 
 
 def _whole_manifest(
-    plan: ci.Plan, planned: Sequence[journal.Manifest], arrived: Sequence[journal.Manifest]
+    plan: ci.Plan, planned: Sequence[journal.Manifest], arrived: Collection[journal.Manifest]
 ) -> journal.Manifest:
     first = planned[0]
     cases = {case_id: digest for manifest in planned for case_id, digest in manifest.cases.items()}

@@ -230,7 +230,7 @@ def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
 
 def _propose_own(names: Sequence[str], files: Mapping[str, str]) -> Proposal:
     settings = load_settings(CONFIG)
-    linted = list(map_in_processes(lambda name: lint_component(COMPONENTS, name, None, (), settings), names))
+    linted = list(map_in_processes(lambda name: lint_component(COMPONENTS, name, None, settings), names))
     contracts: dict[str, str] = {}
     declared: dict[str, str] = {}
     for name in names:
@@ -272,7 +272,7 @@ def _propose_sources(request: InitRequest, kinds: Sequence[str], files: Mapping[
             config.joinpath("settings.yaml").write_text(_settings_text("", sources, None, config))
 
         def read(name: str) -> tuple[LintResult, Mapping[str, Any]]:
-            linted = lint_component(config / "components", name, None, (), assumed, [model])
+            linted = lint_component(config / "components", name, None, assumed, [model])
             for prefix in (f"{folder}/", f"{current_folder}/"):
                 linted = replace(
                     linted,

@@ -101,18 +101,16 @@ def lint(request: LintRequest) -> LintedLibrary:
     unknown_settings = list(_unknown_names(settings.policy, component_names, models))
 
     def check(name: str) -> tuple[LintResult, list[Problem]]:
-        lines = {
-            each.message if each.file in each.message else f"{each.file}:{each.line}: {each.message}": each
-            for each in _problems_of_history(request, name, folder, past_library)
-        }
         if request.no_cases:
-            hint = "its contract and cases are not checked (--no-cases)"
-            linted = LintResult(name=name, hints=[hint], problems=list(lines))
+            linted = LintResult(name=name, hints=["its contract and cases are not checked (--no-cases)"])
         else:
-            linted = lint_component(request.components, name, request.fixtures, list(lines), settings, models)
+            linted = lint_component(request.components, name, request.fixtures, settings, models)
         prompt = prompt_file(request.components, name, folder)  # the file of problems that name no file
-        placed = [lines.get(line, Problem(file=prompt, line=1, message=line)) for line in linted.problems]
-        return linted, placed
+        problems = {line: Problem(file=prompt, line=1, message=line) for line in linted.problems}
+        for each in _problems_of_history(request, name, folder, past_library):
+            line = each.message if each.file in each.message else f"{each.file}:{each.line}: {each.message}"
+            problems[line] = each
+        return replace(linted, problems=list(problems)), list(problems.values())
 
     checked = list(map_in_processes(check, names))
     components = [linted for linted, _ in checked]

@@ -28,7 +28,7 @@ from skill_evaluator.providers import Configuration, key_variables, program, rea
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.repository import Repository
-from skill_evaluator.runner.journal import input_digests, slug
+from skill_evaluator.runner.journal import Run, input_digests, slug
 from skill_evaluator.runner.prices import CostEstimate, InputSize, estimate, input_sizes, sum_of
 from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, limits_under, replicates_of_baseline
 from skill_evaluator.stats import by_key, total_or_none
@@ -50,6 +50,16 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
         """The contents of models.yaml and settings.yaml."""
         return read_configuration(self.config)
 
+    @cached_property
+    def repository(self) -> Repository:
+        """The git repository of the components. Raise GitError if there is none."""
+        return Repository(self.components)
+
+    @cached_property
+    def folder(self) -> str:
+        """The path of the components in the repository."""
+        return self.repository.relative_path(self.components)
+
     def component(self, skill: str) -> Component:
         """Read a component; its version is numbered by the records if the prompt declares none."""
         component = load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
@@ -59,34 +69,31 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
         """Return `version`. With `recorded`, number a generated version by the records here and on those branches."""
         if not (self.recorded and is_generated(version)):
             return version
-        repository, board = Repository(self.components), self.components / skill / "leaderboard.json"
-        folder, path = repository.relative_path(self.components), repository.relative_path(board)
+        repository, board = self.repository, self.components / skill / "leaderboard.json"
         commits = filter(None, map(repository.commit, self.recorded))
-        blobs = filter(None, (repository.files(commit, folder).get(path) for commit in commits))
+        path = repository.relative_path(board)
+        blobs = filter(None, (repository.files(commit, self.folder).get(path) for commit in commits))
         texts = repository.contents(blobs).values()
         return numbered(digests, [*recorded_in(board), *chain.from_iterable(map(recorded_rows, texts))])
 
     def archive(self, component: Component) -> Archive:
         """Open the archive of a component's records, here and on the branches."""
-        return Archive(component, Repository(self.components) if self.recorded else None, self.recorded)
+        return Archive(component, self.repository if self.recorded else None, self.recorded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEvaluation:
-    """A component to evaluate on a model, with its applicable `cases` and the `sizes` of their requests by case id.
+    """A run to plan: a component on a model, with its applicable `cases` and the `sizes` of their requests by case id.
 
-    `not_applicable` has the reasons for the other cases. `beside` is the interleaved baseline, and `sizes_beside` has
-    the sizes of its requests. `judge` decides the checks with `expect`.
+    `beside` is the interleaved baseline, and `sizes_beside` has the sizes of its requests. `judge` decides the checks
+    with `expect`.
     """
 
     component: Component
-    model: Model
+    run: Run
     kind: ProviderKind
     cases: Mapping[str, Case]
     sizes: Mapping[str, InputSize]
-    replicates: int
-    seed: int
-    not_applicable: Mapping[str, str] = field(default_factory=dict)
     beside: PlannedBaseline | None = None
     sizes_beside: Mapping[str, InputSize] = field(default_factory=dict)
     judge: tuple[Model, ProviderKind] | None = None
@@ -94,27 +101,30 @@ class PlannedEvaluation:
     @property
     def calls_each(self) -> int:
         """The number of calls per case, the baseline's included."""
-        return self.replicates + (0 if self.beside is None else replicates_of_baseline(self.replicates))
+        replicates = self.run.manifest.replicates
+        return replicates + (0 if self.beside is None else replicates_of_baseline(replicates))
 
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, CostEstimate]]:
         """Return pairs of model id and cost estimate for these cases: of the model, and of the judge if any."""
-        requests = [(self.sizes, self.replicates)]
+        model, replicates = self.run.model, self.run.manifest.replicates
+        requests = [(self.sizes, replicates)]
         if self.beside is not None:
-            requests.append((self.sizes_beside, replicates_of_baseline(self.replicates)))
+            requests.append((self.sizes_beside, replicates_of_baseline(replicates)))
         parts = [
-            estimate({case_id: sizes[case_id] for case_id in case_ids}, self.model, self.kind, replicates)
+            estimate({case_id: sizes[case_id] for case_id in case_ids}, model, self.kind, replicates)
             for sizes, replicates in requests
         ]
-        estimates = [(self.model.id, sum_of(parts))]
+        estimates = [(model.id, sum_of(parts))]
         if self.judge is not None:
             cases = [self.cases[case_id] for case_id in case_ids]
-            estimates.append((self.judge[0].id, judge_estimate(*self.judge, cases, self.model, self.calls_each)))
+            estimates.append((self.judge[0].id, judge_estimate(*self.judge, cases, model, self.calls_each)))
         return estimates
 
     def minutes(self, calls: int) -> float:
         """Estimate the duration of a number of calls in minutes, if each call takes 10 seconds."""
-        in_flight = 1 if self.kind.one_at_a_time else self.model.limits.max_concurrency or IN_FLIGHT
-        max_per_minute = self.model.limits.requests_per_minute or math.inf
+        limits = self.run.model.limits
+        in_flight = 1 if self.kind.one_at_a_time else limits.max_concurrency or IN_FLIGHT
+        max_per_minute = limits.requests_per_minute or math.inf
         return max(calls * _SLOW_CALL_S / 60.0 / in_flight, calls / max_per_minute)
 
 
@@ -128,28 +138,23 @@ def runs_of(wanted: Sequence[PlannedEvaluation], jobs: Jobs) -> list[PlannedRun]
 
 
 def _make_run(wanted: PlannedEvaluation, shard: Shard) -> PlannedRun:
-    component, model, kind, tested_program = wanted.component, wanted.model, wanted.kind, wanted.component.program
+    component, model, manifest, kind = wanted.component, wanted.run.model, wanted.run.manifest, wanted.kind
     case_ids = shard.of(list(wanted.cases))
     estimates = wanted.estimates(case_ids)
-    judge = None
+    judge, environment, key_variable = None, environment_of(model, kind), key_variable_of(model, kind)
     if wanted.judge is not None:
-        key_variable, calls = key_variable_of(*wanted.judge), estimates[-1][1].calls
-        judge = PlannedJudge(model_id=wanted.judge[0].id, key_variable=key_variable, calls=calls)
-    return PlannedRun(
+        judge_key, calls = key_variable_of(*wanted.judge), estimates[-1][1].calls
+        judge = PlannedJudge(model_id=wanted.judge[0].id, key_variable=judge_key, calls=calls)
+    if component.program is not None:
+        environment = environment_of_program(component.name)
+        key_variable = program.VARIABLES if component.program.variables else key_variable
+    return PlannedRun.view(
+        manifest,
         id=f"{component.name}@{slug(model.id)}" + (f"@{shard.index}of{shard.count}" if shard.count > 1 else ""),
-        skill=component.name,
-        skill_version=component.version,
-        model_id=model.id,
-        provider=model.provider,
-        environment=environment_of(model, kind) if tested_program is None else environment_of_program(component.name),
-        key_variable=program.VARIABLES if tested_program and tested_program.variables else key_variable_of(model, kind),
+        environment=environment,
+        key_variable=key_variable,
         shard=str(shard) if shard.count > 1 else None,
-        replicates=wanted.replicates,
-        seed=wanted.seed,
-        cases={case_id: wanted.cases[case_id].digest for case_id in case_ids},
-        inputs=component.prompt.inputs,
-        not_applicable=dict(wanted.not_applicable),
-        digests=input_digests(component, model),
+        cases={case_id: manifest.cases[case_id] for case_id in case_ids},
         cost_upper_usd=total_or_none(estimate.cost_upper_usd for _, estimate in estimates),
         baseline=wanted.beside,
         judge=judge,
@@ -302,7 +307,7 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy, *
 
     `fresh` selects a seed that no record of the two versions has.
     """
-    component, model = wanted.component, wanted.model
+    component, model, manifest = wanted.component, wanted.run.model, wanted.run.manifest
     try:
         row = find_baseline(component, model, archive, policy)
         if row is None or model.provider == "replay":  # replay returns the same outputs for every prompt
@@ -313,9 +318,10 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy, *
             baseline = replace(baseline, version=row.version)
         refuse_unfilled(baseline, wanted.cases.values(), component)
         versions = (baseline.version, component.version)
+        seed = fresh_seed(archive, model.id, versions, manifest.seed) if fresh else manifest.seed
         return replace(
             wanted,
-            seed=fresh_seed(archive, model.id, versions, wanted.seed) if fresh else wanted.seed,
+            run=replace(wanted.run, manifest=manifest.model_copy(update={"seed": seed})),
             beside=PlannedBaseline(
                 skill_version=baseline.version,
                 commit=commit,

@@ -241,8 +241,8 @@ class RunOutcome(FrozenModel):
     status: Status
     reason: str
     planned: NonNegativeInt
-    scored: NonNegativeInt
-    failed: dict[str, NonNegativeInt]
+    scored: NonNegativeInt = 0
+    failed: dict[str, NonNegativeInt] = {}
     run_id: ids.RunId | None = None
     is_baseline: bool = False
     primary_metric: str | None = None
@@ -301,9 +301,8 @@ def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
     made = read_plan(plan)
     calls = by_key(((run.skill, run.model_id), run.calls) for run in made.runs)
     reason = "its results could not be collected; see the log of the run"
-    missing = {"status": "missing", "reason": reason, "scored": 0, "failed": {}}
     runs = [
-        RunOutcome.model_validate({"skill": skill, "model_id": model_id, "planned": sum(planned), **missing})
+        RunOutcome(skill=skill, model_id=model_id, status="missing", reason=reason, planned=sum(planned))
         for (skill, model_id), planned in calls.items()
     ]
     return Outcome.view(made, runs=runs)

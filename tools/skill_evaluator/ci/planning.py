@@ -7,7 +7,7 @@ refused, because the jobs have keys.
 
 import datetime
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
@@ -39,8 +39,8 @@ from skill_evaluator.records.archive import Archive, RecordedRun, newest_recorde
 from skill_evaluator.records.record import short_digest
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.journal import new_invocation
-from skill_evaluator.runner.prices import forecasts_of, input_sizes, not_applicable
+from skill_evaluator.runner.journal import RunSize, new_invocation, new_runs
+from skill_evaluator.runner.prices import forecasts_of, input_sizes
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed, nearest
@@ -72,7 +72,7 @@ def make_plan(request: PlanRequest) -> Plan:
         raise PlanError("--drift runs the recorded versions: it cannot be combined with --base or --pull-request")
     refuse_amounts({"--replicates": request.replicates}, None, request.max_cost)
     models = select_models(request.configuration.models, request.models)
-    repository, limits = Repository(request.components), request.configuration.settings.jobs
+    repository, limits = request.repository, request.configuration.settings.jobs
     changed, refused = set[str](), list[Problem]()
     if request.pull_request is not None:
         changed = _changed_paths(repository, request.pull_request)
@@ -109,7 +109,7 @@ def _with_runs(plan: Plan, request: PlanRequest, changed: set[str]) -> Plan:
     limits = request.configuration.settings.jobs
     max_cost = limits.max_cost if request.max_cost is None else request.max_cost
     wanted = matrix.affordable(list(_read_components(plan, request, changed)), max_cost)
-    pairs = {(pair.component.name, pair.model.id): pair for pair in wanted}
+    pairs = {(pair.component.name, pair.run.model.id): pair for pair in wanted}
     runs = matrix.capped(matrix.runs_of(wanted, limits), max_cost)
     jobs = matrix.packed(runs, {run.id: pairs[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
     return plan.model_copy(
@@ -140,16 +140,15 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
 
 def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) -> int:
     """Add chosen and skipped components and faults to a plan; return the number of unchanged components not chosen."""
-    repository = Repository(request.components)
+    repository, folder = request.repository, request.folder
     if plan.head is None:
         raise GitError(f"{repository.root} has no commit yet; commit the components first")
-    folder = repository.relative_path(request.components)
-    base_commit, base_known = _base_of(plan, request, repository)
+    base_commit, base_known = _base_of(plan, request)
     before, after = read_versions(repository, (base_commit, plan.head), folder)
     unknown = [name for name in request.names if name not in after]
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {request.components} at HEAD {nearest(unknown[0], after)}")
-    boards, unreadable = recorded_boards(repository, ("HEAD", *request.recorded), folder)
+    recorded, unreadable = recorded_runs(repository, ("HEAD", *request.recorded), folder)
     plan.faults.extend(unreadable)
     untouched = 0
     for name, version in after.items():
@@ -162,25 +161,26 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
         earlier = version_before(before, version)
         version_problems = [] if request.drift else list(versioning_problems(earlier, version))
         plan.faults.extend(version_problems)
-        board = _newest_of(boards.get(component_name, {}) for component_name in (name, *version.formerly))
+        runs = [run for each in (name, *version.formerly) for run in recorded.get(each, ())]
+        newest = {run.model_id: run for run in sorted(runs, key=lambda run: run.version_order)}
         chosen, skipped = list[OnModels](), list[OnModels]()
         for model_id in _models_of(version, models, request):
-            runs, reason = False, "invalid version, see the errors"
+            is_run, reason = False, "invalid version, see the errors"
             if request.drift:
-                runs, reason = _decide_on_drift(version.version, board.get(model_id))
+                is_run, reason = _decide_on_drift(version.version, newest.get(model_id))
             elif not version_problems:
-                runs, reason = decide(earlier, version, board.get(model_id), base_known=base_known)
-            (chosen if runs else skipped).append(OnModels(skill=name, models=[model_id], reason=reason))
+                is_run, reason = decide(earlier, version, newest.get(model_id), base_known=base_known)
+            (chosen if is_run else skipped).append(OnModels(skill=name, models=[model_id], reason=reason))
         if before.get(name) == version and not chosen:
             untouched += 1
             continue
         plan.chosen.extend(chosen)
         plan.skipped.extend(skipped)
-    plan.skipped.extend(_deleted_cases(plan, request, repository))
+    plan.skipped.extend(_deleted_cases(plan, request))
     return untouched
 
 
-def _base_of(plan: Plan, request: PlanRequest, repository: Repository) -> tuple[str | None, bool]:
+def _base_of(plan: Plan, request: PlanRequest) -> tuple[str | None, bool]:
     """Return the commit to compare the head with, and whether the base of the push is known.
 
     The base is known if its commit exists here, or if it is all zeros (a first push; the commit is None).
@@ -191,12 +191,12 @@ def _base_of(plan: Plan, request: PlanRequest, repository: Repository) -> tuple[
     if plan.base is None and not is_first_push and not is_id:
         raise PlanError(f"--base {base} is not a commit here; run git fetch, or use --base 0 for a new branch")
     # a branch stands for its merge base with the head
-    commit = plan.base if plan.base is None or is_id else repository.merge_base(plan.base)
+    commit = plan.base if plan.base is None or is_id else request.repository.merge_base(plan.base)
     return commit, plan.base is not None or is_first_push
 
 
-def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> Iterator[OnModels]:
-    fixtures = request.fixtures or request.components.parent / "fixtures"
+def _deleted_cases(plan: Plan, request: PlanRequest) -> Iterator[OnModels]:
+    repository, fixtures = request.repository, request.fixtures or request.components.parent / "fixtures"
     if plan.base is None or plan.head is None or not fixtures.resolve().is_relative_to(repository.root.resolve()):
         return
     folder = repository.relative_path(fixtures)
@@ -211,7 +211,6 @@ def _deleted_cases(plan: Plan, request: PlanRequest, repository: Repository) -> 
 
 def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[matrix.PlannedEvaluation]:
     """Yield each chosen component on each model. Add errors to the plan, but raise those of named components."""
-    repository = Repository(request.components)
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in plan.chosen).items():
         try:
             component = request.component(skill)
@@ -220,16 +219,16 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
             refusal = refusal_reason(archive.entries, component.version, component.digests["prompt"])
             if refusal is not None:
                 raise PlanError(f"component '{skill}' {refusal}")
-            _refuse_code(component, cases, repository.relative_path(request.components), changed)
+            _refuse_code(component, cases, request.folder, changed)
         except SkillEvaluatorError as problem:
             if skill in request.names:
                 raise
-            empty = [f"the submodule {path} is empty" for path in repository.empty_submodules()]
+            empty = [f"the submodule {path} is empty" for path in request.repository.empty_submodules]
             is_new = not (request.components / skill / "leaderboard.json").exists()
             if isinstance(problem, NotEvaluatedError) and is_new and not empty:
                 plan.skipped.append(OnModels(skill=skill, models=ids, reason=str(problem)))
                 continue
-            path = prompt_file(request.components, skill, repository.relative_path(request.components))
+            path = prompt_file(request.components, skill, request.folder)
             plan.faults.append(Problem(file=path, line=1, message="; ".join([str(problem), *empty])))
             continue
         yield from _on_models(plan, request, component, archive, cases, ids)
@@ -240,14 +239,19 @@ def _on_models(
 ) -> Iterator[matrix.PlannedEvaluation]:
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
-    for model in (models[model_id] for model_id in ids if model_id in models):
-        kind = configuration.kinds[model.provider]
-        excluded = not_applicable(cases, sizes, model, kind)
+    size = RunSize(
+        replicates=request.replicates or settings.replicates,
+        seed=settings.seed if request.seed is None else request.seed,
+        invocation=plan.invocation,
+    )
+    selected = [models[model_id] for model_id in ids if model_id in models]
+    for run in new_runs(component, cases, selected, component.results_dir, configuration.kinds, size):
+        model, excluded = run.model, run.manifest.not_applicable
         if excluded:
             cases_with_reasons = listed([f"{case_id} ({reason})" for case_id, reason in excluded.items()])
             reason = f"{len(excluded)} of {counted(len(cases), 'case')} not applicable: {cases_with_reasons}"
             plan.skipped.append(OnModels(skill=component.name, models=[model.id], reason=reason))
-        applicable = {case.id: case for case in cases if case.id not in excluded}
+        applicable = {case.id: case for case in cases if case.id in run.manifest.cases}
         if not applicable:
             continue
         try:
@@ -255,18 +259,15 @@ def _on_models(
         except SkillEvaluatorError as problem:
             plan.skipped.append(OnModels(skill=component.name, models=[model.id], reason=str(problem)))
             continue
-        seed = settings.seed if request.seed is None else request.seed
         if request.drift and request.seed is None:
-            seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), seed)
+            seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), size.seed)
+            run = replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
         wanted = matrix.PlannedEvaluation(
             component=component,
-            model=model,
-            kind=kind,
+            run=run,
+            kind=configuration.kinds[model.provider],
             cases=applicable,
-            not_applicable=excluded,
             sizes=sizes,
-            replicates=request.replicates or settings.replicates,
-            seed=seed,
             judge=None if judge is None else (judge, configuration.kinds[judge.provider]),
         )
         if settings.policy.design == "beside" and not request.drift:
@@ -334,42 +335,32 @@ def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
     return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
 
 
-def recorded_boards(
+def recorded_runs(
     repository: Repository, refs: Iterable[str], folder: str
-) -> tuple[dict[str, dict[str, RecordedRun]], list[Problem]]:
-    """Return the newest record by component and model id over the leaderboards at `refs`, and unreadable leaderboards.
+) -> tuple[dict[str, list[RecordedRun]], list[Problem]]:
+    """Return the newest run of each model in each leaderboard at `refs`, by component, and unreadable leaderboards.
 
     Skip refs that do not exist here.
     """
     commits = dict.fromkeys(filter(None, map(repository.commit, refs)))
     depth = within(folder, "name/leaderboard.json").count("/")
-    blobs = [
+    blobs = dict.fromkeys(
         (path, blob)
         for commit in commits
         for path, blob in repository.files(commit, folder).items()
         if path.endswith("/leaderboard.json") and path.count("/") == depth
-    ]
+    )
     texts = repository.contents(blob for _, blob in blobs)
-    boards: dict[str, dict[str, RecordedRun]] = {}
+    runs: dict[str, list[RecordedRun]] = {}
     problems: dict[str, Problem] = {}
-    for path, blob in dict.fromkeys(blobs):
+    for path, blob in blobs:
         try:
             newest = newest_recorded(texts[blob], path)
         except LeaderboardError as problem:
             problems[str(problem)] = Problem(file=path, line=1, message=str(problem))
-            continue
-        name = PurePosixPath(path).parent.name
-        boards[name] = _newest_of((boards.get(name, {}), newest))
-    return boards, list(problems.values())
-
-
-def _newest_of(boards: Iterable[Mapping[str, RecordedRun]]) -> dict[str, RecordedRun]:
-    newest: dict[str, RecordedRun] = {}
-    for model_id, recorded in (item for board in boards for item in board.items()):
-        highest = newest.get(model_id)
-        if highest is None or bump(recorded.version, highest.version) is Bump.LOWERED:
-            newest[model_id] = recorded
-    return newest
+        else:
+            runs.setdefault(PurePosixPath(path).parent.name, []).extend(newest.values())
+    return runs, list(problems.values())
 
 
 def _changed_paths(repository: Repository, commit: str) -> set[str]:

@@ -3,17 +3,13 @@
 import sys
 
 from skill_evaluator.api import Library
-from skill_evaluator.audit.drawing import AuditSize
+from skill_evaluator.audit.manifest import DrawnAudit
 from skill_evaluator.audit.page import print_audit, print_audit_runs, print_family, print_size, write_audit
-from skill_evaluator.audit.request import (
-    AuditReportRequest,
-    AuditRunRequest,
-    ScenariosCheckRequest,
-    ScenariosDraftRequest,
-)
+from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, ScenariosCheckRequest
 from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.prompting.judging import JudgeRunSize
+from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
@@ -52,7 +48,7 @@ EXITS = {
 def audit_run(options: AuditRunRequest) -> int:
     """Run every model on every question in every scenario; save the outputs in audits/<id>."""
     results = Library(**folders_of(options)).audits.run(**keywords_of(options, AuditRunRequest), watch=watch)
-    if isinstance(results, AuditSize):
+    if isinstance(results, DrawnAudit):
         print_size(results, options.format)
         return EXIT_OK
     print_audit_runs(results, options.format)
@@ -71,7 +67,7 @@ def audit_report(options: AuditReportRequest) -> int:
 def scenarios_check(options: ScenariosCheckRequest) -> int:
     """Check whether scenarios are ready for an audit; show the scores of a trial. Makes no call."""
     check = Library(**folders_of(options)).audits.check_scenarios(**keywords_of(options, ScenariosCheckRequest))
-    print_family(check, options.format, options)
+    print_family(check, options)
     codes = {"ready": EXIT_OK, "not ready": EXIT_USER_ERROR, "not reviewed": EXIT_INCOMPLETE}
     return codes[check.verdict]
 
@@ -83,6 +79,6 @@ def scenarios_draft(options: ScenariosDraftRequest) -> int:
     if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, options.format)
     check = library.audits.check_scenarios(drafted.name)
-    print_family(check, options.format)
+    print_family(check, options)
     print(f"{counted(len(check.scenarios), 'scenario')} written to {drafted}, not reviewed yet", file=sys.stderr)
     return EXIT_OK

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -10,14 +11,15 @@ from skill_evaluator.api import Library
 from skill_evaluator.ci.plan import planned_request, read_plan
 from skill_evaluator.display import options as cli
 from skill_evaluator.display.pages import print_page
-from skill_evaluator.evaluation.many import dry_run, evaluate_many, plan_many
+from skill_evaluator.evaluation.many import ManyPlanned, dry_run, plan_many
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate_at_each_save
 from skill_evaluator.evaluation.pipeline import evaluate as run_evaluation
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
+from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import skipped_run_notes
-from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page, print_dry_run, write_report
+from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page, print_dry_run, write_reports
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import many_json, many_page, mutation_page, print_planned, switch_json, switch_page
 from skill_evaluator.runner.session import print_resume_command
@@ -69,7 +71,7 @@ def evaluate(options: EvaluateOptions) -> int:
         return _evaluate_many(options)
     if options.dry_run:
         return print_dry_run(dry_run(options), options.format)
-    return _show(run_evaluation(options, watch, write_report), options, full=options.full)
+    return _show(_evaluated(options), options, full=options.full)
 
 
 @cli.options
@@ -92,10 +94,10 @@ def try_(options: TryOptions) -> int:
     values = {name: getattr(options, name) for name in passed_on}
     request = EvaluationRequest(**values, draft=True, leaderboard=False)
     if not options.watch:
-        return _show(run_evaluation(request, watch, write_report), request, full=options.full, show_changes=True)
+        return _show(_evaluated(request), request, full=options.full, show_changes=True)
     code = errors.EXIT_INCOMPLETE
-    for done in evaluate_at_each_save(request, watch, write_report):
-        code = _show(done, request, full=options.full, show_changes=True)
+    for done in evaluate_at_each_save(request, watch):
+        code = _show(write_reports(done), request, full=options.full, show_changes=True)
     return code
 
 
@@ -125,6 +127,10 @@ def mutate(options: MutationRequest) -> int:
     return errors.EXIT_INCOMPLETE
 
 
+def _evaluated(request: EvaluationRequest) -> EvaluationResult:
+    return write_reports(run_evaluation(request, watch))
+
+
 def _show(done: EvaluationResult, request: EvaluationRequest, *, full: bool, show_changes: bool = False) -> int:
     site = done.inputs.settings.site.address
     changes = done.changed_outputs() if show_changes else []
@@ -146,7 +152,7 @@ def _evaluate_many(request: ManyRequest) -> int:
     if planned.ready and not request.dry_run:
         if request.max_cost is None and not cli.agreed("Make these calls?", yes=request.yes):
             raise errors.RunError("no call was made; set a cap with --max-cost USD, or use --yes to run without a cap")
-        done = evaluate_many(request, planned, watch, write_report)
+        done = _evaluate_planned(request, planned)
     if done or request.format == "json":
         folders = cli.words_of(request)
         page = partial(many_page, done, planned, folders)
@@ -159,12 +165,24 @@ def _evaluate_many(request: ManyRequest) -> int:
     return next((code for code in worst_first if code in codes), errors.EXIT_OK)
 
 
+def _evaluate_planned(
+    request: ManyRequest, planned: ManyPlanned
+) -> dict[str, EvaluationResult | errors.SkillEvaluatorError]:
+    """Evaluate the planned components, which share the limits of calls and cost; return each result or error."""
+    done: dict[str, EvaluationResult | errors.SkillEvaluatorError] = {}
+    for name in (plan.component.name for plan in planned.ready):
+        done[name] = result = result_or_error(name, partial(_evaluated, replace(request, skill=name)))
+        if isinstance(result, EvaluationResult):
+            request = result.remaining(request)
+    return done
+
+
 def _code(library: Library, done: EvaluationResult | errors.SkillEvaluatorError) -> int:
     if isinstance(done, errors.SkillEvaluatorError):
         return done.exit_code
     if done.problems:
         return done.problems[0].exit_code
-    scored = (run.record for run in done.finished if not (run.record.is_final and entry_of(run.record).is_baseline))
+    scored = (run.record for run in done.finished if not (run.record.is_final and run.record.is_baseline))
     if not all(record.complete for record in scored):
         return errors.EXIT_INCOMPLETE
     return errors.EXIT_OK if done.verdict is None else library.exit_code([done.verdict])

@@ -12,7 +12,7 @@ from pathlib import Path
 from skill_evaluator import errors
 from skill_evaluator.display import with_progress
 from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
-from skill_evaluator.evaluation.pipeline import EvaluationResult, WriteReport, evaluate
+from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, SwitchRequest
 from skill_evaluator.evaluation.runs import baseline_notes, plan_runs, read_inputs
 from skill_evaluator.judges.modes.sentences import judge_estimate
@@ -228,20 +228,6 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
     return changed
 
 
-def evaluate_many(
-    request: ManyRequest, planned: ManyPlanned, watch: Watch, write_report: WriteReport
-) -> dict[str, EvaluationResult | SkillEvaluatorError]:
-    """Evaluate the planned components. They share the limits of calls and cost. Return each result or error by name."""
-    results: dict[str, EvaluationResult | SkillEvaluatorError] = {}
-    for plan in planned.ready:
-        name = plan.component.name
-        run = partial(evaluate, replace(request, skill=name), watch, write_report)
-        results[name] = result = result_or_error(name, run)
-        if isinstance(result, EvaluationResult):
-            request = result.remaining(request)
-    return results
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchedComponent:
     """The planned calls and cost of one component, and the comparison of its two models (None if not compared)."""
@@ -275,10 +261,13 @@ class Switch:
         return min(filter(None, codes), default=errors.EXIT_OK)
 
 
-def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> Switch:
-    """Evaluate the requested components (default: all) with both models and compare. A dry run makes no call.
+def switched_components(
+    request: SwitchRequest, watch: Watch
+) -> Iterator[tuple[SwitchedComponent, EvaluationResult | None]]:
+    """Evaluate each requested component (default: all) with both models and compare; yield the row and the evaluation.
 
-    If the old model is not in models.yaml or is retired, its newest recorded run of the component's version is used.
+    A dry run makes no call and has no evaluation. If the old model is not in models.yaml or is retired, its newest
+    recorded run of the component's version is used. Raise ConfigError if all components are skipped.
     """
     configuration = read_configuration(request.config)
     (new,) = select_models(configuration.models, (request.new,))
@@ -296,21 +285,24 @@ def switch(request: SwitchRequest, watch: Watch, write_report: WriteReport) -> S
         fixtures=request.fixtures,
         config=request.config,
     )
-    rows = []
-    for name in dict.fromkeys(request.skills or all_components(request.components)):
-        component_request = replace(evaluation, skill=name)
+    names = list(dict.fromkeys(request.skills or all_components(request.components)))
+    n_skipped = 0
+    for name in names:
+        component_request, evaluated = replace(evaluation, skill=name), None
         try:
             row = _plan_switch(component_request, request)
             if not request.dry_run:
-                row = _compare_models(row, evaluate(component_request, watch, write_report), request)
-            rows.append(row)
+                evaluated = evaluate(component_request, watch)
+                row = _compare_models(row, evaluated, request)
         except errors.NotEvaluatedError as problem:
             print(f"warning: skipping {name}: {problem}", file=sys.stderr)
+            n_skipped += 1
+            continue
         except SkillEvaluatorError as problem:
-            rows.append(SwitchedComponent(component=name, remark=str(problem)))
-    if not rows:
+            row = SwitchedComponent(component=name, remark=str(problem))
+        yield row, evaluated
+    if n_skipped == len(names):
         raise ConfigError("there is no component to compare: all were skipped")
-    return Switch(request=request, policy=configuration.settings.policy, rows=rows)
 
 
 def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComponent:

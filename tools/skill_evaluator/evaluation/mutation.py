@@ -275,7 +275,7 @@ def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> Planned
             "draft": True,
         }
         runs.append(replace(plain, manifest=manifest.model_copy(update=update), folder=folder / name))
-    return PlannedRuns(runs=runs, components=components, finished=[], roles=dict.fromkeys(prompts))
+    return PlannedRuns(runs=runs, components=components)
 
 
 def _run_id(mutant: Mutant) -> str:

@@ -33,7 +33,7 @@ from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.runner.session import Session
 from skill_evaluator.scoring.answer_views import CaseView, case_view, only_field, read_answers
 from skill_evaluator.scoring.answers import CheckScore, CheckScores
-from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
+from skill_evaluator.scoring.recording import Finished, Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import listed, nearest
@@ -214,9 +214,8 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
         judged = _read_judged_run(run, run_cases, configuration, config)
         scorer.take(judged.scores)
         scorecard = scorer.scorecard()
-    origin = commits_of(component, fixtures)
-    recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = judged.stopped if len(calls) == len(planned) else "unfinished: calls are missing"
+    recorder = Recorder.of(component, configuration, fixtures)
     record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
     write_record(folder / journal.RECORD, record)
     return Finished(record=record, record_path=folder / journal.RECORD, folder=folder), component

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,18 +23,19 @@ from skill_evaluator.evaluation.runs import (
     record_path,
 )
 from skill_evaluator.identifiers import invocation_of
+from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.providers.base import Request
-from skill_evaluator.records.archive import Archive, append_rows, entry_of, read_entries
+from skill_evaluator.records.archive import Archive, append_rows, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
-from skill_evaluator.runner.engine import CallHandlers
+from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.journal import ANSWERS, RECORD, Run, check_writable, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
-from skill_evaluator.runner.session import Session, Watch, with_keys
+from skill_evaluator.runner.session import RequestBuilder, Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
-from skill_evaluator.scoring.recording import Finished, Recorder, commits_of
+from skill_evaluator.scoring.recording import Finished, Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.component import RecordedComponent, RunSpread, spreads_of
@@ -43,7 +44,6 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.shipping import ModelRanking
 
 RequestT = TypeVar("RequestT", bound=EvaluationRequest)
-WriteReport = Callable[[Finished, ComparisonResult | None, str | None], None]
 MAX_CALLS = 200  # total of all tries, unless the request has a limit
 _STEP_MS = 300  # editors save in several steps
 _IGNORED = re.compile(r"/evals/(results|records)/|/(README\.md|CHANGELOG\.md|leaderboard\.json|\.[^/]*|[^/]*~)$")
@@ -132,14 +132,16 @@ class EvaluationResult:
         return [*command, "--run", run_id if len(unfinished) == 1 else invocation_of(run_id)]
 
 
-def evaluate(request: EvaluationRequest, watch: Watch, write_report: WriteReport) -> EvaluationResult:
-    """Evaluate a component and report each run. Raise SkillEvaluatorError for invalid inputs, before any call."""
+def evaluate(request: EvaluationRequest, watch: Watch) -> EvaluationResult:
+    """Evaluate a component. Raise SkillEvaluatorError for invalid inputs, before any call.
+
+    Pass the result to `write_reports`: a run without a report counts as unfinished.
+    """
     inputs = read_inputs(request)
     planned = plan_runs(inputs)
     records = call_and_score(planned, inputs, watch)
-    saved, problems = _save(records, planned, inputs)
-    result = _compare(saved, problems, planned, inputs)
-    return _write_reports(result, write_report)
+    finished, problems = _save(records, planned, inputs)
+    return _compare(finished, problems, planned, inputs)
 
 
 def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[tuple[Run, Record]]:
@@ -147,9 +149,15 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
     if not planned.runs:
         return []
     request, component = inputs.request, inputs.component
-    budget = Budget(request.max_cost, request.max_calls)
+    recorded = {(entry.model_id, entry.digests.get("settings")) for entry in read_entries(component.leaderboard_path)}
+    settings = {(run.model.id, short_digest(run.manifest.digests["settings"])) for run in planned.runs}
     session = Session(
-        configuration=inputs, watch=watch, budget=budget, concurrency=request.concurrency, limits=request.limits
+        configuration=inputs,
+        watch=watch,
+        budget=Budget(request.max_cost, request.max_calls),
+        concurrency=request.concurrency,
+        limits=request.limits,
+        recorded_models={model_id for model_id, _ in settings & recorded},
     )
     usable = with_keys([run.model for run in planned.runs], inputs)
     runs = [run for run in planned.runs if run.model.id in usable]
@@ -164,9 +172,11 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
         for run in runs:
             run_cases = [case for case in cases if case.id in run.manifest.cases]
             scorers[run.manifest.run_id] = Scorer(component, run_cases, run.manifest.replicates, scores)
-        failures = session.make_calls(runs, _call_handlers(runs, planned.components, inputs, scorers))
-        origin = commits_of(component, request.fixtures)
-        recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origin)
+        request_for = _request_builder(planned.components, inputs.cases)
+        failures = make_calls(
+            session, runs, request_for, lambda run, replicate: scorers[run.manifest.run_id].add(replicate)
+        )
+        recorder = Recorder.of(component, inputs, request.fixtures)
         records = []
         for run in runs:
             scorer, failure = scorers.pop(run.manifest.run_id), failures[run.manifest.run_id]
@@ -192,7 +202,7 @@ def _save(
     final |= {run.record.run_id for run in planned.finished if run.record.is_final}
     for run, record in records:
         # a baseline is recorded only with the final run of the new version that was interleaved with it
-        is_final = record.is_final and (not entry_of(record).is_baseline or record.beside in final)
+        is_final = record.is_final and (not record.is_baseline or record.beside in final)
         try:
             recorded = is_final and is_recordable(run, inputs.request)
             finished.append(_save_record(run, record, inputs.component, recorded=recorded))
@@ -205,7 +215,8 @@ def _compare(
     finished: Sequence[Finished], problems: Sequence[SkillEvaluatorError], planned: PlannedRuns, inputs: Inputs
 ) -> EvaluationResult:
     recorded = _recorded(inputs)
-    archive, roles = recorded.archive, planned.roles
+    archive = recorded.archive
+    roles = {run.record.run_id: read_manifest(run.folder).role for run in finished}
     final = {run.record.run_id: run.record for run in finished if run.record.is_final}
     reruns_failed = any(run.manifest.reruns_failing for run in planned.runs)  # --failing needs both versions
     judged = [record for record in final.values() if record.shard is None and roles[record.run_id] is None]
@@ -242,32 +253,22 @@ def _recorded(inputs: Inputs) -> RecordedComponent:
     return RecordedComponent(component=inputs.component, archive=Archive(inputs.component), settings=inputs.settings)
 
 
-def _call_handlers(
-    runs: Sequence[Run], components: Mapping[str, Component], inputs: Inputs, scorers: Mapping[str, Scorer]
-) -> CallHandlers:
-    cases = {case.id: case for case in inputs.cases}
-    entries = read_entries(inputs.component.leaderboard_path)
-    recorded_settings = {(entry.model_id, entry.digests.get("settings")) for entry in entries}
+def _request_builder(components: Mapping[str, Component], cases: Sequence[Case]) -> RequestBuilder:
+    """Return the function that builds the request of a call. `components` has the version of each run by run id."""
+    by_id = {case.id: case for case in cases}
 
     @cache
     def first_request(run_id: str, case_id: str, max_output_tokens: int) -> Request:
-        component = components[run_id]
-        return build_request(component, cases[case_id], replicate=0, seed=0, max_output_tokens=max_output_tokens)
+        return build_request(
+            components[run_id], by_id[case_id], replicate=0, seed=0, max_output_tokens=max_output_tokens
+        )
 
     def request_for(run: Run, call: Call) -> Request:
         request = first_request(run.manifest.run_id, call.case_id, run.model.params.max_output_tokens)
         seed = replicate_seed(run.manifest.seed, call.case_id, call.replicate)
         return replace(request, replicate=call.replicate, seed=seed)
 
-    return CallHandlers(
-        request_for=request_for,
-        on_outcome=lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
-        recorded={
-            run.manifest.run_id
-            for run in runs
-            if (run.model.id, short_digest(run.manifest.digests["settings"])) in recorded_settings
-        },
-    )
+    return request_for
 
 
 def _save_record(run: Run, record: Record, component: Component, *, recorded: bool) -> Finished:
@@ -286,20 +287,7 @@ def _save_record(run: Run, record: Record, component: Component, *, recorded: bo
     return Finished(record=record, record_path=path, folder=run.folder)
 
 
-def _write_reports(result: EvaluationResult, write_report: WriteReport) -> EvaluationResult:
-    finished, problems = list[Finished](), [*result.problems]
-    for run in result.finished:
-        try:
-            write_report(run, result.verdict, result.inputs.settings.site.address)
-            finished.append(run)
-        except SkillEvaluatorError as problem:
-            problems.append(problem)
-    return replace(result, finished=finished, problems=problems)
-
-
-def evaluate_at_each_save(
-    request: EvaluationRequest, watch: Watch, write_report: WriteReport
-) -> Iterator[EvaluationResult]:
+def evaluate_at_each_save(request: EvaluationRequest, watch: Watch) -> Iterator[EvaluationResult]:
     """Yield the evaluation of a component now and after each save, until the limit of calls or cost is reached.
 
     The default limit is 200 calls. Errors are printed before the next try, or raised if there is no folder to watch.
@@ -321,7 +309,7 @@ def evaluate_at_each_save(
     next(saves)
     while True:
         try:
-            result = evaluate(request, watch, write_report)
+            result = evaluate(request, watch)
         except SkillEvaluatorError as problem:
             if not folders:
                 raise

@@ -37,7 +37,7 @@ from skill_evaluator.records.record import SCORER_VERSION, read_record, short_di
 from skill_evaluator.records.selection import default_baseline, runs_like
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner import journal
-from skill_evaluator.runner.journal import Manifest, Role, Run, RunSize
+from skill_evaluator.runner.journal import Manifest, Run, RunSize
 from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of, refuse_unpriced
 from skill_evaluator.runner.schedule import Shard, refuse_amounts, replicates_of_baseline
 from skill_evaluator.scoring.recording import Finished
@@ -165,13 +165,12 @@ _NO_REUSE_HINT = "(--no-reuse begins a new one)"
 class PlannedRuns:
     """The runs to call, and the `finished` runs that are already recorded.
 
-    `components` has the component of each run to call, `roles` the role of each run, both by run id.
+    `components` has the component of each run to call, by run id.
     """
 
     runs: Sequence[Run]
     components: Mapping[str, Component]
     finished: Sequence[Finished] = ()
-    roles: Mapping[str, Role | None]
 
 
 def plan_runs(inputs: Inputs) -> PlannedRuns:
@@ -234,7 +233,7 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
 def _planned_runs(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
     runs = [_changed(run, draft=request.draft) for run, _ in pieces]
     components = {run.manifest.run_id: component for run, component in pieces}
-    return PlannedRuns(runs=runs, components=components, roles=_roles_of(runs))
+    return PlannedRuns(runs=runs, components=components)
 
 
 def baseline_notes(runs: Sequence[Run]) -> list[str]:
@@ -364,7 +363,7 @@ def _resume_runs(inputs: Inputs, name: str) -> PlannedRuns:
                 append_rows(component.leaderboard_path, component.name, [record.row()])
             print(f"{run.manifest.run_id} is recorded{complete}: there is nothing to resume", file=sys.stderr)
             finished.append(Finished(record=record, record_path=record_path(run, component), folder=run.folder))
-    return PlannedRuns(runs=unfinished, components=components, finished=finished, roles=_roles_of(runs))
+    return PlannedRuns(runs=unfinished, components=components, finished=finished)
 
 
 def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Component]]:
@@ -383,10 +382,6 @@ def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Compone
     runs = [journal.resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in selected]
     _check_planned_options(runs, request)
     return runs, components
-
-
-def _roles_of(runs: Sequence[Run]) -> dict[str, Role | None]:
-    return {run.manifest.run_id: run.manifest.role for run in runs}
 
 
 def _with_interleaved_runs(folders: Sequence[tuple[Path, Manifest]]) -> list[tuple[Path, Manifest]]:

@@ -18,7 +18,7 @@ from skill_evaluator.files import replace_text
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.records.record import SCORED, Record, read_record, served_text, strict_by_replicate
-from skill_evaluator.records.selection import choose
+from skill_evaluator.records.selection import choose_candidates
 from skill_evaluator.records.summaries import Summary
 from skill_evaluator.runner.journal import RECORD
 from skill_evaluator.text import nearest
@@ -217,8 +217,8 @@ def _verdict_suites(
     components: Iterable[RecordedComponent], models: Sequence[str]
 ) -> Iterator[tuple[str, Iterator[Test]]]:
     for recorded in components:
-        choices = choose(recorded.runs(models), None, None).choices
-        records = [recorded.archive.record(choice.candidate) for choice in choices]
+        runs, _ = choose_candidates(recorded.runs(models), None)
+        records = list(map(recorded.archive.record, runs))
         result = recorded.verdict_on(records)
         verdicts = {} if result is None else {model.model_id: model for model in result.models}
         for record in records:

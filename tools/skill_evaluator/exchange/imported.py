@@ -17,12 +17,11 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.prompts import check_semver
 from skill_evaluator.library.tables import ENDINGS, ProblemHandler, read_rows, value_at, with_decimal_point
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.parsing import parse_output
 from skill_evaluator.records.archive import append_rows, check_leaderboard, read_entries
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
-from skill_evaluator.scoring import summaries
-from skill_evaluator.scoring.answers import CaseScore, Scorecard
-from skill_evaluator.scoring.recording import case_record, counts_of
+from skill_evaluator.scoring.answers import Agreement, CaseScore, Scorecard
+from skill_evaluator.scoring.recording import case_record, counts_of, summarize_accuracy, summarize_reproducibility
 from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 
@@ -32,6 +31,7 @@ _FAILURE_WITHOUT_OUTPUT = 2  # promptfoo's failureReason if the provider or the 
 _GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect's grades and their values
 _SCORE_WORDS = {"": None, "true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0}
 _COLUMN_NAMES = (("case", "case_id", "id"), ("replicate", "epoch"), ("truth", "expected", "target"))
+_NO_ERROR = ("", "0", "0.0", "false")  # cells of the column `error`, in lower case
 _AMOUNT_COLUMNS = ("input_tokens", "output_tokens", "cost_usd", "latency_s")
 _AGREEMENT = "pairwise_exact_match"
 _PROMPT = """---
@@ -250,7 +250,7 @@ def _table_outputs(path: Path, on_problem: ProblemHandler) -> list[ImportedOutpu
             expected, output = fields["case"], fields["output"]
             is_same_text = isinstance(expected, str) and expected == output
             scores["exact_match"] = float(is_same_text or _canonical_value(expected) == _canonical_value(output))
-        failed = bool(fields["error"])
+        failed = str(fields["error"] or "").strip().casefold() not in _NO_ERROR
         fields |= {"model": fields["model"] or None, "failed": failed, "scores": {} if failed else scores}
         try:
             outputs.append(validated(ImportedOutput, fields, Path(f"{path}:{line}"), LeaderboardError))
@@ -346,8 +346,8 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
         shard=None,
         **counts_of(scorecard, latencies, required_coverage, run.stopped),
         primary_metric=metrics[0],
-        accuracy=summaries.accuracy(scorecard, metrics),
-        reproducibility=summaries.reproducibility(scorecard, [_AGREEMENT]),
+        accuracy=summarize_accuracy(scorecard, metrics),
+        reproducibility=summarize_reproducibility(scorecard, [_AGREEMENT]),
         per_field={},
         retries=None,
         tokens={
@@ -385,6 +385,6 @@ def _case_score(case_id: str, outputs: Sequence[ImportedOutput], metrics: Sequen
         labelled=True,
         outcomes=(*(output.outcome for output in outputs), *["not_run"] * n_missing),
         metrics={name: (*(output.scores.get(name) for output in outputs), *[None] * n_missing) for name in metrics},
-        reproducibility={_AGREEMENT: equal_pairs / pairs if pairs else None},
+        agreement=Agreement(metrics={_AGREEMENT: equal_pairs / pairs if pairs else None}),
         undefined=frozenset(name for name in metrics if scored and all(scores.get(name) is None for scores in scored)),
     )

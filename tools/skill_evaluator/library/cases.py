@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from skill_evaluator.checks.declared import Check, DeclaredCheck, read_checks
+from skill_evaluator.checks import Check, DeclaredCheck, read_checks
 from skill_evaluator.comparing.declarations import SchemaPath, schema_places
 from skill_evaluator.errors import FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import (
@@ -45,8 +45,7 @@ from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, MediaType, Message, PromptMessage
 from skill_evaluator.library.reading import ConfinedFolder
 from skill_evaluator.library.tables import CaseRows, ProblemHandler, Row, read_table, with_others
-from skill_evaluator.parsing import Parsed
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.parsing import Parsed, parse_output
 from skill_evaluator.processes import Program, run_process
 from skill_evaluator.text import (
     canonical_json,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from skill_evaluator.checks.declared import Check, DeclaredCheck, read_checks
+from skill_evaluator.checks import Check, DeclaredCheck, read_checks
 from skill_evaluator.comparing.declarations import FieldRule, refuse_wrong_rules, schema_places
 from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError

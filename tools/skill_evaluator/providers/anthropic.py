@@ -67,11 +67,6 @@ def _file_tokens(model: Model, file: File) -> FileTokens:
 
 
 def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
-    from anthropic.lib.credentials import WorkloadIdentityError
-
-    fault = (WorkloadIdentityError,)
-    identity = Identity(_FEDERATION, key, faults=fault, refusals=fault) if model.auth == "oidc" else None
-
     def body(request: Request) -> Mapping[str, Any]:
         content = {
             "model": model.api_name,
@@ -96,8 +91,7 @@ def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
             content["output_config"] = {**settings, "format": output_format}
         return content
 
-    connection = _connected(model, key, settings, identity)
-    return RemoteProvider(connection, "/v1/messages", body, _read, identity=identity)
+    return RemoteProvider(_connected(model, key, settings), "/v1/messages", body, _read)
 
 
 def _file(file: File) -> Mapping[str, Any]:
@@ -105,14 +99,16 @@ def _file(file: File) -> Mapping[str, Any]:
     return {"type": "document" if file.media_type == "application/pdf" else "image", "source": source}
 
 
-def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> Connection:
+def _connected(model: Model, key: str | None, settings: Settings) -> Connection:
     from anthropic import AsyncAnthropic, omit
-    from anthropic.lib.credentials import WorkloadIdentityCredentials
+    from anthropic.lib.credentials import WorkloadIdentityCredentials, WorkloadIdentityError
 
     from skill_evaluator.providers.transport import SdkConnection, without_environment
 
-    credentials: dict[str, Any] = {"auth_token": key or "no-key"}
-    if identity is not None:
+    identity, credentials = None, dict[str, Any](auth_token=key or "no-key")
+    if model.auth == "oidc":
+        fault = (WorkloadIdentityError,)
+        identity = Identity(_FEDERATION, key, faults=fault, refusals=fault)
         ids: Any = {name.removeprefix("ANTHROPIC_").lower(): value for name, value in identity.identifiers.items()}
         credentials = {"credentials": WorkloadIdentityCredentials(identity_token_provider=identity.token, **ids)}
     url = (model.base_url or VENDOR_URL).rstrip("/")

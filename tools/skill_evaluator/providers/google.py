@@ -91,12 +91,6 @@ def _file_tokens(model: Model, file: File) -> FileTokens:
 
 
 def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
-    identity = None
-    if model.auth == "oidc":
-        from google.auth import exceptions
-
-        refusals = (exceptions.OAuthError, exceptions.RefreshError, exceptions.DefaultCredentialsError)
-        identity = Identity(_FEDERATION, key, faults=(exceptions.GoogleAuthError,), refusals=refusals)
     sampling = usual_sampling(model)
     fixed = _in_api_names(model, sampling.fixed)
     top_level = {name: fixed.pop(name) for name in _TOP_LEVEL_KEYS & fixed.keys()}
@@ -120,8 +114,7 @@ def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
             **tools,
         }
 
-    connection = _connected(model, key, settings, identity)
-    return RemoteProvider(connection, _GENERATE, body, _read, vendor_error=_vendor_error, identity=identity)
+    return RemoteProvider(_connected(model, key, settings), _GENERATE, body, _read, vendor_error=_vendor_error)
 
 
 def _in_api_names(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,11 +136,22 @@ def _file(file: File) -> Mapping[str, Any]:
     return {"inlineData": {"mimeType": file.media_type, "data": file_placeholder(file)}}
 
 
-def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> Connection:
+def _connected(model: Model, key: str | None, settings: Settings) -> Connection:
+    from google.auth import exceptions
     from google.genai import Client
 
     from skill_evaluator.providers.transport import SdkConnection
 
+    identity, access = None, dict[str, Any](vertexai=False, api_key=key or "no-key")
+    if model.auth == "oidc":
+        refusals = (exceptions.OAuthError, exceptions.RefreshError, exceptions.DefaultCredentialsError)
+        identity = Identity(_FEDERATION, key, faults=(exceptions.GoogleAuthError,), refusals=refusals)
+        access = {
+            "vertexai": True,
+            "project": identity.identifiers["GOOGLE_CLOUD_PROJECT"],
+            "location": identity.identifiers.get("GOOGLE_CLOUD_LOCATION", "global"),
+            "credentials": _pool_credentials(identity),
+        }
     connection = SdkConnection(model, settings, identity)
     is_vertex = identity is not None or connection.place is not None
     url = model.base_url or ("" if is_vertex else VENDOR_URL)
@@ -159,12 +163,6 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
     }
     if url:
         http_options["base_url"] = url[: version.start()] if version else url.rstrip("/")
-    access: dict[str, Any] = {"vertexai": False, "api_key": key or "no-key"}
-    if identity is not None:
-        project = identity.identifiers["GOOGLE_CLOUD_PROJECT"]
-        location = identity.identifiers.get("GOOGLE_CLOUD_LOCATION", "global")
-        credentials = _pool_credentials(identity)
-        access = {"vertexai": True, "project": project, "location": location, "credentials": credentials}
     if connection.place is not None:
         client = cloud_client(model, key, {"http_options": http_options})
     else:

@@ -116,24 +116,20 @@ def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
         is_empty = answer.details.get("code") in _OUT_OF_CREDIT
         return ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True) if is_empty else None
 
-    identity = None
-    if model.auth == "oidc":
-        import httpx2
-        from openai import OAuthError, OpenAIError
-
-        faults = (OpenAIError, httpx2.HTTPError)
-        identity = Identity(_FEDERATION, key, faults=faults, refusals=(OAuthError,))
-    connection = _connected(model, key, settings, identity)
-    return RemoteProvider(connection, COMPLETIONS_PATH, body, _read, vendor_error=vendor_error, identity=identity)
+    connection = _connected(model, key, settings)
+    return RemoteProvider(connection, COMPLETIONS_PATH, body, _read, vendor_error=vendor_error)
 
 
-def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> Connection:
-    from openai import AsyncOpenAI, omit
+def _connected(model: Model, key: str | None, settings: Settings) -> Connection:
+    import httpx2
+    from openai import AsyncOpenAI, OAuthError, OpenAIError, omit
 
     from skill_evaluator.providers.transport import SdkConnection, without_environment
 
-    credentials: dict[str, Any] = {"api_key": key or "no-key"}
-    if identity is not None:
+    identity, credentials = None, dict[str, Any](api_key=key or "no-key")
+    if model.auth == "oidc":
+        faults = (OpenAIError, httpx2.HTTPError)
+        identity = Identity(_FEDERATION, key, faults=faults, refusals=(OAuthError,))
         named = {variable.removeprefix("OPENAI_").lower(): id_ for variable, id_ in identity.identifiers.items()}
         provider = {"token_type": "jwt", "get_token": identity.token}
         credentials = {"workload_identity": {**named, "provider": provider}}

@@ -214,6 +214,8 @@ Send = Callable[..., Awaitable[object]]  # arguments: method, path, query=, body
 class Connection(Protocol):
     """An open connection to a server: a `SdkConnection` or a `PlainConnection`."""
 
+    identity: Identity | None  # the identity of the job, if it replaces a key
+
     @property
     def send(self) -> Callable[..., Awaitable[HttpResponse]]:
         """The function that sends a request by method and path, and returns the response of any status."""
@@ -231,16 +233,15 @@ class RemoteProvider:
     body_of: Callable[[Request], Mapping[str, Any]]
     read: Callable[[Any, Mapping[str, str]], Completion]  # arguments: the body and the headers of a success
     vendor_error: VendorError = lambda response: None  # the error of a response that only this vendor sends, or None
-    identity: Identity | None = None
     renamed: dict[str, str] = field(default_factory=dict)  # replacements of parameters that the server rejected
 
     @property
     def limits_time(self) -> bool:
         """Whether the connection limits the time of a call by itself.
 
-        False with `identity`: it does not limit the exchange of the login token.
+        False with an identity: it does not limit the exchange of the login token.
         """
-        return self.identity is None
+        return self.connection.identity is None
 
     async def complete(self, request: Request) -> Completion:
         """Make one call. Raise ProviderError if it fails. A body over the limit gives a completion without text."""
@@ -316,8 +317,8 @@ class RemoteProvider:
         return problem
 
     def _status_error(self, error: HttpResponse) -> ProviderError:
-        if self.identity is not None and error.status in (401, 403):
-            return self.identity.refused(error.message, error.status)
+        if self.connection.identity is not None and error.status in (401, 403):
+            return self.connection.identity.refused(error.message, error.status)
         return self.vendor_error(error) or error_from_status(error.status, error.headers, error.message)
 
 

@@ -24,7 +24,7 @@ from skill_evaluator.comparing.declarations import (
 )
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import STRICT, Model
-from skill_evaluator.parsing.answer import parse_output, split_reasoning
+from skill_evaluator.parsing import parse_output, split_reasoning
 from skill_evaluator.providers.base import Completion, ProviderError, Request
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed

@@ -128,6 +128,8 @@ class Http:
 class PlainConnection:
     """A connection to an address without an SDK."""
 
+    identity: Identity | None = None
+
     def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float, max_bytes: int) -> None:
         self._url = url
         usual = {"accept": "application/json", "user-agent": "skill-evaluator"}
@@ -257,7 +259,7 @@ class SdkConnection:
         )
         self.send_by: Send
         self.close_by: Callable[[], Awaitable[object]] = self.http_client.aclose
-        self._identity = identity
+        self.identity = identity
 
     async def send(
         self,
@@ -305,8 +307,8 @@ class SdkConnection:
         while link is not None:
             if isinstance(link, ProviderError):
                 return link
-            if self._identity is not None and isinstance(link, self._identity.faults):
-                return self._identity.error_of(link)
+            if self.identity is not None and isinstance(link, self.identity.faults):
+                return self.identity.error_of(link)
             link = link.__cause__ or link.__context__
         if self.place is not None and not isinstance(problem, (ValueError, TypeError)):
             message = f"the login of the cloud was not found or was rejected: {problem}"

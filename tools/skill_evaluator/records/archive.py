@@ -172,7 +172,8 @@ class Archive:
     """The recorded runs of a component in the work tree and at other commits, and its accepted versions.
 
     Accepted versions are read only from the work tree, because a branch of records may contain a withdrawn acceptance.
-    `entries` are the runs without interleaved baselines and without incomplete attempts at runs that were completed.
+    `entries` are the runs, newest first, without interleaved baselines and without incomplete attempts at runs that
+    were completed.
     """
 
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
@@ -191,7 +192,7 @@ class Archive:
         if repository is not None:
             for commit in filter(None, map(repository.commit, refs)):
                 self._add_commit(commit, repository)
-        self.entries = mark_edited(_without_superseded([entry for entry in self.entries if not entry.is_baseline]))
+        self.entries = _selectable(self.entries)
 
     def _add_commit(self, commit: str, repository: Repository) -> None:
         for folder in map(repository.relative_path, self._folders):
@@ -255,13 +256,16 @@ class Archive:
         new = {record.run_id: record for record in records}
         self._read |= new
         older = [entry for entry in self.entries if entry.run_id not in new]
-        entries = [entry for entry in map(entry_of, new.values()) if not entry.is_baseline]
-        self.entries = mark_edited(_without_superseded([*entries, *older]))
+        self.entries = _selectable([*map(entry_of, new.values()), *older])
 
 
-def _without_superseded(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    complete = {entry.run_id for entry in entries if entry.complete}
-    return [entry for entry in entries if entry.complete or entry.run_id.partition(PARTIAL)[0] not in complete]
+def _selectable(entries: Iterable[RecordedRun]) -> list[RecordedRun]:
+    """Return the runs newest first, without interleaved baselines and superseded attempts, marked if edited."""
+    newest_first = sorted((entry for entry in entries if not entry.is_baseline), key=order, reverse=True)
+    complete = {entry.run_id for entry in newest_first if entry.complete}
+    return mark_edited(
+        [entry for entry in newest_first if entry.complete or entry.run_id.partition(PARTIAL)[0] not in complete]
+    )
 
 
 def read_entries(path: Path) -> list[RecordedRun]:

@@ -410,9 +410,19 @@ class Record(_Run):
         return self.complete or self.usable is not None
 
     @property
+    def is_baseline(self) -> bool:
+        """Whether the run is the interleaved baseline of a candidate's run."""
+        return is_baseline(self.run_id, self.beside)
+
+    @property
     def has_row(self) -> bool:
         """Whether the record has a leaderboard row: it is neither a draft nor an interleaved baseline."""
-        return not self.draft and not is_baseline(self.run_id, self.beside)
+        return not self.draft and not self.is_baseline
+
+    @property
+    def scored_nothing(self) -> bool:
+        """Whether the primary metric is 0 in every case."""
+        return self.accuracy[self.primary_metric].strict_mean == 0.0
 
     @property
     def is_from_elsewhere(self) -> bool:

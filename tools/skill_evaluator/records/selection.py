@@ -1,9 +1,8 @@
 """Select the recorded runs of a component to compare, and accept versions."""
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import semver
@@ -41,27 +40,18 @@ class ChosenRuns:
     exact: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """The runs to compare, one choice per model, and the reasons of models without a candidate, by model id."""
-
-    choices: tuple[ChosenRuns, ...]
-    left_out: Mapping[str, str]
-
-
 def choose(
     entries: Sequence[RecordedRun],
     candidate: str | RecordedRun | None,
     baseline: str | RecordedRun | None,
-    usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
-) -> Selection:
-    """Choose the runs to compare; candidate and baseline are a version, a run id, a run, or None for the default.
+    default_of: Callable[[RecordedRun], RecordedRun | None],
+) -> tuple[list[ChosenRuns], dict[str, str]]:
+    """Choose the runs to compare, one choice per candidate of `choose_candidates`; return its reasons, too.
 
-    The default candidates are the newest complete runs of the highest version. The default baseline is the result of
-    `usual` for the candidate (None: `next_lower_version`). A run under a scenario is chosen only by its id. Raise
+    `baseline` is a version, a run id, a run, or None for the result of `default_of` for the candidate. Raise
     LeaderboardError if there is no candidate, or if the version or run id `baseline` is not found for any candidate.
     """
-    candidates, left_out = _choose_candidates(entries, candidate)
+    candidates, left_out = choose_candidates(entries, candidate)
     named_run = _find_run(entries, baseline)
     if named_run is not None and not isinstance(candidate, RecordedRun):
         runs_of_model = [run for run in candidates if run.model_id == named_run.model_id]
@@ -70,21 +60,25 @@ def choose(
     exact = named_run is not None or _find_run(entries, candidate) is not None
     choices = []
     for run in candidates:
-        if named_run is not None or baseline is None:
-            lower, absent = named_run or (usual or partial(next_lower_version, entries))(run), _NO_LOWER
-        else:
-            runs_of_version = (entry for entry in runs_like(entries, run) if entry.version == baseline)
-            lower, absent = _best_baseline(runs_of_version, run), f"there is no complete record of {baseline}"
+        lower, absent = named_run, _NO_LOWER
+        if baseline is None:
+            lower = default_of(run)
+        elif named_run is None:
+            lower, absent = run_of_version(entries, run, str(baseline)), f"there is no complete record of {baseline}"
         choices.append(ChosenRuns(candidate=run, baseline=lower, absent=absent, exact=exact))
-    if baseline is not None and named_run is None and all(choice.baseline is None for choice in choices):
+    if baseline is not None and all(choice.baseline is None for choice in choices):
         raise _no_such_run([entry for run in candidates for entry in runs_like(entries, run)], str(baseline))
-    return Selection(choices=tuple(choices), left_out=left_out)
+    return choices, left_out
 
 
-def _choose_candidates(
+def choose_candidates(
     entries: Sequence[RecordedRun], name: str | RecordedRun | None
 ) -> tuple[list[RecordedRun], dict[str, str]]:
-    """Return the candidate run of each model, and the reasons of models without a candidate, by model id."""
+    """Return the candidate run of each model, and the reasons of models without a candidate, by model id.
+
+    `name` is a version, a run id, a run, or None for the highest version. The candidates of a version are its newest
+    complete runs. A run under a scenario is chosen only by its id. Raise LeaderboardError if there is no candidate.
+    """
     named = _find_run(entries, name)
     if named is not None:
         return [named], {}
@@ -107,6 +101,11 @@ def _choose_candidates(
     return list(newest.values()), absent
 
 
+def run_of_version(entries: Sequence[RecordedRun], candidate: RecordedRun, version: str) -> RecordedRun | None:
+    """Return the newest run of a version to compare a candidate with, if possible a comparable one, or None."""
+    return _best_baseline((entry for entry in runs_like(entries, candidate) if entry.version == version), candidate)
+
+
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
     """Return the complete runs by model id and version, lowest and oldest first. Skip scenarios and edited prompts."""
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
@@ -125,8 +124,7 @@ def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[Recorde
 def next_lower_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
     """Return the newest run of the next lower version, if possible a comparable one. Return None if there is none."""
     lower = lower_version_runs(entries, candidate)
-    highest = lower[0].version if lower else None
-    return _best_baseline([entry for entry in lower if entry.version == highest], candidate)
+    return run_of_version(lower, candidate, lower[0].version) if lower else None
 
 
 def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from skill_evaluator.display import WHOLE, cost_words, count, interval, number, percent, seconds, stability_words
@@ -19,7 +19,7 @@ from skill_evaluator.display.pages import (
 )
 from skill_evaluator.display.safe_text import name_text
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
-from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
+from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, SkillEvaluatorError
 from skill_evaluator.evaluation.many import DryRun
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.files import replace_text
@@ -128,6 +128,18 @@ def _spread_words(spread: RunSpread) -> str:
     scores = ", ".join(map(number, spread.scores.values()))
     text = f"{spread.model_id} {spread.version}, measured {times}: {spread.metric} {scores}"
     return text if spread.sigma is None else f"{text}; standard deviation between runs {number(spread.sigma)}"
+
+
+def write_reports(result: EvaluationResult) -> EvaluationResult:
+    """Write the report of each run. Return the result with the errors, and without the runs whose report failed."""
+    finished, problems = list[Finished](), [*result.problems]
+    for run in result.finished:
+        try:
+            write_report(run, result.verdict, result.inputs.settings.site.address)
+            finished.append(run)
+        except SkillEvaluatorError as problem:
+            problems.append(problem)
+    return replace(result, finished=finished, problems=problems)
 
 
 def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: str | None = None) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from skill_evaluator.checks.declared import Check
+from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.comparing.declarations import compared_as
 from skill_evaluator.display import WHOLE, arrow, count, number

@@ -31,7 +31,7 @@ def history_page(history: History, site: str | None = None, folders: Sequence[st
     newest_steps = [step for step in history.newest_steps.values() if step is not None]
     if history.unmeasured:
         following = summary.measure_step(name, reader)
-    elif not newest_steps or newest == history.accepted:
+    elif not newest_steps or newest == history.accepted or not history.to_ship:
         following = summary.try_step(name, reader)
     elif newest != history.to_ship:
         following = f"compare the two versions: {reader.command('compare', name)}"
@@ -159,6 +159,8 @@ def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ())
 def _next_step(ranking: ModelRanking, reader: Reader) -> str:
     names, versions = [model.model_id for model in ranking.models], {model.skill_version for model in ranking.models}
     names.sort(key=lambda name: name != ranking.advice.model_id)
+    if ranking.advice.version == "":
+        return summary.try_step(ranking.skill, reader)
     if ranking.advice.version not in {None, *versions}:
         return f"compare the two versions: {reader.command('compare', ranking.skill)}"
     if not names:

@@ -8,7 +8,7 @@ from typing import Any
 
 from skill_evaluator.checking.lint import LintResult, PlanLine
 from skill_evaluator.checking.rubrics import RubricLint
-from skill_evaluator.checks.declared import Check
+from skill_evaluator.checks import Check
 from skill_evaluator.ci.layout import Proposal
 from skill_evaluator.ci.linting import LintedLibrary
 from skill_evaluator.ci.platforms import PLATFORMS

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from skill_evaluator.display import clock, cost_words, short_count
-from skill_evaluator.runner.engine import Progress, Stop
+from skill_evaluator.runner.session import Progress, Stop
 
 _REDRAW_S = 0.25
 _PLAIN_EVERY_S = 15.0

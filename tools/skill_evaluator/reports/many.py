@@ -12,6 +12,7 @@ from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.evaluation.many import ManyPlanned, Switch, SwitchedComponent
 from skill_evaluator.evaluation.mutation import MutantResult, MutationResult
 from skill_evaluator.evaluation.pipeline import EvaluationResult
+from skill_evaluator.identifiers import is_baseline
 from skill_evaluator.reports.evaluation import evaluation_summary
 from skill_evaluator.reports.summary import MARKS, STYLES, ComparisonSummary, Reader, amount_words, conclude
 from skill_evaluator.text import counted, listed
@@ -75,7 +76,7 @@ def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
     """
     metric = done.inputs.component.primary_metric
     for record in (run.record for run in done.finished):
-        if record.beside is not None and done.planned.roles[record.run_id] == "baseline":
+        if is_baseline(record.run_id, record.beside):
             continue
         verdict = None if done.verdict is None else done.verdict.on_run(record.run_id)
         change = None if verdict is None else next((m.difference for m in verdict.metrics if m.metric == metric), None)

@@ -118,7 +118,7 @@ def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: s
         again = AGAIN.format(reader.command("evaluate", name))
         return ComparisonSummary(verdict=f"{title}: not measured on {cases}", lost=unusable, next=again)
     verdict = f"{title}: measured on {cases}; no lower version has a complete run to compare it with"
-    if record.accuracy[record.primary_metric].strict_mean == 0.0:
+    if record.scored_nothing:
         lost = f"{record.primary_metric} is 0 in every case, so no later version can be worse"
         run = (reader.outputs or {}).get(record.run_id, record.run_id)
         show = reader.command("explain", run, "--case", record.per_case[0].case_id)

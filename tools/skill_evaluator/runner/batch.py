@@ -20,6 +20,7 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.files import LinesWriter, StrictModel, read_lines, validated
 from skill_evaluator.identifiers import CaseId, Label, Timestamp, moment, now
 from skill_evaluator.providers import BATCHES as BATCH_APIS
+from skill_evaluator.providers import find_key
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
 from skill_evaluator.providers.batch import (
     DELETED_STATUSES,
@@ -29,20 +30,12 @@ from skill_evaluator.providers.batch import (
     lost,
     open_batches,
 )
+from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.providers.structured import output_of
-from skill_evaluator.runner.engine import (
-    NO_CALL_LEFT,
-    STOPPED,
-    Invocation,
-    Progress,
-    RunningRun,
-    WorstCase,
-    cached_prompts,
-    prompt_of,
-)
 from skill_evaluator.runner.limits import wait_before_retry
-from skill_evaluator.runner.prices import budget_cost, call_cost
+from skill_evaluator.runner.prices import budget_cost
 from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.session import NO_CALL_LEFT, STOPPED, Progress, RunningRun, Session, Stop, WorstCase
 from skill_evaluator.text import counted, digest
 
 BATCHES = "batches.jsonl"
@@ -166,33 +159,28 @@ _MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
 class BatchEngine:
-    """Sends the calls of one run in batches and collects their outcomes.
+    """Sends the calls of one run in batches and collects their outcomes."""
 
-    After `run`, `halted` is the reason for missing outcomes, or None.
-    """
+    costs_nothing = False
 
-    def __init__(self, run: RunningRun, key: str | None, progress: Progress, shared: Invocation) -> None:
-        model = run.run.model
-        self._run = run
-        self._model = model
-        self._batches = open_batches(BATCH_APIS[model.provider], run.kind, model, key, shared.settings)
-        self._budget, self._stop, self._settings = shared.budget, shared.stop, shared.settings
-        self._redact = shared.redact
-        self._progress = progress
-        self._cached = cached_prompts(run.schedule, run.request_for, run.kind.cache_floor_of(model))
+    def __init__(self, run: RunningRun, progress: Progress, session: Session, stop: Stop) -> None:
+        configuration, model = session.configuration, run.run.model
+        self._run, self._model, self._progress = run, model, progress
+        self._budget, self._stop, self._settings = session.budget, stop, configuration.settings
+        self._redact = redactor_of(configuration.keys, configuration.models)
+        key = find_key(model, run.kind, configuration.keys)
+        self._batches = open_batches(BATCH_APIS[model.provider], run.kind, model, key, self._settings)
         self._journal = BatchJournal.read(run.run.folder)
         self._positions = {call: position for position, call in enumerate(run.schedule)}
-        self._todo = {call for call in run.schedule if call not in run.done}
         self._remarks: list[str] = []
         self._uncreated = 0  # consecutive failures to create a batch
         self._refusal: Failure | None = None  # stops submitting; submitted batches are still collected
-        self.halted: Failure | None = None
         for call in chain.from_iterable(batch.calls.values() for batch in self._journal.open):
-            if call in self._todo:
-                self._budget.reserve_now(self._worst_case(call).usd, begun=True)
+            if call in self._run.open_calls:
+                self._budget.reserve_now(self._run.worst_case(call).usd, begun=True)
 
     async def run(self) -> None:
-        """Submit and collect batches until every call has an outcome, or set `halted` to the reason why not."""
+        """Submit and collect batches until every call has an outcome, or set `halted` of the run to the reason."""
         try:
             while True:
                 self._remarks = []
@@ -200,20 +188,17 @@ class BatchEngine:
                 await self._collect_ended()
                 await self._submit_calls()
                 self._progress.waiting[self._run.run.manifest.run_id] = self._state()
-                if self.halted is not None or not self._unfinished():
+                if self._run.halted is not None or not self._unfinished():
                     break
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stop.wait(), self._settings.batch.poll_s)
                 if self._stop.is_set():
-                    self.halted = STOPPED
+                    self._run.halted = STOPPED
                     break
         finally:
-            if self._unfinished() and self.halted in (None, STOPPED):
-                self.halted = Failure(kind="not_run", reason=PENDING, message=self._state())
-            self.halted = self.halted or self._refusal
-            if self.halted is None and (unsent := len(self._todo - self._run.failed.keys())):
-                message = f"{counted(unsent, 'call')} not sent; --resume sends them"
-                self.halted = Failure(kind="not_run", reason="not_submitted", message=message)
+            if self._unfinished() and self._run.halted in (None, STOPPED):
+                self._run.halted = Failure(kind="not_run", reason=PENDING, message=self._state())
+            self._run.halted = self._run.halted or self._refusal
             with suppress(Exception):  # all outcomes are saved; the process frees the provider's resources
                 await self._batches.provider.close()
 
@@ -249,7 +234,7 @@ class BatchEngine:
             except ProviderError as problem:
                 failure = self._add_remark(problem)
                 if problem.fatal or problem.reason == "malformed_body":
-                    self.halted = failure
+                    self._run.halted = failure
                 continue
             await self._save_outcomes(batch, status, results)
             if self._settings.batch.delete_results:
@@ -306,15 +291,15 @@ class BatchEngine:
         answered = failed = resent = 0
         for line, (custom_id, call) in enumerate(batch.calls.items(), 1):
             attempt = batch.attempts[call]
-            if call not in self._todo:
+            if call not in self._run.open_calls:
                 continue  # saved by a process that was killed before its `collected` line
-            if self._run.failed.get(call, 0) >= attempt:  # such a process saved a failure
-                self._budget.settle(self._worst_case(call).usd, 0.0)
+            if call in self._run.errors and self._run.errors[call].attempts >= attempt:  # it saved a failure
+                self._budget.settle(self._run.worst_case(call).usd, 0.0)
                 continue
             outcome = results.get(custom_id, status.unanswered)
             if line == status.failed_line:
                 outcome = ProviderError("bad_request", f"line {line} of the batch: {status.unanswered}", rejected=True)
-            worst_case = self._worst_case(call).usd
+            worst_case = self._run.worst_case(call).usd
             if isinstance(outcome, ProviderError):
                 self._budget.settle(worst_case, worst_case if outcome.perhaps_billed else 0.0)
                 if outcome.retryable and attempt < _MAX_BATCHES_PER_CALL:
@@ -328,24 +313,17 @@ class BatchEngine:
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
                 billed = budget_cost(self._model, self._run.price, outcome)
                 self._budget.settle(worst_case, worst_case if billed is None else billed)
-                outcome = output_of(outcome, self._request_for(call), self._model)
+                outcome = output_of(outcome, self._run.request_for(call), self._model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
-            await self._finish_call(replicate)
+            await self._run.save_outcome(replicate, self._progress)
         state = _printable(status.state)
         self._journal.note(batch.number, "collected", state=state, answered=answered, failed=failed, again=resent)
 
-    async def _finish_call(self, replicate: Replicate) -> None:
-        self._todo.discard(replicate.call)
-        self._progress.note(replicate, call_cost(self._model, self._run.price, replicate))
-        busy = self._run.save_outcome(replicate)
-        if busy is not None:
-            await asyncio.wait([asyncio.wrap_future(busy)])
-
     async def _submit_calls(self) -> None:
-        unsent = self._todo - self._pending_calls()
+        unsent = self._run.open_calls - self._pending_calls()
         queue = deque(call for call in self._run.schedule if call in unsent)
-        while queue and not (self.halted or self._refusal or self._stop.is_set()):
+        while queue and not (self._run.halted or self._refusal or self._stop.is_set()):
             requests, calls = await self._next_requests(queue)
             if not calls:
                 return
@@ -368,21 +346,21 @@ class BatchEngine:
         """Take the next batch from `queue`. Return requests and calls by custom id, both empty if none can be sent."""
         batches, requests, calls = self._batches, dict[str, Request](), dict[str, Call]()
         size, pending = 0, self._pending_calls()
-        queued = sum(self._worst_case(call).tokens for call in pending) if self._model.limits.queued_tokens else 0
+        queued = sum(self._run.worst_case(call).tokens for call in pending) if self._model.limits.queued_tokens else 0
         while queue and len(calls) < min(batches.api.limits.requests, _MAX_REQUESTS):
-            request = self._request_for(queue[0])
-            worst_case = WorstCase.of(request, self._run.price, batch=True)
+            request, worst_case = self._run.request_for(queue[0]), self._run.worst_case(queue[0])
             custom_id = self._journal.custom_id(self._run.run.manifest.run_id, self._positions[queue[0]])
             request_size = await self._size(custom_id, request)
             if isinstance(request_size, Failure):
-                await self._finish_call(Replicate(call=queue.popleft(), error=request_size, latency_s=None))
+                replicate = Replicate(call=queue.popleft(), error=request_size, latency_s=None)
+                await self._run.save_outcome(replicate, self._progress)
                 continue
             size += request_size
             queued += worst_case.tokens
             is_full = size > batches.api.limits.request_bytes * _SHARE_OF_BYTES
             if (calls and is_full) or ((calls or pending) and queued > (self._model.limits.queued_tokens or queued)):
                 break
-            if not await self._reserve(request, worst_case, can_wait=not (calls or pending)):
+            if not await self._reserve(queue[0], worst_case, can_wait=not (calls or pending)):
                 break
             requests[custom_id], calls[custom_id] = request, queue.popleft()
         return requests, calls
@@ -400,9 +378,9 @@ class BatchEngine:
             return Failure(kind="not_run", reason="request_too_large", message=message)
         return size
 
-    async def _reserve(self, request: Request, worst_case: WorstCase, *, can_wait: bool) -> bool:
+    async def _reserve(self, call: Call, worst_case: WorstCase, *, can_wait: bool) -> bool:
         if can_wait and not await self._budget.reserve(worst_case.usd):
-            self._refusal = worst_case.refusal(request, self._budget.left_usd)
+            self._refusal = worst_case.refusal(call, self._budget.left_usd)
             return False
         if not can_wait and not self._budget.reserve_now(worst_case.usd):
             return False
@@ -412,22 +390,16 @@ class BatchEngine:
             return False
         return True
 
-    def _request_for(self, call: Call) -> Request:
-        return replace(self._run.request_for(call), cache=prompt_of(call) in self._cached)
-
-    def _worst_case(self, call: Call) -> WorstCase:
-        return WorstCase.of(self._request_for(call), self._run.price, batch=True)
-
     def _pending_calls(self) -> set[Call]:
         return {call for batch in self._journal.open for call in batch.calls.values()}
 
     def _note_absent(self, batch: Batch, reason: str) -> None:
         for call in batch.calls.values():
-            self._budget.settle(self._worst_case(call).usd, 0.0)
+            self._budget.settle(self._run.worst_case(call).usd, 0.0)
         self._journal.note(batch.number, "absent", reason=_printable(reason))
 
     def _unfinished(self) -> bool:
-        return bool(self._journal.open or (self._todo and not self._refusal))
+        return bool(self._journal.open or (self._run.open_calls and not self._refusal))
 
     def _add_remark(self, problem: ProviderError) -> Failure:
         failure = problem.failure(self._redact)
@@ -438,9 +410,9 @@ class BatchEngine:
         parts = [*self._remarks]
         if batches := self._journal.open:
             minutes = int(max(batch.age_s for batch in batches) // 60)
-            calls = counted(len(self._pending_calls() & self._todo), "call")
+            calls = counted(len(self._pending_calls() & self._run.open_calls), "call")
             age = f"the oldest for {minutes // 60} h {minutes % 60:02d}"
             parts.insert(0, f"{calls} in {len(batches)} batch{'es' * (len(batches) > 1)} at the vendor, {age}")
         elif not parts and self._unfinished():
-            parts = [f"{counted(len(self._todo), 'call')} to be sent"]
+            parts = [f"{counted(len(self._run.open_calls), 'call')} to be sent"]
         return "; ".join(parts)

@@ -1,121 +1,130 @@
-"""Make the scheduled calls of one model: workers under limits, one retry policy, one outcome per call."""
+"""Make the calls of runs: an `Engine` for the direct calls of each model, a `BatchEngine` for each run in batches.
+
+The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are billed; the second abandons them, and so does
+the first if all calls are made in this process.
+"""
 
 import asyncio
+import signal
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Container, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Container, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from skill_evaluator.errors import RunError
-from skill_evaluator.files import LinesWriter, try_lock
-from skill_evaluator.library.config import Model, Price, Settings
-from skill_evaluator.providers.base import (
-    Completion,
-    Failure,
-    Provider,
-    ProviderError,
-    ProviderKind,
-    Request,
-    call_once,
-    within_limits,
-)
-from skill_evaluator.providers.redaction import Redactor
+from skill_evaluator.library.config import Limits
+from skill_evaluator.providers import find_key
+from skill_evaluator.providers.base import Completion, Failure, ProviderError, Request, call_once, opened, within_limits
+from skill_evaluator.providers.openai import server_version
+from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.providers.structured import output_of
 from skill_evaluator.records.summaries import Server
-from skill_evaluator.runner.journal import (
-    ANSWERS,
-    MANIFEST,
-    Run,
-    append_outcome,
-    check_same_inputs,
-    create_run,
-    outcomes,
+from skill_evaluator.runner.batch import BatchEngine
+from skill_evaluator.runner.journal import Run, create_run, read_manifest
+from skill_evaluator.runner.limits import Gate, Pace, limits_of, wait_before_retry
+from skill_evaluator.runner.prices import budget_cost
+from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved
+from skill_evaluator.runner.session import (
+    NO_CALL_LEFT,
+    STOPPED,
+    OnOutcome,
+    Progress,
+    RequestBuilder,
+    RunningRun,
+    Session,
+    Stop,
+    WorstCase,
 )
-from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
-from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost, price_of
-from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, max_input_tokens, schedule_calls
 from skill_evaluator.stats import by_key
 
-if TYPE_CHECKING:
-    from filelock import FileLock
-
-Prompt = tuple[int, str]  # arm and case id, whose replicates are all sent the same text
-
-
-def prompt_of(call: Call) -> Prompt:
-    """Return the arm (the index of the run) and the case id of a call, which determine its messages."""
-    return call.arm, call.case_id
-
-
-def cached_prompts(
-    calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
-) -> frozenset[Prompt]:
-    """Return the prompts with several calls and at least `cache_floor` estimated tokens; empty if the floor is None."""
-    if cache_floor is None:
-        return frozenset()
-    calls_by_prompt = by_key((prompt_of(call), call) for call in calls)
-    return frozenset(
-        prompt
-        for prompt, repeated in calls_by_prompt.items()
-        if len(repeated) > 1 and estimate_input_tokens(request_for(repeated[0])) >= cache_floor
-    )
-
-
-def call_sequences(calls: Iterable[Call], cached: Collection[Prompt]) -> list[list[Call]]:
-    """Group calls into lists that are made in sequence: all calls of a cached prompt, or a single other call."""
-    keyed = ((prompt_of(call) if prompt_of(call) in cached else (call.arm, call), call) for call in calls)
-    return list(by_key(keyed).values())
-
-
-@dataclass(slots=True, kw_only=True)
-class Progress:
-    """The calls, tokens and cost of one model so far."""
-
-    model_id: str
-    planned: int
-    answered_before: int = 0  # outputs of earlier attempts at the runs
-    answered: int = 0
-    failed: int = 0
-    retried: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = 0.0  # None: unknown
-    begun: float = field(default_factory=time.monotonic)
-    waiting: dict[str, str] = field(default_factory=dict)  # calls pending at the vendor, by run id
-
-    def note(self, replicate: Replicate, cost_usd: float | None) -> None:
-        """Count one outcome and its cost. An unknown cost (None) makes the total unknown."""
-        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
-        if replicate.completion is None:
-            self.failed += 1
-            return
-        self.answered += 1
-        self.input_tokens += replicate.completion.usage.input_tokens or 0
-        self.output_tokens += replicate.completion.usage.output_tokens or 0
-
-    @property
-    def done(self) -> int:
-        """The number of calls with an outcome, including the outputs of earlier attempts."""
-        return self.answered_before + self.answered + self.failed
-
-    @property
-    def seconds_left(self) -> float | None:
-        """The remaining seconds at the present rate. None until a call of this attempt at the run has an outcome."""
-        if finished := self.answered + self.failed:
-            return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
-        return None
-
-
-# Receives an outcome. If it returns a future, the next call waits for it, which bounds the backlog of scoring.
-OnOutcome = Callable[[Replicate], Future[Any] | None]
-NO_CALL_LEFT = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
-STOPPED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
 _MAX_CONNECTIONS = 3  # failed attempts before any success, until the server counts as unreachable
 _MAX_FIRST_REJECTIONS = 5  # bad requests before any success; then the settings are wrong, not the cases
+
+
+def make_calls(
+    session: Session,
+    runs: Sequence[Run],
+    build_request: RequestBuilder,
+    on_outcome: OnOutcome = lambda _run, _replicate: None,
+) -> Mapping[str, Failure | None]:
+    """Make every call that has no output yet. Return the failure that stopped the calls of each run, by run id.
+
+    The failure is None if all calls were made. `on_outcome` receives every outcome once, those of earlier attempts at
+    a run included. Raise ConfigError before any call if a provider cannot be opened, and StorageError if an output
+    cannot be written.
+    """
+    running = [RunningRun(run, session.configuration, build_request, on_outcome) for run in runs]
+    work = _run_engines(session, running)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(work)
+    else:
+        with ThreadPoolExecutor(1) as threads:  # this thread already runs an event loop, as in notebooks
+            threads.submit(asyncio.run, work).result()
+    return {run.run.manifest.run_id: run.failure for run in running}
+
+
+async def _run_engines(session: Session, runs: Sequence[RunningRun]) -> None:
+    session.budget.begin()
+    stop = Stop()
+    try:
+        engines, progress = _begin(session, runs, stop)
+    except BaseException:
+        for run in runs:
+            run.release()  # a long-lived process may resume the runs
+        raise
+    calls_task = asyncio.create_task(in_parallel(engine.run() for engine in engines))
+    watch_task = asyncio.create_task(session.watch(progress, stop))
+    is_abandoned = False
+
+    def on_signal() -> None:
+        nonlocal is_abandoned
+        is_abandoned = stop.is_set() or all(engine.costs_nothing for engine in engines)
+        if is_abandoned:
+            calls_task.cancel()
+        else:
+            stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError, RuntimeError):  # no such handlers on Windows or off the main thread
+            asyncio.get_running_loop().add_signal_handler(number, on_signal)
+    try:
+        await calls_task
+    except asyncio.CancelledError:
+        if not is_abandoned:
+            raise
+    finally:
+        watch_task.cancel()
+        await asyncio.gather(watch_task, return_exceptions=True)
+        for run in runs:
+            run.finish()
+
+
+def _begin(
+    session: Session, runs: Sequence[RunningRun], stop: Stop
+) -> tuple[list["Engine | BatchEngine"], list[Progress]]:
+    """Resume the runs, open the engines, then begin the runs on disk. Return the engines, and the progress by model."""
+    for run in runs:
+        run.resume(session.budget)
+    by_model = by_key((run.run.model.id, run) for run in runs)
+    shards = max(Shard.parse(run.run.manifest.shard).count if run.run.manifest.shard else 1 for run in runs)
+    models = [group[0].run.model for group in by_model.values()]
+    limits = limits_of(models, session.configuration.settings, shards, session.limits)
+    engines: list[Engine | BatchEngine] = []
+    progress = []
+    for model_id, group in by_model.items():
+        planned, unmade = sum(len(run.schedule) for run in group), sum(len(run.open_calls) for run in group)
+        of_model = Progress(model_id=model_id, planned=planned, answered_before=planned - unmade)
+        progress.append(of_model)
+        if group[0].run.manifest.transport == "batch":
+            engines += [BatchEngine(run, of_model, session, stop) for run in group]
+        elif unmade:
+            engines.append(Engine(group, limits[model_id], of_model, session, stop))
+    for run in runs:  # before the first call, since the process may be killed at any time
+        run.begin()
+    return engines, progress
 
 
 async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -128,242 +137,126 @@ async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
         raise problems.exceptions[0] from None
 
 
-Stop = asyncio.Event  # set to start no further calls (Ctrl-C); calls in flight are awaited
+def call_sequences(calls: Iterable[Call], cached: Sequence[Container[str]]) -> list[list[Call]]:
+    """Group calls into lists that are made in sequence: all calls of a cached prompt, or a single other call.
+
+    `cached` has the ids of the cases with a cached prompt by arm (the index of the run).
+    """
+    keyed = ((call.arm, call.case_id if call.case_id in cached[call.arm] else call, call) for call in calls)
+    return list(by_key(((arm, sequence), call) for arm, sequence, call in keyed).values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
-    """The objects that all calls of a command share."""
-
-    settings: Settings
-    budget: Budget
-    redact: Redactor
-    stop: Stop
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallHandlers:
-    """The functions that build the request of a call and receive its outcome."""
-
-    request_for: Callable[[Run, Call], Request]
-    # receives every outcome once, those of earlier attempts at a run included
-    on_outcome: Callable[[Run, Replicate], Future[Any] | None] = lambda _run, _replicate: None
-    recorded: Container[str] = ()  # ids of the runs whose model has a record with the same settings
-
-
-class RunningRun:
-    """A run in progress: its journal, its remaining calls, and the outcomes of earlier attempts."""
-
-    def __init__(self, run: Run, handlers: CallHandlers, kind: ProviderKind) -> None:
-        self.run = run
-        self.handlers = handlers
-        self.kind = kind
-        self.price = price_of(run.model, kind)
-        self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
-        self.fingerprints: Counter[str] = Counter()
-        self.done: frozenset[Call] = frozenset()
-        self.unmade = len(self.schedule)
-        self.failed: dict[Call, int] = {}
-        self._errors: dict[Call, Replicate] = {}
-        self._lock: FileLock | None = None
-        self._journal: LinesWriter | None = None
-
-    def resume(self, budget: Budget) -> None:
-        """Read the outcomes of earlier attempts, count their cost and pass the outputs to `on_outcome`.
-
-        Raise RunError if the inputs differ or if another process executes the run.
-        """
-        run = self.run
-        if run.folder.exists():
-            self._lock_run()
-            check_same_inputs(run.folder, run.manifest)
-        journal = outcomes(run.folder)
-        earlier = [call for call in self.schedule if call in journal]
-        for call in earlier:
-            replicate = replace(journal[call], call=call)  # shares the schedule's object to save memory
-            if replicate.completion is None:
-                self._errors[call] = replicate
-            else:
-                cost = budget_cost(run.model, self.price, replicate.completion)
-                if cost is None:  # unknown, so the worst case counts
-                    batch = run.manifest.transport == "batch"
-                    cost = WorstCase.of(self.request_for(call), self.price, batch=batch).usd
-                budget.count_earlier(cost)
-                self.fingerprints[replicate.completion.fingerprint or ""] += 1
-                self.handlers.on_outcome(run, replicate)
-        self.done = frozenset(call for call in earlier if call not in self._errors)
-        self.unmade = len(self.schedule) - len(self.done)
-        self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
-
-    def request_for(self, call: Call) -> Request:
-        """Build the request of a call. Add the maximum tokens of its files. Drop the tool if the provider has none."""
-        request, model = self.handlers.request_for(self.run, call), self.run.model
-        file_tokens = sum(self.kind.file_tokens(model, file).upper_bound for file in request.files)
-        by_tool_call = request.by_tool_call and self.kind.tools
-        return replace(request, file_tokens=file_tokens, by_tool_call=by_tool_call)
-
-    def begin(self, server: Server | None) -> None:
-        """Create the run folder if it is new, lock it and open the journal. Call this after all providers are open.
-
-        Raise RunError if another process executes the run, and StorageError if the folder cannot be written.
-        """
-        if not (self.run.folder / MANIFEST).exists():
-            create_run(self.run.folder, self.run.manifest.model_copy(update={"server": server}))
-        if self._lock is None:
-            self._lock_run()
-        self._journal = LinesWriter(self.run.folder / ANSWERS)
-
-    def save_outcome(self, replicate: Replicate) -> Future[Any] | None:
-        """Append an outcome to the journal, then return the result of `on_outcome`. Raise StorageError on failure."""
-        if self._journal is None:
-            raise RuntimeError("outcome of a run that was not started")
-        append_outcome(self._journal, replicate)
-        self._errors.pop(replicate.call, None)
-        self.unmade -= 1
-        if replicate.completion is not None:
-            self.fingerprints[replicate.completion.fingerprint or ""] += 1
-        return self.handlers.on_outcome(self.run, replicate)
-
-    def finish(self) -> None:
-        """Close the journal and release the lock. Pass earlier errors of unrepeated calls to `on_outcome`."""
-        if self._journal is not None:
-            self._journal.close()
-        self.release()
-        for replicate in self._errors.values():
-            self.handlers.on_outcome(self.run, replicate)
-
-    def release(self) -> None:
-        """Release the lock, so that other processes can execute the run."""
-        if self._lock is not None:
-            self._lock.release()
-
-    def _lock_run(self) -> None:
-        self._lock = try_lock(self.run.folder / ".lock")
-        if self._lock is None:
-            raise RunError(f"{self.run.folder} is being executed by another process")
-
-
-@dataclass(frozen=True, slots=True)
-class WorstCase:
-    """The maximum of one attempt in tokens and in USD, which the budget reserves. `usd` is 0 if there is no price."""
-
-    tokens: int
-    usd: float
-
-    @classmethod
-    def of(cls, request: Request, price: Price | None, *, batch: bool = False) -> "WorstCase":
-        """Return the maximum of one attempt at a request, at the batch price if `batch`."""
-        input_tokens = max_input_tokens(request)
-        usd = max_call_cost(price, input_tokens, request.max_output_tokens, batch=batch)
-        return cls(input_tokens + request.max_output_tokens, usd or 0.0)
-
-    def refusal(self, request: Request, left_usd: float) -> Failure:
-        """Return the failure of a call that can cost more than the rest of the budget, `left_usd`."""
-        message = (
-            f"a call of case '{request.case_id}' can cost ${self.usd:.4f} "
-            f"({self.tokens - request.max_output_tokens:,} tokens in, {request.max_output_tokens:,} out by "
-            f"max_output_tokens), and ${left_usd:.4f} is left; raise the cap to continue"
-        )
-        return Failure(kind="over_budget", reason="max_cost", message=message)
-
-
-@dataclass(kw_only=True)
 class Engine:
-    """The calls of one model. After `run`, `halted` is the reason why calls were not made, or None if all were."""
+    """The direct calls of one model. Its runs share the limits of the model."""
 
-    model: Model
-    provider: Provider
-    calls: Sequence[Call]
-    request_for: Callable[[Call], Request]
-    on_outcome: OnOutcome
-    price: Price | None
-    progress: Progress
-    shared: Invocation
-    in_flight: tuple[int, int]  # initial and maximum number of concurrent calls
-    cache_floor: int | None = None  # tokens of the shortest prompt that the vendor caches; None: no cache
-    is_known: bool = False  # whether the model has answered before, so that its id is right
-
-    def __post_init__(self) -> None:
-        self._budget, self._stop, self._settings = self.shared.budget, self.shared.stop, self.shared.settings
-        first, maximum = self.in_flight
-        self.gate = Gate(maximum, self._pause, first=first, fixed=self.model.server is not None)
-        self._pace = Pace(self.model.limits, self._pause)
-        self._cached = cached_prompts(self.calls, self.request_for, self.cache_floor)
-        self._worst_cases: dict[Prompt, WorstCase] = {}
+    def __init__(
+        self, runs: Sequence[RunningRun], limits: Limits, progress: Progress, session: Session, stop: Stop
+    ) -> None:
+        configuration, model, kind = session.configuration, runs[0].run.model, runs[0].kind
+        self._runs, self._progress, self._budget, self._stop = runs, progress, session.budget, stop
+        self._unfinished = [run for run in runs if run.open_calls]
+        self._settings = configuration.settings
+        self._redact = redactor_of(configuration.keys, configuration.models)
+        self._model, self._price = model, runs[0].price
+        scheduled = interleaved([run.schedule for run in runs])
+        calls = [call for call in scheduled if call in runs[call.arm].open_calls]
+        self._sequences = call_sequences(calls, [run.cached for run in runs])
+        first, maximum = calls_in_flight(model, kind, session.concurrency or self._settings.concurrency)
+        self._max_in_flight = min(maximum, limits.max_concurrency or maximum)
+        first = min(first, self._max_in_flight)
+        self._gate = Gate(self._max_in_flight, self._pause, first=first, fixed=model.server is not None)
+        self._pace = Pace(limits, self._pause)
+        self._is_known = model.id in session.recorded_models or progress.answered_before > 0
         self._rejected = 0
         self._succeeded = False
         self._hopeless = asyncio.Event()
-        self.halted: Failure | None = None
+        self._halted: Failure | None = None
+        self._provider = opened(kind, model, find_key(model, kind, configuration.keys), self._settings)
+        for run in runs:
+            run.server = Server(concurrency=self._max_in_flight)
+
+    @property
+    def costs_nothing(self) -> bool:
+        """Whether calls in flight can be abandoned without cost, since they are made in this process."""
+        return getattr(self._provider, "in_process", False)
 
     async def run(self) -> None:
-        """Make every call, or stop early and set `halted` to the reason."""
-        sequences = call_sequences(self.calls, self._cached)
-        queue = iter(sequences)
+        """Make every call, or stop early and set `halted` of the runs. Then note the server in their manifests."""
+        queue = iter(self._sequences)
         try:
-            await in_parallel(self._work(queue) for _ in range(min(self.in_flight[1], len(sequences))))
+            await in_parallel(self._work(queue) for _ in range(min(self._max_in_flight, len(self._sequences))))
         finally:
             with suppress(Exception):  # all outputs are written; unreleased resources end with the process
-                await self.provider.close()
+                await self._provider.close()
+        if self._progress.answered:
+            await self._note_server()
+
+    async def _note_server(self) -> None:
+        version = self._redact(await server_version(self._model) or "") or None
+        renamed = getattr(self._provider, "renamed", {})
+        for run in self._runs:
+            common = {name: count for name, count in run.fingerprints.most_common(8) if name}
+            server = Server(concurrency=self._max_in_flight, version=version, fingerprints=common, renamed=renamed)
+            update = {"server": server, "in_flight": self._gate.used}
+            create_run(run.run.folder, read_manifest(run.run.folder).model_copy(update=update))
+
+    def _halt(self, failure: Failure) -> None:
+        self._halted = self._halted or failure
+        for run in self._unfinished:
+            run.halted = self._halted
 
     async def _work(self, sequences: Iterator[Sequence[Call]]) -> None:
         for call in chain.from_iterable(sequences):
-            if not self._must_end() and self.halted is None and not self._budget.take_call():
-                self.halted = NO_CALL_LEFT
-            if self.halted is not None:
+            if not self._must_end() and self._halted is None and not self._budget.take_call():
+                self._halt(NO_CALL_LEFT)
+            if self._halted is not None:
                 return
             replicate = await self._make_call(call)
             if replicate is not None:
-                self.progress.note(replicate, call_cost(self.model, self.price, replicate))
-                scoring = self.on_outcome(replicate)
-                if scoring is not None:
-                    await asyncio.wait([asyncio.wrap_future(scoring)])
+                await self._runs[call.arm].save_outcome(replicate, self._progress)
 
     def _must_end(self) -> bool:
         if self._stop.is_set():
-            self.halted = self.halted or STOPPED
+            self._halt(STOPPED)
         return self._stop.is_set() or self._hopeless.is_set()
 
     async def _make_call(self, call: Call) -> Replicate | None:
         """Make one call with its retries and return its outcome. Return None if the calls of the model must end."""
-        prompt = prompt_of(call)
-        request = replace(self.request_for(call), cache=prompt in self._cached)
-        if prompt not in self._worst_cases:
-            self._worst_cases[prompt] = WorstCase.of(request, self.price)
-        worst_case = self._worst_cases[prompt]
-        retry = self._settings.retry
+        run, retry = self._runs[call.arm], self._settings.retry
+        request, worst_case = run.request_for(call), run.worst_case(call)
         for attempt in range(1, retry.attempts + 1):
             try:
-                answer = await self._attempt(request, worst_case)
+                answer = await self._attempt(call, request, worst_case)
             except ProviderError as problem:
-                if problem.reason == "unknown_model" and (self._succeeded or self.is_known):
+                if problem.reason == "unknown_model" and (self._succeeded or self._is_known):
                     problem.reason = "model_retired"
                 wait = wait_before_retry(retry, attempt, problem.retry_after_s)
                 if problem.throttled:
-                    self.gate.throttled(wait)
+                    self._gate.throttled(wait)
                 is_unreachable = problem.reason == "unreachable" and not self._succeeded and attempt >= _MAX_CONNECTIONS
                 if problem.retryable and attempt < retry.attempts and not is_unreachable and not self._must_end():
-                    self.progress.retried += 1
+                    self._progress.retried += 1
                     await self._pause(wait)
                     continue
                 self._halt_if_hopeless(problem, is_unreachable=is_unreachable)
-                return Replicate(call=call, error=problem.failure(self.shared.redact), attempts=attempt)
+                return Replicate(call=call, error=problem.failure(self._redact), attempts=attempt)
             if answer is None:
                 return None
             completion, latency_s = answer
-            self.gate.succeeded(latency_s)
+            self._gate.succeeded(latency_s)
             self._succeeded = True
-            completion = completion.redacted(self.shared.redact)
+            completion = completion.redacted(self._redact)
             return Replicate(call=call, completion=completion, latency_s=latency_s, attempts=attempt)
         raise AssertionError("unreachable: the last attempt returns")
 
-    async def _attempt(self, request: Request, worst_case: WorstCase) -> tuple[Completion, float] | None:
+    async def _attempt(self, call: Call, request: Request, worst_case: WorstCase) -> tuple[Completion, float] | None:
         """Make one attempt under all limits. Return the output and its latency in s, or None if the calls must end."""
-        await self.gate.enter()
+        await self._gate.enter()
         try:
             if self._must_end():
                 return None
             if not await self._budget.reserve(worst_case.usd):
-                self.halted = worst_case.refusal(request, self._budget.left_usd)
+                self._halt(worst_case.refusal(call, self._budget.left_usd))
                 return None
             spent = 0.0
             try:
@@ -372,9 +265,9 @@ class Engine:
                     return None
                 spent = worst_case.usd  # counts unless the cost becomes known
                 begun = time.perf_counter()
-                completion = await call_once(self.provider, request, self._settings)
-                completion = within_limits(output_of(completion, request, self.model), self._settings)
-                billed = budget_cost(self.model, self.price, completion)
+                completion = await call_once(self._provider, request, self._settings)
+                completion = within_limits(output_of(completion, request, self._model), self._settings)
+                billed = budget_cost(self._model, self._price, completion)
                 spent = worst_case.usd if billed is None else billed
                 taken_s = completion.latency_s
                 latency_s = time.perf_counter() - begun if taken_s is None else taken_s
@@ -385,7 +278,7 @@ class Engine:
             finally:
                 self._budget.settle(worst_case.usd, spent)
         finally:
-            self.gate.leave()
+            self._gate.leave()
 
     async def _pause(self, seconds: float) -> bool:
         """Sleep. Return whether a stop or a halt of the model ended the sleep early."""
@@ -400,5 +293,5 @@ class Engine:
     def _halt_if_hopeless(self, problem: ProviderError, *, is_unreachable: bool) -> None:
         self._rejected += problem.rejected
         if problem.fatal or is_unreachable or (self._rejected >= _MAX_FIRST_REJECTIONS and not self._succeeded):
-            self.halted = self.halted or problem.failure(self.shared.redact)
+            self._halt(problem.failure(self._redact))
             self._hopeless.set()

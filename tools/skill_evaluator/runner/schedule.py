@@ -12,7 +12,7 @@ from skill_evaluator.identifiers import MAX_REPLICATES
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Limits, Model
-from skill_evaluator.parsing.answer import split_reasoning
+from skill_evaluator.parsing import split_reasoning
 from skill_evaluator.providers.base import Completion, Failure, FailureKind, ProviderKind, Request
 from skill_evaluator.text import canonical_json, digest
 

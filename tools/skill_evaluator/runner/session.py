@@ -1,43 +1,97 @@
-"""`Session` makes the calls of all models concurrently under one budget.
-
-The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are billed; the second abandons them, and so does
-the first if all calls are made in this process.
-"""
+"""The session of a command, whose calls share one budget, and its runs in progress."""
 
 import asyncio
 import shlex
-import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from skill_evaluator.errors import ConfigError
+from skill_evaluator.errors import ConfigError, RunError
+from skill_evaluator.files import LinesWriter, try_lock
 from skill_evaluator.library.config import Limits, Model
-from skill_evaluator.providers import Configuration, find_key, missing_key
-from skill_evaluator.providers.base import Failure, opened
-from skill_evaluator.providers.openai import server_version
-from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.providers import Configuration, missing_key
+from skill_evaluator.providers.base import Failure, Request
 from skill_evaluator.records.summaries import Server
-from skill_evaluator.runner.batch import BatchEngine
-from skill_evaluator.runner.engine import (
-    STOPPED,
-    CallHandlers,
-    Engine,
-    Invocation,
-    Progress,
-    RunningRun,
-    Stop,
-    in_parallel,
+from skill_evaluator.runner.journal import (
+    ANSWERS,
+    MANIFEST,
+    Run,
+    append_outcome,
+    check_same_inputs,
+    create_run,
+    outcomes,
 )
-from skill_evaluator.runner.journal import Run, create_run, read_manifest
-from skill_evaluator.runner.limits import Budget, limits_of
-from skill_evaluator.runner.schedule import Shard, calls_in_flight, interleaved
+from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost, price_of
+from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, max_input_tokens, schedule_calls
 from skill_evaluator.stats import by_key
 
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+Stop = asyncio.Event  # set to start no further calls (Ctrl-C); calls in flight are awaited
+RequestBuilder = Callable[[Run, Call], Request]
+# Receives an outcome. If it returns a future, the next call waits for it, which bounds the backlog of scoring.
+OnOutcome = Callable[[Run, Replicate], Future[Any] | None]
+NO_CALL_LEFT = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
+STOPPED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """The calls, tokens and cost of one model so far."""
+
+    model_id: str
+    planned: int
+    answered_before: int = 0  # outputs of earlier attempts at the runs
+    answered: int = 0
+    failed: int = 0
+    retried: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0  # None: unknown
+    begun: float = field(default_factory=time.monotonic)
+    waiting: dict[str, str] = field(default_factory=dict)  # calls pending at the vendor, by run id
+
+    def note(self, replicate: Replicate, cost_usd: float | None) -> None:
+        """Count one outcome and its cost. An unknown cost (None) makes the total unknown."""
+        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
+        if replicate.completion is None:
+            self.failed += 1
+            return
+        self.answered += 1
+        self.input_tokens += replicate.completion.usage.input_tokens or 0
+        self.output_tokens += replicate.completion.usage.output_tokens or 0
+
+    @property
+    def done(self) -> int:
+        """The number of calls with an outcome, including the outputs of earlier attempts."""
+        return self.answered_before + self.answered + self.failed
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The remaining seconds at the present rate. None until a call of this attempt at the run has an outcome."""
+        if finished := self.answered + self.failed:
+            return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
+        return None
+
+
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
+
+
+async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
+    """Show nothing; wait until a stop is requested or the caller cancels."""
+    await stop.wait()
+
+
+def print_resume_command(command: Sequence[str]) -> None:
+    """Print to stderr the command that makes the missing calls, unless it is empty."""
+    if command:
+        print(f"to continue: {shlex.join(command)}", file=sys.stderr)
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
@@ -63,157 +117,155 @@ class Session:
     budget: Budget = field(default_factory=Budget)
     concurrency: int | None = None  # calls of each model; None: the value in settings.yaml
     limits: Mapping[str, Limits] = field(default_factory=dict)  # a planned job's shares of rate limits, by model id
+    recorded_models: Collection[str] = ()  # ids of models that have a record with the same settings
 
-    def make_calls(self, runs: Sequence[Run], handlers: CallHandlers) -> Mapping[str, Failure | None]:
-        """Make every call that has no output yet. Return the failure that stopped the calls of each run, by run id.
 
-        The failure is None if all calls were made. Raise ConfigError before any call if a provider cannot be opened,
-        and StorageError if an output cannot be written.
+class RunningRun:
+    """A run in progress: its journal, its remaining calls, and the outcomes of earlier attempts."""
+
+    def __init__(
+        self, run: Run, configuration: Configuration, build_request: RequestBuilder, on_outcome: OnOutcome
+    ) -> None:
+        self.run = run
+        self.kind = configuration.kinds[run.model.provider]
+        self.price = price_of(run.model, self.kind)
+        self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
+        self.fingerprints: Counter[str] = Counter()
+        self.open_calls = set(self.schedule)  # calls to make: those with an output are removed
+        self.cached: frozenset[str] = frozenset()  # ids of the cases whose prompts are cached by the vendor
+        self.errors: dict[Call, Replicate] = {}  # earlier errors of calls that are not repeated yet
+        self.halted: Failure | None = None
+        self.server: Server | None = None  # if the calls are direct
+        self._worst_cases: dict[str, WorstCase] = {}  # by case id
+        self._build_request = build_request
+        self._on_outcome = on_outcome
+        self._lock: FileLock | None = None
+        self._journal: LinesWriter | None = None
+
+    def resume(self, budget: Budget) -> None:
+        """Read the outcomes of earlier attempts, count their cost and pass the outputs to `on_outcome`.
+
+        Raise RunError if the inputs differ or if another process executes the run.
         """
-        work = _make_calls(self, runs, handlers)
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(work)
-        with ThreadPoolExecutor(1) as threads:  # this thread already runs an event loop, as in notebooks
-            return threads.submit(asyncio.run, work).result()
-
-
-async def no_progress(_: Sequence[Progress], stop: Stop) -> None:
-    """Show nothing; wait until a stop is requested or the caller cancels."""
-    await stop.wait()
-
-
-def print_resume_command(command: Sequence[str]) -> None:
-    """Print to stderr the command that makes the missing calls, unless it is empty."""
-    if command:
-        print(f"to continue: {shlex.join(command)}", file=sys.stderr)
-
-
-async def _make_calls(session: Session, runs: Sequence[Run], handlers: CallHandlers) -> Mapping[str, Failure | None]:
-    session.budget.begin()
-    configuration = session.configuration
-    shared = Invocation(
-        settings=configuration.settings,
-        budget=session.budget,
-        redact=redactor_of(configuration.keys, configuration.models),
-        stop=Stop(),
-    )
-    parts = [RunningRun(run, handlers, configuration.kinds[run.model.provider]) for run in runs]
-    try:
-        models = _begin(parts, session, shared)
-    except BaseException:
-        for part in parts:
-            part.release()  # a long-lived process may resume the runs
-        raise
-    calls_task = asyncio.create_task(in_parallel(model.run() for model in models))
-    watch_task = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))
-    is_abandoned = False
-
-    def on_signal() -> None:
-        nonlocal is_abandoned
-        is_abandoned = shared.stop.is_set() or all(model.costs_nothing for model in models)
-        if is_abandoned:
-            calls_task.cancel()
-        else:
-            shared.stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError, RuntimeError):  # no such handlers on Windows or off the main thread
-            asyncio.get_running_loop().add_signal_handler(number, on_signal)
-    try:
-        await calls_task
-    except asyncio.CancelledError:
-        if not is_abandoned:
-            raise
-    finally:
-        watch_task.cancel()
-        await asyncio.gather(watch_task, return_exceptions=True)
-        for part in parts:
-            part.finish()
-    return {run_id: failure for model in models for run_id, failure in model.halted.items()}
-
-
-def _begin(parts: "Sequence[RunningRun]", session: Session, shared: Invocation) -> "list[_RunningModel]":
-    for part in parts:
-        part.resume(session.budget)
-    by_model = by_key((part.run.model.id, part) for part in parts)
-    shards = max(Shard.parse(part.run.manifest.shard).count if part.run.manifest.shard else 1 for part in parts)
-    limits = limits_of([group[0].run.model for group in by_model.values()], shared.settings, shards, session.limits)
-    models = [_RunningModel(group, limits[name], session, shared) for name, group in by_model.items()]
-    for model in models:
-        model.begin()
-    return models
-
-
-class _RunningModel:
-    """The runs of one model in progress. They share the limits of the model."""
-
-    def __init__(self, parts: Sequence[RunningRun], limits: Limits, session: Session, shared: Invocation) -> None:
-        self._parts = parts
-        scheduled = interleaved([part.schedule for part in parts])
-        calls = [call for call in scheduled if call not in parts[call.arm].done]
-        planned = sum(len(part.schedule) for part in parts)
-        run, kind, model = parts[0].run, parts[0].kind, parts[0].run.model
-        key = find_key(model, kind, session.configuration.keys)
-        self.progress = Progress(model_id=model.id, planned=planned, answered_before=planned - len(calls))
-        self._batches: list[BatchEngine] = []
-        self._engine: Engine | None = None  # None for batches, and if no call is left
-        if run.manifest.transport == "batch":
-            self._batches = [BatchEngine(part, key, self.progress, shared) for part in parts]
-        elif calls:
-            requested = session.concurrency or shared.settings.concurrency
-            first, maximum = calls_in_flight(model, kind, requested)
-            maximum = min(maximum, limits.max_concurrency or maximum)
-            self._engine = Engine(
-                model=model.model_copy(update={"limits": limits}),
-                provider=opened(kind, model, key, shared.settings),
-                calls=calls,
-                request_for=lambda call: parts[call.arm].request_for(call),
-                on_outcome=lambda replicate: parts[replicate.call.arm].save_outcome(replicate),
-                price=parts[0].price,
-                progress=self.progress,
-                shared=shared,
-                in_flight=(min(first, maximum), maximum),
-                cache_floor=kind.cache_floor_of(model),
-                is_known=run.manifest.run_id in parts[0].handlers.recorded or planned > len(calls),
-            )
+        run = self.run
+        if run.folder.exists():
+            self._lock_run()
+            check_same_inputs(run.folder, run.manifest)
+        journal = outcomes(run.folder)
+        earlier = [call for call in self.schedule if call in journal]
+        for call in earlier:
+            replicate = replace(journal[call], call=call)  # shares the schedule's object to save memory
+            if replicate.completion is None:
+                self.errors[call] = replicate
+            else:
+                cost = budget_cost(run.model, self.price, replicate.completion)
+                budget.count_earlier(self.worst_case(call).usd if cost is None else cost)
+                self.fingerprints[replicate.completion.fingerprint or ""] += 1
+                self._on_outcome(run, replicate)
+        self.open_calls.difference_update(call for call in earlier if call not in self.errors)
+        open_calls = [call for call in self.schedule if call in self.open_calls]
+        self.cached = cached_cases(open_calls, self.request_for, self.kind.cache_floor_of(run.model))
 
     @property
-    def halted(self) -> Mapping[str, Failure | None]:
-        """The failure that stopped the calls of each run, by run id; None if all were made."""
-        parts = {part.run.manifest.run_id: part for part in self._parts}
-        if self._batches:  # one engine per run
-            return dict(zip(parts, (engine.halted for engine in self._batches), strict=True))
-        failure = self._engine and self._engine.halted
-        return {
-            run_id: (failure if len(part.done) < len(part.schedule) else None) or (STOPPED if part.unmade else None)
-            for run_id, part in parts.items()
-        }
+    def failure(self) -> Failure | None:
+        """The failure that stopped the calls, or None if all were made."""
+        return self.halted or (STOPPED if self.open_calls else None)
 
-    @property
-    def costs_nothing(self) -> bool:
-        """Whether calls in flight can be abandoned without cost, since they are made in this process."""
-        return not self._batches and (self._engine is None or getattr(self._engine.provider, "in_process", False))
+    def request_for(self, call: Call) -> Request:
+        """Build the request of a call. Add the maximum tokens of its files. Drop the tool if the provider has none."""
+        request, model = self._build_request(self.run, call), self.run.model
+        return replace(
+            request,
+            file_tokens=sum(self.kind.file_tokens(model, file).upper_bound for file in request.files),
+            by_tool_call=request.by_tool_call and self.kind.tools,
+            cache=call.case_id in self.cached,
+        )
+
+    def worst_case(self, call: Call) -> "WorstCase":
+        """Return the maximum of one attempt at a call, at the batch price if the run is made in batches."""
+        if call.case_id not in self._worst_cases:
+            request = self.request_for(call)
+            tokens, limit = max_input_tokens(request), request.max_output_tokens
+            usd = max_call_cost(self.price, tokens, limit, batch=self.run.manifest.transport == "batch")
+            self._worst_cases[call.case_id] = WorstCase(input_tokens=tokens, output_tokens=limit, usd=usd or 0.0)
+        return self._worst_cases[call.case_id]
 
     def begin(self) -> None:
-        """Write the runs to disk before the first call, since the process may be killed at any time."""
-        server = Server(concurrency=self._engine.in_flight[1]) if self._engine else None
-        for part in self._parts:
-            part.begin(server)
+        """Create the run folder if it is new, lock it and open the journal. Call this after all providers are open.
 
-    async def run(self) -> None:
-        """Make the remaining calls, then write the server's version and concurrency to the manifest."""
-        engine = self._engine
-        await asyncio.gather(*(batches.run() for batches in self._batches))
-        if engine is not None:
-            await engine.run()
-        if engine is None or not self.progress.answered:
-            return
-        version = engine.shared.redact(await server_version(engine.model) or "") or None
-        renamed = getattr(engine.provider, "renamed", {})
-        for part in self._parts:
-            common = {name: count for name, count in part.fingerprints.most_common(8) if name}
-            server = Server(concurrency=engine.in_flight[1], version=version, fingerprints=common, renamed=renamed)
-            update = {"server": server, "in_flight": engine.gate.used}
-            create_run(part.run.folder, read_manifest(part.run.folder).model_copy(update=update))
+        Raise RunError if another process executes the run, and StorageError if the folder cannot be written.
+        """
+        if not (self.run.folder / MANIFEST).exists():
+            create_run(self.run.folder, self.run.manifest.model_copy(update={"server": self.server}))
+        if self._lock is None:
+            self._lock_run()
+        self._journal = LinesWriter(self.run.folder / ANSWERS)
+
+    async def save_outcome(self, replicate: Replicate, progress: Progress) -> None:
+        """Count an outcome, append it to the journal and pass it to `on_outcome`. Raise StorageError on failure."""
+        if self._journal is None:
+            raise RuntimeError("outcome of a run that was not started")
+        progress.note(replicate, call_cost(self.run.model, self.price, replicate))
+        append_outcome(self._journal, replicate)
+        self.errors.pop(replicate.call, None)
+        self.open_calls.discard(replicate.call)
+        if replicate.completion is not None:
+            self.fingerprints[replicate.completion.fingerprint or ""] += 1
+        scoring = self._on_outcome(self.run, replicate)
+        if scoring is not None:
+            await asyncio.wait([asyncio.wrap_future(scoring)])
+
+    def finish(self) -> None:
+        """Close the journal and release the lock. Pass earlier errors of unrepeated calls to `on_outcome`."""
+        if self._journal is not None:
+            self._journal.close()
+        self.release()
+        for replicate in self.errors.values():
+            self._on_outcome(self.run, replicate)
+
+    def release(self) -> None:
+        """Release the lock, so that other processes can execute the run."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def _lock_run(self) -> None:
+        self._lock = try_lock(self.run.folder / ".lock")
+        if self._lock is None:
+            raise RunError(f"{self.run.folder} is being executed by another process")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstCase:
+    """The maximum of one attempt in tokens and in USD, which the budget reserves. `usd` is 0 if there is no price."""
+
+    input_tokens: int
+    output_tokens: int
+    usd: float
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of input and output."""
+        return self.input_tokens + self.output_tokens
+
+    def refusal(self, call: Call, left_usd: float) -> Failure:
+        """Return the failure of a call that can cost more than the rest of the budget, `left_usd`."""
+        message = (
+            f"a call of case '{call.case_id}' can cost ${self.usd:.4f} "
+            f"({self.input_tokens:,} tokens in, {self.output_tokens:,} out by "
+            f"max_output_tokens), and ${left_usd:.4f} is left; raise the cap to continue"
+        )
+        return Failure(kind="over_budget", reason="max_cost", message=message)
+
+
+def cached_cases(
+    calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
+) -> frozenset[str]:
+    """Return the ids of cases with several calls and at least `cache_floor` estimated tokens; empty if it is None."""
+    if cache_floor is None:
+        return frozenset()
+    calls_by_case = by_key((call.case_id, call) for call in calls)
+    return frozenset(
+        case_id
+        for case_id, repeated in calls_by_case.items()
+        if len(repeated) > 1 and estimate_input_tokens(request_for(repeated[0])) >= cache_floor
+    )

@@ -4,13 +4,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skill_evaluator.checks.declared import Check
+from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparison import ComparedLeaf, compare
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
-from skill_evaluator.parsing import Parsed
-from skill_evaluator.parsing.answer import split_reasoning
+from skill_evaluator.parsing import Parsed, split_reasoning
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answers import TOO_COSTLY, CheckScore, CheckScores

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from skill_evaluator.checks.declared import call_function, passes
+from skill_evaluator.checks import call_function, passes
 from skill_evaluator.comparing.array_items import MemoizedValue, arrays_in, pairs_by_best
 from skill_evaluator.comparing.comparators import COMPARATORS
 from skill_evaluator.comparing.declarations import same_value
@@ -22,10 +22,9 @@ from skill_evaluator.library.prompts import File
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.metrics.accuracy import share_passed
 from skill_evaluator.metrics.agreement import ArrayLengths, array_lengths, field_stability_by_path
-from skill_evaluator.metrics.base import AgreementMetric, CaseOutputs, Comparison, apply_metrics
+from skill_evaluator.metrics.base import CaseOutputs, Comparison, apply_metrics
 from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, field_values, per_field
-from skill_evaluator.parsing import Expected, Parsed
-from skill_evaluator.parsing.answer import parse_output, split_reasoning
+from skill_evaluator.parsing import Expected, Parsed, parse_output, split_reasoning
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, SCORED, UNPARSEABLE, CheckRecord
 from skill_evaluator.records.summaries import FailedCalls
@@ -189,15 +188,17 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """The agreement of a case's outputs with each other. `metrics` is None if comparing them is too costly.
+    """The agreement of a case's outputs with each other.
 
-    `stability`, `values` and `arrays` are by path. `values` counts the values of a field, long texts as digests.
+    `metrics` has the worst values if comparing the outputs `is_too_costly`. `stability`, `values` and `arrays` are by
+    path. `values` counts the values of a field, long texts as digests.
     """
 
-    metrics: Mapping[str, float | None] | None
-    stability: Mapping[str, float]
-    values: FieldValues
-    arrays: Mapping[str, ArrayLengths]
+    metrics: Mapping[str, float | None]
+    stability: Mapping[str, float] = field(default_factory=dict)
+    values: FieldValues = field(default_factory=dict)
+    arrays: Mapping[str, ArrayLengths] = field(default_factory=dict)
+    is_too_costly: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,20 +208,17 @@ class CaseScore:
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None if it was not
     measured. `undefined` has the metrics that no output of the case can have. `exact` counts the outputs that equal the
     ground truth (None: no ground truth). `contracts` has (schema result, count) of the distinct parsed texts.
-    `fields`, `stability`, `profile`, `values` and `arrays` are by path; without a ground truth, `fields` has only
-    checks. `checks` are by check id, `parts` are digests of the inputs by name.
+    `fields`, `profile` and the parts of `agreement` are by path and include checks; without a ground truth, `fields`
+    has only checks. `checks` are by check id, `parts` are digests of the inputs by name.
     """
 
     case_id: str
     labelled: bool
     outcomes: tuple[str, ...]
     metrics: Mapping[str, tuple[float | None, ...]]
-    reproducibility: Mapping[str, float | None]
+    agreement: Agreement
     fields: Mapping[str, FieldCounts] = field(default_factory=dict)
-    stability: Mapping[str, float] = field(default_factory=dict)
     profile: Mapping[str, Stability] = field(default_factory=dict)
-    values: FieldValues = field(default_factory=dict)
-    arrays: Mapping[str, ArrayLengths] = field(default_factory=dict)
     exact: int | None = None
     contracts: tuple[tuple[OutputContract, int], ...] = ()
     undefined: frozenset[str] = frozenset()
@@ -288,17 +286,23 @@ def wait_for(result: ResultT | Future[ResultT]) -> ResultT:
     return result.result() if isinstance(result, Future) else result
 
 
-def _agreement_of(answers: CaseOutputs, metrics: Mapping[str, AgreementMetric] | None) -> Agreement:
-    """Return the agreement of a case's outputs. `metrics` is None if comparing pairs of outputs is too costly."""
+def _agreement_of(answers: CaseOutputs, *, is_too_costly: bool = False) -> Agreement:
+    """Return the agreement of a case's outputs. If comparing pairs of outputs is too costly, do not compare them."""
+    metrics: Mapping[str, float | None]
+    if is_too_costly:
+        metrics = {name: float(answers.n) if metric.is_count else 0.0 for name, metric in REPRODUCIBILITY.items()}
+    else:
+        metrics = {name: metric.score(answers) for name, metric in REPRODUCIBILITY.items()}
     values = {
         path: Counter({_shortened(value): count for value, count in counts.items()})
         for path, counts in field_values(answers).items()
     }
     return Agreement(
-        metrics=None if metrics is None else {name: metric.score(answers) for name, metric in metrics.items()},
+        metrics=metrics,
         stability=field_stability_by_path(answers),
         values=values,
         arrays=array_lengths(answers),
+        is_too_costly=is_too_costly,
     )
 
 
@@ -362,7 +366,7 @@ class AnswerScorer:
 
     def _run_task(self, task: str, *arguments: Any) -> object:
         if task == "agreement":
-            return _agreement_of(CaseOutputs(self.component.plan, *arguments), REPRODUCIBILITY)
+            return _agreement_of(CaseOutputs(self.component.plan, *arguments))
         try:
             return self.score(*arguments) if task == "score" else self._undefined_metrics(*arguments)
         except ConfigError as problem:  # raised by a plugin's metric or comparator
@@ -411,9 +415,10 @@ class AnswerScorer:
         effort = outputs.pairs * max(map(len, outputs.groups), default=0) ** 2
         is_quick = not self._may_last and (len(outputs.groups) < 2 or effort <= _MAX_LOCAL_EFFORT)
         if self._workers is None or is_quick:
-            return _agreement_of(outputs, REPRODUCIBILITY)
+            return _agreement_of(outputs)
         task = ("agreement", outputs.groups, outputs.raw, outputs.n)
-        return self._workers.submit(task, partial(_agreement_of, outputs, None), times=outputs.n, until=self._until)
+        too_costly = partial(_agreement_of, outputs, is_too_costly=True)
+        return self._workers.submit(task, too_costly, times=outputs.n, until=self._until)
 
     def score(self, case_id: str, text: str) -> Scored:
         """Return the scores of a text as the output of a case. Checks by a program or a judge have no score yet."""

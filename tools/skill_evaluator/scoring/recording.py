@@ -1,48 +1,66 @@
-"""Build the record of a run from manifest, component and scorecard."""
+"""Build the record of a run from manifest, component and scorecard.
 
-from collections.abc import Mapping, Sequence
+Replicates are averaged within a case, then cases. Only field counts are summed over cases and replicates.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 from skill_evaluator import __version__
+from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
-from skill_evaluator.providers import Kinds
+from skill_evaluator.metrics import REPRODUCIBILITY
+from skill_evaluator.metrics.accuracy import KS, pass_hat_k
+from skill_evaluator.metrics.agreement import krippendorff_alpha
+from skill_evaluator.metrics.fields import FieldCounts, macro_f1
+from skill_evaluator.providers import Configuration, Kinds
 from skill_evaluator.providers.base import LOST, Usage
 from skill_evaluator.records.record import (
+    CHECK,
     MIN_USABLE,
     SCORED,
     SCORER_VERSION,
+    CaseAccuracy,
     CaseRecord,
     FieldCount,
     ModelSettings,
     Record,
+    check_path,
     served_of,
+    strict_score,
 )
-from skill_evaluator.records.summaries import AMOUNTS, CallSpreads, CaseAmount, JudgedChecks, Latency, Quantiles, Tokens
+from skill_evaluator.records.summaries import (
+    AMOUNTS,
+    ArraySummary,
+    CallSpreads,
+    CaseAmount,
+    ContractFault,
+    ContractSummary,
+    FieldSummary,
+    Filled,
+    JudgedChecks,
+    Latency,
+    Profile,
+    Quantiles,
+    Summary,
+    Tokens,
+)
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import answer_price, hit_rate, price_of, usage_cost
-from skill_evaluator.scoring import summaries
 from skill_evaluator.scoring.answers import CaseScore, CompletedCall, Scorecard
-from skill_evaluator.stats import by_key, quantile, rounded, total_or_none
+from skill_evaluator.stats import by_key, mean_or_none, quantile, rounded, stdev_or_none, total_or_none, unit_interval
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """The commits that last changed a run's prompt and cases. They are None outside git."""
-
-    prompt_commit: str | None = None
-    dataset_commit: str | None = None
-
-
-def commits_of(component: Component, fixtures: Path | None) -> Origin:
-    """Return the commits of a component's prompt and cases. Raise FixtureError if there are no cases."""
-    return Origin(prompt_commit=commit_of(*component.files), dataset_commit=commit_of(*find_cases(component, fixtures)))
+_NULL_LABEL = "null"
+Values = Sequence[float | None]
+KeyT = TypeVar("KeyT", str, tuple[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +74,27 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """Builds the records of runs of one component. `kinds` has the providers by name, `origin` the commits."""
+    """Builds the records of runs of one component. `kinds` has the providers by name.
+
+    The commits last changed the component's prompt and cases. They are None outside git.
+    """
 
     component: Component
     settings: Settings
     kinds: Kinds
-    origin: Origin = Origin()
+    prompt_commit: str | None = None
+    dataset_commit: str | None = None
+
+    @classmethod
+    def of(cls, component: Component, configuration: Configuration, fixtures: Path | None) -> "Recorder":
+        """Return the recorder of a component with its commits. Raise FixtureError if it has no cases."""
+        return cls(
+            component=component,
+            settings=configuration.settings,
+            kinds=configuration.kinds,
+            prompt_commit=commit_of(*component.files),
+            dataset_commit=commit_of(*find_cases(component, fixtures)),
+        )
 
     def record(
         self,
@@ -87,17 +120,17 @@ class Recorder:
         return Record.view(
             manifest,
             timestamp=manifest.created,
-            prompt_commit=manifest.prompt_commit or self.origin.prompt_commit,
-            dataset_commit=self.origin.dataset_commit,
+            prompt_commit=manifest.prompt_commit or self.prompt_commit,
+            dataset_commit=self.dataset_commit,
             served_model=served_of([call.served for call in completed]),
             **counts_of(scorecard, latencies, self.settings.required_coverage, stopped),
             primary_metric=component.primary_metric,
-            accuracy=summaries.accuracy(scorecard, component.metrics),
-            reproducibility=summaries.reproducibility(scorecard),
-            per_field=summaries.fields(scorecard, lambda path: component.plan.leaf(path).compare or "exact"),
-            per_array=summaries.arrays(scorecard),
-            pass_hat_k=summaries.pass_hat_k(scorecard),
-            contract=None if component.schema is None else summaries.contract(scorecard),
+            accuracy=summarize_accuracy(scorecard, component.metrics),
+            reproducibility=summarize_reproducibility(scorecard),
+            per_field=summarize_fields(scorecard, component.plan),
+            per_array=summarize_arrays(scorecard),
+            pass_hat_k=summarize_pass_hat_k(scorecard),
+            contract=None if component.schema is None else summarize_contract(scorecard),
             per_case=[
                 case_record(case, manifest.cases[case.case_id], manifest.inputs, amounts.get(case.case_id, {}))
                 for case in scorecard.cases
@@ -186,8 +219,8 @@ def case_record(
     rounded_values = {value: rounded(value) for values in case.metrics.values() for value in values}
     return CaseRecord(
         case_id=case.case_id,
-        accuracy=summaries.case_accuracy(case),
-        reproducibility={name: rounded(value) for name, value in case.reproducibility.items()},
+        accuracy=case_accuracy(case),
+        reproducibility={name: rounded(value) for name, value in case.agreement.metrics.items()},
         failures={kind: case.outcomes.count(kind) for kind in sorted(set(case.outcomes) - {SCORED})},
         digest=digest,
         parts={} if parts == {DOCUMENT: digest} else parts,
@@ -195,7 +228,10 @@ def case_record(
         replicates={name: [rounded_values[value] for value in values] for name, values in case.metrics.items()},
         fields={path: FieldCount(right=total.right, n=total.n) for path, total in case.fields.items()},
         profile=dict(case.profile),
-        arrays={path: replace(lengths, stability=round(lengths.stability, 6)) for path, lengths in case.arrays.items()},
+        arrays={
+            path: replace(lengths, stability=round(lengths.stability, 6))
+            for path, lengths in case.agreement.arrays.items()
+        },
         exact=case.exact,
         amounts=dict(amounts),
         checks=dict(case.checks),
@@ -219,3 +255,187 @@ def _tokens(usages: Sequence[Usage]) -> Tokens:
 def _total(usages: Sequence[Usage], name: str) -> int | None:
     counts = [getattr(usage, name) for usage in usages]
     return sum(counts) if counts and None not in counts else None
+
+
+def summarize_accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
+    """Return the summary of each metric over the cases for which it is defined.
+
+    `mean` is the mean of the cases' means over the outputs with a score. `strict_mean` counts refused, truncated and
+    unparseable outputs as 0. `stdev` is over the replicates' strict means, `stdev_cases` over the cases'. `n` counts
+    the outputs with a score, `n_cases` the cases with a strict mean. `ci95` is the interval of `strict_mean`.
+    """
+    summaries = {}
+    for name in metrics:
+        cases = [case for case in scorecard.cases if name not in case.undefined]
+        scored = [_measured(case.metrics[name]) for case in cases]
+        strict = [_strict_values(case, name) for case in cases]
+        case_means = [fmean(measured) for values in strict if (measured := _measured(values))]
+        replicate_means = [fmean(measured) for values in zip(*strict, strict=True) if (measured := _measured(values))]
+        summaries[name] = Summary(
+            mean=rounded(mean_or_none([fmean(values) for values in scored if values])),
+            strict_mean=rounded(mean_or_none(case_means)),
+            stdev=rounded(stdev_or_none(replicate_means)),
+            stdev_cases=rounded(stdev_or_none(case_means)),
+            n=sum(map(len, scored)),
+            n_cases=len(case_means),
+            ci95=_interval(case_means),
+        )
+    return summaries
+
+
+def _strict_values(case: CaseScore, name: str) -> Values:
+    return [strict_score(outcome, value) for outcome, value in zip(case.outcomes, case.metrics[name], strict=True)]
+
+
+def _measured(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
+    """Return the accuracy of one case by metric. Metrics that are undefined for the case are omitted."""
+    return {
+        name: CaseAccuracy(
+            mean=rounded(mean_or_none(scored := _measured(case.metrics[name]))),
+            strict_mean=rounded(mean_or_none(_measured(_strict_values(case, name)))),
+            n=len(scored),
+        )
+        for name in case.metrics
+        if name not in case.undefined
+    }
+
+
+def summarize_reproducibility(scorecard: Scorecard, metrics: Iterable[str] = REPRODUCIBILITY) -> dict[str, Summary]:
+    """Return the summary of each agreement metric over the cases with a value. `n` and `n_cases` count these cases."""
+    summaries = {}
+    for name in metrics:
+        bounds = (1.0, max(2.0, float(scorecard.replicates))) if REPRODUCIBILITY[name].is_count else (0.0, 1.0)
+        summaries[name] = _over_cases(_measured(case.agreement.metrics[name] for case in scorecard.cases), *bounds)
+    return summaries
+
+
+def _over_cases(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0) -> Summary:
+    mean = rounded(mean_or_none(values))
+    return Summary(
+        mean=mean,
+        strict_mean=mean,
+        stdev=None,
+        stdev_cases=rounded(stdev_or_none(values)),
+        n=len(values),
+        n_cases=len(values),
+        ci95=_interval(values, lowest, highest),
+    )
+
+
+def summarize_pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
+    """Return the summary of pass^k over cases, by k. k is 1, 2, 3, 5 and 10, up to the number of replicates.
+
+    An output succeeds if it equals the truth; unparseable, refused and truncated outputs fail. Cases without ground
+    truth or with fewer than k outputs are excluded.
+    """
+    counts = [(case.exact, case.answered) for case in scorecard.cases if case.exact is not None]
+    return {
+        k: _over_cases(_measured(pass_hat_k(exact, answered, k) for exact, answered in counts))
+        for k in KS
+        if k <= scorecard.replicates
+    }
+
+
+def summarize_contract(scorecard: Scorecard) -> ContractSummary:
+    """Summarize the validity, schema errors, missing keys and extra keys of all parsed outputs."""
+    outputs = [output for case in scorecard.cases for output in case.contracts]
+    n = sum(times for _, times in outputs)
+    valid = sum(times for output, times in outputs if output.holds)
+    apart_from_extra = sum(times for output, times in outputs if output.holds_but_for_extra_keys)
+    missing: Counter[str] = Counter()
+    extra: Counter[str] = Counter()
+    faults: Counter[tuple[str, str]] = Counter()
+    messages: dict[tuple[str, str], str] = {}  # the alphabetically first message of each fault
+    for output, times in outputs:
+        missing.update(dict.fromkeys(output.missing_keys, times))
+        extra.update(dict.fromkeys(output.extra_keys, times))
+        for path, rule, message in output.errors:
+            faults[path, rule] += times
+            messages[path, rule] = min(message, messages.get((path, rule), message))
+    return ContractSummary(
+        n=n,
+        valid=rounded(valid / n if n else None),
+        valid_apart_from_extra_keys=rounded(apart_from_extra / n if n else None),
+        errors=[
+            ContractFault(path=path, rule=rule, count=count, message=messages[path, rule])
+            for (path, rule), count in _commonest(faults).items()
+        ],
+        missing_keys=_commonest(missing),
+        extra_keys=_commonest(extra),
+    )
+
+
+def _commonest(counts: Counter[KeyT]) -> dict[KeyT, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0) -> tuple[float, float] | None:
+    span = highest - lowest
+    bounds = unit_interval([min(1.0, max(0.0, (value - lowest) / span)) for value in values])
+    return bounds and (round(lowest + bounds[0] * span, 6), round(lowest + bounds[1] * span, 6))
+
+
+def summarize_fields(scorecard: Scorecard, plan: FieldPlan) -> dict[str, FieldSummary]:
+    """Return the summary of each field and check by path. `plan` has the comparators of the fields."""
+    cases = scorecard.cases
+    paths = dict.fromkeys(path for case in cases for path in (*case.fields, *case.agreement.stability))
+    checks = {check_path(check_id) for case in cases for check_id in case.checks}
+    return {
+        path: _summarize_field(cases, path, CHECK if path in checks else plan.leaf(path).compare or "exact")
+        for path in paths
+    }
+
+
+def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> FieldSummary:
+    if compare == CHECK:
+        cases = [case for case in cases if path in case.fields]
+    total = FieldCounts()
+    for case in cases:
+        total.add(case.fields.get(path, FieldCounts()))
+    confusion: dict[str, dict[str, int]] = {}
+    for (truth, output), count in total.confusion.items():
+        confusion.setdefault(truth, {})[output] = count
+    labelled = {(_label(truth), _label(output)): count for (truth, output), count in total.confusion.items()}
+    stabilities = [case.agreement.stability[path] for case in cases if path in case.agreement.stability]
+    parsed = sum(case.parsed for case in cases if case.labelled and compare != CHECK)
+    return FieldSummary(
+        compare=compare,
+        accuracy=rounded(total.right / total.n if total.n else None),
+        n=total.n,
+        right=total.right,
+        wrong=total.wrong,
+        missing=total.missing,
+        extra=total.extra,
+        stability=rounded(mean_or_none(stabilities)),
+        token_f1=rounded(total.token_f1 / total.texts if total.texts else None),
+        rouge_l=rounded(total.rouge_l / total.texts if total.texts else None),
+        confusion=confusion or None,
+        macro_f1=rounded(macro_f1(labelled)),
+        # outputs without the path agree with each other
+        alpha=rounded(krippendorff_alpha(case.agreement.values.get(path, {None: case.parsed}) for case in cases)),
+        filled=Filled(n=parsed, output=total.filled, truth=total.filled_in_truth) if parsed else None,
+        profile=Profile.model_validate(Counter(case.profile[path] for case in cases if path in case.profile)),
+    )
+
+
+def _label(label: str) -> str | None:
+    return None if label == _NULL_LABEL else label
+
+
+def summarize_arrays(scorecard: Scorecard) -> dict[str, ArraySummary]:
+    """Return the summary of each array's lengths by path, over cases with at least two outputs."""
+    by_path = by_key(each for case in scorecard.cases for each in case.agreement.arrays.items())
+    summaries = {}
+    for path, cases in by_path.items():
+        spreads = [(lengths.longest or 0) - (lengths.shortest or 0) for lengths in cases]
+        summaries[path] = ArraySummary(
+            stability=round(sum(lengths.stability for lengths in cases) / len(cases), 6),
+            n_cases=len(cases),
+            varied=sum(spread > 0 for spread in spreads),
+            widest=max(spreads),
+        )
+    return summaries

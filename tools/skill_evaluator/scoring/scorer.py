@@ -8,10 +8,9 @@ from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
-from skill_evaluator.checks.declared import Check
+from skill_evaluator.checks import Check
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.metrics import REPRODUCIBILITY
 from skill_evaluator.metrics.base import CaseOutputs
 from skill_evaluator.metrics.fields import FieldCounts, Stability, field_profile, total_fields
 from skill_evaluator.records.record import NOT_RUN, PASSED_FROM, SCORED, UNPARSEABLE, CheckRecord, check_path
@@ -143,12 +142,12 @@ class Scorer:
         """
         while self._pending:
             self._count_first()
-        scored = list(self._case_scores())
-        reasons = Counter({TOO_COSTLY_TO_COMPARE: [compared for _, compared in scored].count(False)})
+        cases = tuple(self._case_scores())
+        reasons = Counter({TOO_COSTLY_TO_COMPARE: sum(case.agreement.is_too_costly for case in cases)})
         for (_, reason), calls in self._faults.items():
             reasons[reason] += len(calls)
         return Scorecard(
-            cases=tuple(case for case, _ in scored),
+            cases=cases,
             replicates=self._replicates,
             reasons=dict(sorted((+reasons).items())),
             faults=tuple(sorted(self._fault_list(), key=lambda fault: (-fault.count, fault.reason))),
@@ -187,8 +186,7 @@ class Scorer:
             several = self._faults.setdefault((scored.outcome, "ambiguous"), {})
             several[call] = "one of several values was scored"
 
-    def _case_scores(self) -> Iterator[tuple[CaseScore, bool]]:
-        """Yield (score, whether its outputs were compared with each other) of each case. False means too costly."""
+    def _case_scores(self) -> Iterator[CaseScore]:
         pending: deque[tuple[_CaseScores, CaseOutputs, Agreement | Future[Agreement]]] = deque()
         for case in self._cases.values():
             answers = CaseOutputs(self._component.plan)
@@ -202,16 +200,11 @@ class Scorer:
 
     def _case_score(
         self, case: _CaseScores, answers: CaseOutputs, comparison: Agreement | Future[Agreement]
-    ) -> tuple[CaseScore, bool]:
+    ) -> CaseScore:
         labelled, agreement, planned = case.case.labelled, wait_for(comparison), range(self._replicates)
         by_replicate = case.by_replicate()
         times = Counter(case.texts[index] for index, scored in by_replicate.items() if scored.outcome == SCORED)
         parsed = [(wait_for(case.scores[digest]), count) for digest, count in times.items()]
-        reproducibility = agreement.metrics
-        if reproducibility is None:  # too costly to compare: the worst values
-            reproducibility = {
-                name: float(answers.n) if metric.is_count else 0.0 for name, metric in REPRODUCIBILITY.items()
-            }
         fields = total_fields((scored.fields, count) for scored, count in parsed)
         outcomes = {**case.failed, **{index: scored.outcome for index, scored in by_replicate.items()}}
         check_scores = {
@@ -221,7 +214,10 @@ class Scorer:
             for check in case.case.checks
         }
         passed = {check_path(check_id): passed_counts(scores) for check_id, scores in check_scores.items()}
-        score = CaseScore(
+        check_stabilities = {
+            path: max(counts.values()) / n for path, counts in passed.items() if (n := counts.total()) > 1
+        }
+        return CaseScore(
             case_id=case.case.id,
             labelled=labelled,
             outcomes=tuple(outcomes.get(index, NOT_RUN) for index in planned),
@@ -231,20 +227,19 @@ class Scorer:
             },
             fields=fields
             | {path: FieldCounts(right=counts[True], wrong=counts[False]) for path, counts in passed.items()},
-            reproducibility=reproducibility,
-            stability={**agreement.stability}
-            | {path: max(counts.values()) / n for path, counts in passed.items() if (n := counts.total()) > 1},
+            agreement=replace(
+                agreement,
+                stability={**agreement.stability, **check_stabilities},
+                values={**agreement.values, **passed},
+            ),
             profile=field_profile(answers, agreement.values, fields if labelled else None)
             | {path: check_stability(counts) for path, counts in passed.items()},
-            values={**agreement.values, **passed},
-            arrays=agreement.arrays,
             exact=answers.groups[canonical_json(answers.plan.with_numbers(case.case.truth))] if labelled else None,
             contracts=tuple((scored.contract, count) for scored, count in parsed),
             undefined=self._scores.undefined(case.case.id),
             parts=case.case.parts,
             checks={check.id: _check_record(check, check_scores[check.id]) for check in case.case.checks},
         )
-        return score, agreement.metrics is not None
 
 
 def _check_record(check: Check, scores: Iterable[float | None]) -> CheckRecord:

@@ -1,6 +1,5 @@
 """Public API for other programs: score one output against one ground truth. Stable like `Library`."""
 
-import copy
 import marshal
 import math
 from collections.abc import Iterable, Mapping
@@ -10,7 +9,6 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from skill_evaluator.comparing.array_items import MemoizedValue
 from skill_evaluator.comparing.comparison import ComparedLeaf, LeafOutcome, ValuePath
 from skill_evaluator.comparing.declarations import field_rules
 from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
@@ -19,14 +17,13 @@ from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import DEFAULT_METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Comparison, apply_metrics
-from skill_evaluator.parsing import ANY_VALUE, OutputForm, ParseProblem
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.parsing import ANY_VALUE, OutputForm, ParseProblem, parse_output
 from skill_evaluator.text import key_path
 
 _WHERE = "the arguments"
 _TOO_LARGE = 10**4300
 _PLAIN = frozenset({str, bool, type(None)})
-_MAX_CACHED = 32  # ground truths per scorer, and scorers
+_MAX_CACHED = 32  # scorers
 FieldSettings = Mapping[str, Mapping[str, Any]]
 
 
@@ -137,7 +134,6 @@ class OutputScorer:
         self._metrics = accuracy_metrics([metrics] if isinstance(metrics, str) else metrics, _WHERE)
         if schema is None and "schema_valid" in self._metrics:
             raise ComponentError(f"the metric schema_valid in {_WHERE} requires a schema")
-        self._truths: dict[bytes, MemoizedValue] = {}
 
     def score(self, truth: Any, output: Any) -> OutputScores:
         """Score a parsed output, which may be any JSON value: a `str` is a JSON string. `truth` may be `NO_TRUTH`."""
@@ -164,11 +160,11 @@ class OutputScorer:
             if form is None:
                 _refuse_non_json(output, "output")
             errors = [] if self._contract is None else self._contract.errors(output)
-            name = "truth"
-            content, side = self._prepared(truth if labelled else None)
+            name, truth = "truth", truth if labelled else None
+            _refuse_non_json(truth, "truth")
             name = "truth or output"
-            comparison = Comparison(side.value, output, self._plan, lambda value: not errors, side)
-            scores = OutputScores(
+            comparison = Comparison(truth, output, self._plan, lambda _: not errors)
+            return OutputScores(
                 scores=apply_metrics(self._metrics, comparison, labelled=labelled),
                 compared=tuple(comparison.rows) if labelled else (),
                 valid=None if self._contract is None else not errors,
@@ -177,23 +173,6 @@ class OutputScorer:
             )
         except RecursionError:
             raise NotJsonError(f"{name} is nested too deeply to be compared") from None
-        if content is not None:
-            if len(self._truths) >= _MAX_CACHED:
-                self._truths.clear()
-            self._truths[content] = side
-        return scores
-
-    def _prepared(self, truth: Any) -> tuple[bytes | None, MemoizedValue]:
-        """Take a prepared truth from the cache, or prepare it. Return (cache key or None, prepared truth)."""
-        content = _content(truth)
-        side = None if content is None else self._truths.pop(content, None)
-        if side is None:
-            _refuse_non_json(truth, "truth")
-            copied = None if content is None else marshal.loads(content)  # noqa: S302 - written just above
-            if copied != truth:  # example: numbers of another library
-                content, copied = None, truth
-            side = MemoizedValue(copied, self._plan)
-        return content, side
 
 
 def score_output(
@@ -284,8 +263,7 @@ def _row_of(leaf: ComparedLeaf) -> LeafRow:
         path=leaf.path,
         truth_at=leaf.truth_at,
         output_at=leaf.output_at,
-        # protects the scorer's copy
-        truth=copy.deepcopy(leaf.truth) if isinstance(leaf.truth, dict | list) else leaf.truth,
+        truth=leaf.truth,
         output=leaf.output,
         compare=rule.compare or "exact",
         weight=rule.weight if rule.counts else 0.0,

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.checks.declared import Check
+from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.display import WHOLE, arrow, number
 from skill_evaluator.display.pages import case_address, field_anchor, run_address

@@ -350,6 +350,8 @@ def component_state(status: ComponentStatus, comparisons: Comparisons, rows: Seq
 
 def _ship_words(status: ComponentStatus) -> str:
     advice, newest = status.ranking.advice, status.history.newest
+    if advice.version == "":
+        return "ship no version yet"
     models = [advice.model_id] if advice.model_id else list(status.newest)
     model = f" with {models[0]}" if len(models) == 1 else ""
     unnamed = "" if model else " (no model stands out)"

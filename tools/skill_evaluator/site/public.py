@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from skill_evaluator.checks.declared import check_of
+from skill_evaluator.checks import check_of
 from skill_evaluator.comparing.declarations import schema_places
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.fields import label

@@ -5,7 +5,7 @@ as drift, and a change of the primary metric whose confidence interval, with the
 """
 
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby
@@ -229,9 +229,9 @@ class RecordedComponent:
         self._refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
-        if history.to_ship not in versions:
-            choices = selection.choose(runs, history.to_ship, None).choices
-            shipped = self.ranking_of([self.archive.record(choice.candidate) for choice in choices])
+        if history.to_ship not in {"", *versions}:
+            of_version, _ = selection.choose_candidates(runs, history.to_ship)
+            shipped = self.ranking_of(list(map(self.archive.record, of_version)))
         unmeasured = self.unmeasured(versions or {history.newest})
         update = {"advice": shipping_advice(history, shipped), "unmeasured": unmeasured}
         shown = history.model_copy(update={**update, "accepted": self.accepted_version})
@@ -269,9 +269,9 @@ class RecordedComponent:
         if version is None and not selection.newest_of_versions(entries):
             newest = {entry.model_id: entry for entry in reversed(entries)}
             return self.ranking_of([], None, {model_id: self._why_incomplete(newest[model_id]) for model_id in newest})
-        chosen = selection.choose(entries, version, None)
-        records = [self.archive.record(choice.candidate) for choice in chosen.choices]
-        return self.ranking_of(records, self.verdict_on(records), chosen.left_out)
+        runs, left_out = selection.choose_candidates(entries, version)
+        records = list(map(self.archive.record, runs))
+        return self.ranking_of(records, self.verdict_on(records), left_out)
 
     def choose_runs(self, baseline: Named, candidate: Named, models: Sequence[str] = ()) -> Chosen:
         """Choose the runs to compare, one pair per model. Raise LeaderboardError if there is nothing to compare.
@@ -289,14 +289,14 @@ class RecordedComponent:
         runs = self.runs(models) if record is None else selection.runs_of_models(archive.entries, models, path)
         if candidate is None:
             self._refuse_incomplete(runs)
-        choices = selection.choose(
+        choices, left_out = selection.choose(
             runs,
             entry_of(candidate) if isinstance(candidate, Record) else candidate,
             entry_of(baseline) if isinstance(baseline, Record) else baseline,
-            usual=self._default_baseline,
+            self._default_baseline,
         )
         pairs, family = [], []
-        for choice in choices.choices:
+        for choice in choices:
             judged = record or archive.record(choice.candidate)
             if choice.exact:
                 met = lower or (archive.record(choice.baseline) if choice.baseline else None)
@@ -307,7 +307,7 @@ class RecordedComponent:
             pairs.append(replace(pair, absent=choice.absent))
         version = baseline if isinstance(baseline, str) else None
         hidden = self._hidden_pairs(family, version) if models else ()
-        return Chosen(pairs=pairs, hidden=hidden, left_out=choices.left_out)
+        return Chosen(pairs=pairs, hidden=hidden, left_out=left_out)
 
     def choose_models(self, names: tuple[str, str], version: str | None) -> Chosen:
         """Pair the runs of two models of a version (default: their highest common version).
@@ -360,9 +360,9 @@ class RecordedComponent:
         """
         self.archive.add(records)
         chosen = [
-            (record, self._default_baseline(entry))
+            (record, self._default_baseline(entry_of(record)))
             for record in records
-            if record.scenario != SCHEMA_ALONE and not (entry := entry_of(record)).is_baseline
+            if record.scenario != SCHEMA_ALONE and not record.is_baseline
         ]
         if asked_again:
             pairs = [self._pair(record, lower, anchored=False) for record, lower in chosen]
@@ -380,28 +380,31 @@ class RecordedComponent:
         return pair_of(candidate, baseline, self.archive, self.settings.policy, anchored=anchored)
 
     def _hidden_pairs(self, shown: Sequence[Record], baseline: str | None = None) -> list[Pair]:
-        """Pair the runs of the other models with their baselines: all models of a version are one family of tests."""
+        """Pair the runs of the other models with their baselines (default: their default baseline)."""
         pairs = []
-        for record, lower in self._other_models(shown, baseline, self._default_baseline):
+        for record in self._other_models(shown):
+            run = entry_of(record)
+            if baseline is None:
+                lower = self._default_baseline(run)
+            else:
+                lower = selection.run_of_version(self.archive.entries, run, baseline)
             with suppress(LeaderboardError):  # a record may be unreadable
                 pairs += [] if lower is None else [self._pair(record, lower)]
         return pairs
 
-    def _other_models(
-        self,
-        records: Sequence[Record],
-        baseline: str | None = None,
-        usual: Callable[[RecordedRun], RecordedRun | None] | None = None,
-    ) -> Iterator[tuple[Record, RecordedRun | None]]:
-        """Yield the newest run of each model that is missing in `records`, and its baseline or None."""
+    def _other_models(self, records: Sequence[Record]) -> Iterator[Record]:
+        """Yield the newest run of each model that is missing in `records`: a version's models are one family of tests.
+
+        Unreadable records are skipped.
+        """
         entries, models = self.archive.entries, {record.model_id for record in records}
         recorded = {entry.run_id for entry in entries if entry.scenario is None and not entry.edited}
         of_family = (record for record in records if record.run_id in recorded and not record.draft)
         for version in sorted({record.skill_version for record in of_family}):
-            for choice in selection.choose(entries, version, baseline, usual=usual).choices:
-                if choice.candidate.model_id not in models:
-                    with suppress(LeaderboardError):  # a record may be unreadable
-                        yield self.archive.record(choice.candidate), choice.baseline
+            for run in selection.choose_candidates(entries, version)[0]:
+                if run.model_id not in models:
+                    with suppress(LeaderboardError):
+                        yield self.archive.record(run)
 
     def _prompt_pairs(self, records: Sequence[Record]) -> list[Pair]:
         """Pair each record with a recorded run: schema alone is the baseline, with the prompt is the candidate."""
@@ -440,7 +443,7 @@ class RecordedComponent:
         """Rank complete runs, one per model. `left_out` has the reason of each model without a run, by model id."""
         archive = self.archive
         archive.add(records)
-        family = [*records, *(record for record, _ in self._other_models(records))]
+        family = [*records, *self._other_models(records)]
         pairs = [self._pair(record, None, anchored=False) for record in family]
         ranking = rank_models(
             self.component.name,

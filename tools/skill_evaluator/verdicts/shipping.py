@@ -97,9 +97,10 @@ class RankedModel(FrozenModel):
 
 
 class Advice(FrozenModel):
-    """The version and the model to ship, and the reason. The version is None for drafts, which are not shipped.
+    """The version and the model to ship, and the reason.
 
-    `model_id` is None if no model is best; `alike` then has the models between which the outputs do not decide.
+    The version is None for drafts, which are not shipped, and "" if no version can be shipped yet. `model_id` is None
+    if no model is best; `alike` then has the models between which the outputs do not decide.
     """
 
     version: str | None = None
@@ -113,7 +114,7 @@ class Advice(FrozenModel):
         model = self.model_id or " or ".join(self.alike)
         if self.version is None:
             return f"best model: {model or 'none'} ({self.reason})"
-        return f"to ship: {' with '.join(filter(None, [self.version, model]))} ({self.reason})"
+        return f"to ship: {' with '.join(filter(None, [self.version or 'no version yet', model]))} ({self.reason})"
 
 
 class ModelRanking(FrozenModel):
@@ -419,7 +420,10 @@ class Step(FrozenModel):
 
 
 class Point(FrozenModel):
-    """One version in a history: its strict mean over `runs` pooled runs. `step` is None if there is no baseline."""
+    """One version in a history: its strict mean over `runs` pooled runs. `step` is None if there is no baseline.
+
+    `scored_nothing`: the primary metric is 0 in every case of the newest run.
+    """
 
     version: str
     run_id: str
@@ -428,6 +432,7 @@ class Point(FrozenModel):
     n_cases: int
     step: Step | None = None
     runs: int = 1
+    scored_nothing: bool = Field(default=False, exclude=True)
 
     @classmethod
     def of(cls, pair: Pair, step: Step | None, primary_metric: str) -> "Point":
@@ -521,18 +526,20 @@ class History(FrozenModel):
     def to_ship(self) -> str:
         """The highest version that improved on the one before it, or is unchanged since such a version or the first.
 
-        For the component's highest version, unchanged is enough. If no version qualifies, it is the lowest version.
+        For the component's highest version, unchanged is enough. If no version qualifies, it is the lowest version. A
+        version whose newest run scored 0 in every case with every model does not count; "" if all versions did.
         """
-        verdicts: dict[str, list[VerdictName]] = {}
-        for point in chain.from_iterable(model.points for model in self.models):
-            verdicts.setdefault(point.version, []).extend([point.step.verdict] if point.step else [])
-        *_, newest = ordered = sorted(verdicts, key=precedence)
-        shipped, sound = ordered[0], True
+        points = by_key((point.version, point) for model in self.models for point in model.points)
+        *_, newest = ordered = sorted(points, key=precedence)
+        scored = [version for version in ordered if not all(point.scored_nothing for point in points[version])]
+        shipped, sound = next(iter(scored), ""), True
         for version in ordered:
+            verdicts = [point.step.verdict for point in points[version] if point.step]
             # without an earlier version to compare with, a version counts as improved
-            verdict = component_verdict(verdicts[version]) if verdicts[version] else "improved"
+            verdict = component_verdict(verdicts) if verdicts else "improved"
             # only the newest version is compared with the accepted one
             sound = verdict == "improved" or (verdict == "unchanged" and (sound or version == newest))
+            sound = sound and version in scored
             shipped = version if sound else shipped
         return shipped
 
@@ -540,6 +547,8 @@ class History(FrozenModel):
 def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
     """Return the version to ship, and the best model if `ranking` has several models of that version."""
     shipped, best = history.to_ship, ranking.advice
+    if not shipped:
+        return Advice(version="", reason=f"{history.metric} is 0 in every case of {history.newest}")
     reason = f"{history.newest}: " * (history.newest != shipped) + history.newest_words
     if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
         return Advice(version=shipped, reason=reason)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Literal, Self, get_args
@@ -22,6 +22,7 @@ from skill_evaluator.judges.statistics import Estimate, difference, mean_within,
 from skill_evaluator.stats import benjamini_hochberg, by_key
 from skill_evaluator.text import canonical_json, digest
 
+PROMPT = "regression"
 MAX_BASIS_WORDS = 40
 _NAME_DIGITS = 12
 _NAME_KEYS = ("dimension", "verdict", "impact", "regression_severity", "ship_decision")
@@ -71,46 +72,37 @@ class JudgedPair:
 
     item: RegressionItem
     dimensions: tuple[ship_rules.Dimension, ...]
-    questions: tuple[JudgeQuestion, ...] = ()
+    questions: Sequence[JudgeQuestion] = ()
 
 
-def pairs_of(
-    items: Mapping[str, RegressionItem], names: Sequence[str], preset: str, blocking: Collection[str]
-) -> list[JudgedPair]:
-    """Return each item with its own dimensions, else `names`, else the preset's. Raise ConfigError or JudgeError."""
-    default = ship_rules.dimensions_of(names, preset, blocking)
-    pairs = []
-    for item in items.values():
-        dimensions = default
-        if any(name.strip() for name in item.regression_dimensions):
-            try:
-                dimensions = ship_rules.dimensions_of(item.regression_dimensions, blocking=blocking)
-            except ConfigError as problem:
-                raise JudgeError(f"item '{item.id}': {problem}") from None
-        pairs.append(JudgedPair(item=item, dimensions=dimensions))
-    return pairs
+def dimensions_for(
+    item: RegressionItem, default: tuple[ship_rules.Dimension, ...], blocking: Collection[str]
+) -> tuple[ship_rules.Dimension, ...]:
+    """Return the dimensions that an item names, else `default`. Raise JudgeError for an invalid name."""
+    if not any(name.strip() for name in item.regression_dimensions):
+        return default
+    try:
+        return ship_rules.dimensions_of(item.regression_dimensions, blocking=blocking)
+    except ConfigError as problem:
+        raise JudgeError(f"item '{item.id}': {problem}") from None
 
 
-def with_questions(
-    pairs: Sequence[JudgedPair], rules: ship_rules.ShipRules, seed: int
-) -> tuple[list[JudgedPair], questions.JudgePrompt]:
-    """Return the pairs with their questions, and the prompt. Pairs of identical outputs have no question."""
-    prompt = questions.load_prompt("regression")
-    judged_pairs = []
-    for pair in pairs:
-        pair_questions = list[JudgeQuestion]()
-        mark, form = questions.mark_of(seed, pair.item.digest), regression_form(pair.dimensions)
-        system = questions.fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
-        outputs = {"baseline": pair.item.baseline_output, "candidate": pair.item.candidate_output}
-        for order in () if pair.item.identical else ORDERS:
-            slots = {"mark": mark, "prompt": questions.delimited("prompt", pair.item.input, mark)}
-            for slot, role in zip(("first", "second"), outputs if order == 1 else reversed(outputs), strict=True):
-                slots |= {f"{slot}_role": role, slot: questions.delimited(role, outputs[role], mark)}
-            user = questions.fill(prompt.texts, slots)
-            case_id = f"{pair.item.id}/{order}"
-            pair_questions.append(JudgeQuestion(case_id=case_id, system=system, user=user, schema=form[0]))
-        judged_pairs.append(replace(pair, questions=tuple(pair_questions)))
-    return judged_pairs, prompt
+def make_pair(
+    item: RegressionItem, dimensions: tuple[ship_rules.Dimension, ...], rules: ship_rules.ShipRules, seed: int
+) -> JudgedPair:
+    """Return an item with its dimensions and its questions."""
+    prompt, form = questions.load_prompt(PROMPT), regression_form(dimensions)
+    mark = questions.mark_of(seed, item.digest)
+    system = questions.fill(prompt.instructions, _instructions(dimensions, rules, form))
+    outputs = {"baseline": item.baseline_output, "candidate": item.candidate_output}
+    pair_questions = []
+    for order in () if item.identical else ORDERS:
+        slots = {"mark": mark, "prompt": questions.delimited("prompt", item.input, mark)}
+        for slot, role in zip(("first", "second"), outputs if order == 1 else reversed(outputs), strict=True):
+            slots |= {f"{slot}_role": role, slot: questions.delimited(role, outputs[role], mark)}
+        user = questions.fill(prompt.texts, slots)
+        pair_questions.append(JudgeQuestion(case_id=f"{item.id}/{order}", system=system, user=user, schema=form[0]))
+    return JudgedPair(item=item, dimensions=dimensions, questions=pair_questions)
 
 
 def _instructions(
@@ -517,9 +509,7 @@ def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.
     return ("same", share / 2) if others and others[0][1] == votes else (verdict, share)
 
 
-def reduce_regressions(
-    pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: ship_rules.ShipRules, *, declared_strong: bool
-) -> JudgeRegressions:
+def reduce_regressions(pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: ship_rules.ShipRules) -> JudgeRegressions:
     """Return one judge's verdicts on pairs, and the rates of these verdicts."""
     results = []
     for pair in pairs:
@@ -541,7 +531,7 @@ def reduce_regressions(
     severities = [result.regression_severity or ship_rules.NONE for result in compared]
     return JudgeRegressions(
         judge=calls.record,
-        declared_strong=declared_strong,
+        declared_strong=calls.run.model.judge == "strong",
         ship_decision=most_careful([result.ship_decision for result in results]),
         decisions={} if unusable else {name: rate(decided.count(name), len(decided)) for name in DECISIONS},
         undecided=[result.ship_decision for result in results].count(None),

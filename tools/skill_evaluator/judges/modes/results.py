@@ -37,12 +37,12 @@ class JudgeFigures(FrozenModel):
 
 
 class Decision(FrozenModel):
-    """The combined verdict on an item: a ship decision, a winner or its share of the votes, or a score in [0, 1]."""
+    """The verdict on an item: a ship decision, a winner or its share of the votes, or a score in [0, 1]."""
 
     item: Label
     names: tuple[Label, ...] = ()
     verdict: Verdict | None
-    reasons: list[str] = []
+    reasons: Sequence[str] = ()
 
 
 class PanelDecision(Decision):

@@ -25,15 +25,10 @@ PROMPTS: Mapping[MethodName, str] = {"direct_scoring": "direct", "reference_base
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemQuestions:
-    """An output to score, and the question on it by method."""
+    """An output to score, and one question on it per method, in the order of the rubric's methods."""
 
     item: OutputItem
-    by_method: Mapping[MethodName, JudgeQuestion]
-
-    @property
-    def questions(self) -> Collection[JudgeQuestion]:
-        """The questions of all methods."""
-        return self.by_method.values()
+    questions: Sequence[JudgeQuestion]
 
 
 def score_questions(
@@ -50,7 +45,7 @@ def score_questions(
             f"criterion '{by_method['reference_based'][0].id}' requires a source or a reference: add \"source\" or "
             f"\"reference\" to item '{unsourced_id}'"
         )
-    questions: dict[str, dict[MethodName, JudgeQuestion]] = {item.id: {} for item in items}
+    questions: dict[str, list[JudgeQuestion]] = {item.id: [] for item in items}
     prompts = []
     for method, criteria in by_method.items():
         prompt, form = load_prompt(PROMPTS[method]), score_form(criteria)
@@ -61,14 +56,13 @@ def score_questions(
             if method == "reference_based" and item.source == item.input:
                 texts["input"] = ""  # the source already shows it
             case_id, mark = f"{item.id}/{PROMPTS[method]}", mark_of(seed, item.digest)
-            questions[item.id][method] = prompt.question(case_id, instructions, texts, form, mark)
-    return [ItemQuestions(item=item, by_method=questions[item.id]) for item in items], prompts
+            questions[item.id].append(prompt.question(case_id, instructions, texts, form, mark))
+    return [ItemQuestions(item=item, questions=questions[item.id]) for item in items], prompts
 
 
 def questions_of(units: Sequence[ItemQuestions]) -> list[JudgeQuestion]:
     """Return the questions on all items, grouped by method, so that vendors can cache the instructions."""
-    by_method = by_key(question for unit in units for question in unit.by_method.items())
-    return [question for group in by_method.values() for question in group]
+    return [question for of_method in zip(*(unit.questions for unit in units), strict=True) for question in of_method]
 
 
 def score_form(criteria: Sequence[Criterion]) -> forms.Form:
@@ -162,10 +156,9 @@ def reduce_scores(units: Sequence[ItemQuestions], criteria: Sequence[Criterion],
     for unit in units:
         item, judgements = unit.item, list[ScoreJudgement]()
         texts = [text for text in (item.output, item.reference, item.source, item.input) if text]
-        for method, question in unit.by_method.items():
+        for of_method, question in zip(by_method.values(), unit.questions, strict=True):
             for replicate in range(calls.replicates):
-                answer = calls.output(question.case_id, replicate)
-                judgements += read_scores(answer, by_method[method], texts, replicate)
+                judgements += read_scores(calls.output(question.case_id, replicate), of_method, texts, replicate)
         items.append(_item(item, judgements, criteria))
     all_judgements = [one for item in items for one in item.judgements]
     unscored = Counter(one.unscored for one in all_judgements if one.unscored is not None)

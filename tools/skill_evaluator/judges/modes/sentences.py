@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
 from skill_evaluator.judges.prompting import forms
-from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, JudgeRecord, handlers_for, record_of
+from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, JudgeRecord, record_of, requests_of
 from skill_evaluator.judges.prompting.questions import JudgeQuestion, load_prompt, mark_of, question_sizes
 from skill_evaluator.judges.prompting.reading import Unscored, invented_quotations, last_valid_verdict, text_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.journal import MANIFEST, Manifest, Run, outcomes, read_manifest, run_id_of, settings_digest
 from skill_evaluator.runner.prices import CostEstimate, budget_cost, estimate, price_of
 from skill_evaluator.runner.schedule import Replicate
@@ -229,7 +230,7 @@ def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session
             break
         called_ids |= {question.case_id for question in questions}
         run = judge.run(questions, len(_passes(judge.folder)) + 1)
-        (failure,) = session.make_calls([run], handlers_for(questions)).values()
+        (failure,) = make_calls(session, [run], requests_of(questions)).values()
         manifest, stopped = run.manifest, str(failure) if failure else None
         answered |= {call.case_id: replicate for call, replicate in outcomes(run.folder).items()}
     return SentenceAnswers(manifest=manifest, answered=answered, stopped=stopped)

@@ -2,7 +2,7 @@
 
 import datetime
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,10 +21,10 @@ from skill_evaluator.library.config import Model, Price, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.runner import journal, prices
-from skill_evaluator.runner.engine import CallHandlers
+from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
-from skill_evaluator.runner.session import Session, Watch, no_progress, with_keys
+from skill_evaluator.runner.session import OnOutcome, RequestBuilder, Session, Watch, no_progress, with_keys
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import listed, nearest
 
@@ -276,8 +276,8 @@ def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list
     return runs
 
 
-def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str) -> None:
-    """Write the rubric, the prompt, the results and the report on biases. Raise StorageError if that fails."""
+def write_papers(folder: Path, task: JudgeTask, results: FrozenModel) -> None:
+    """Write the rubric, the prompt and the results. Raise StorageError if that fails."""
     parts = ["# Prompt of the judge\n"]
     for prompt in task.prompts:
         identity = prompt.identity
@@ -289,7 +289,6 @@ def write_papers(folder: Path, task: JudgeTask, results: FrozenModel, bias: str)
     replace_text(folder / RUBRIC, json_text(task.paper))
     replace_text(folder / PROMPT, "\n".join(parts))
     replace_text(folder / RESULTS, json_text(results.model_dump(mode="json")))
-    replace_text(folder / BIAS, bias)
 
 
 def write_lines(path: Path, lines: Iterable[FrozenModel]) -> None:
@@ -331,21 +330,15 @@ class JudgeCalls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeResults:
-    """A judge run after its calls; `runs` has the calls of each judge that has a key."""
+    """A judge run after its calls; `runs` has the calls of each judge that has a key.
+
+    `complete`: whether every judge was called and reached the share of answered calls that `required_coverage` demands.
+    """
 
     judging: JudgeRun
     folder: Path
     runs: Sequence[JudgeCalls]
-    session: Session
-
-    @property
-    def complete(self) -> bool:
-        """Whether every judge was called and reached the share of answered calls that `required_coverage` demands."""
-        planned = len(self.judging.questions) * self.judging.replicates
-        required = self.session.configuration.settings.required_coverage * planned
-        return len(self.runs) == len(self.judging.judges) and all(
-            run.stopped is None and sum(call.answered for call in run.answers.values()) >= required for run in self.runs
-        )
+    complete: bool
 
     @property
     def stopped(self) -> list[str]:
@@ -358,30 +351,21 @@ class JudgeResults:
         ]
 
 
-OnOutcome = Callable[[journal.Run, Replicate], None]
-
-
-def handlers_for(
-    questions: Sequence[JudgeQuestion], on_outcome: OnOutcome = lambda run, replicate: None
-) -> CallHandlers:
-    """Return the handlers that send these questions as requests; `on_outcome` gets each outcome once it is saved."""
+def requests_of(questions: Sequence[JudgeQuestion]) -> RequestBuilder:
+    """Return the function that builds the request of a call of these questions."""
     by_id = {question.case_id: question for question in questions}
-    return CallHandlers(
-        request_for=lambda run, call: by_id[call.case_id].request(
-            call.replicate, run.manifest.seed, run.model.params.max_output_tokens
-        ),
-        on_outcome=on_outcome,
+    return lambda run, call: by_id[call.case_id].request(
+        call.replicate, run.manifest.seed, run.model.params.max_output_tokens
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSession:
-    """The judges of a command and its options. `watch` shows progress; None shows nothing."""
+    """The judges of a command (`models`), its options, and the session that calls the judges within one budget."""
 
     request: JudgeRequest
-    configuration: Configuration
     models: Sequence[Model]
-    watch: Watch | None = None
+    session: Session
 
     @classmethod
     def of(
@@ -398,7 +382,13 @@ class JudgeSession:
             ids = ", ".join(model.id for model in configuration.models)
             raise JudgeError(f"no judge: name one of models.yaml with --judge ID, such as {ids}")
         models = select_models(configuration.models, judge_ids)
-        judge_session = cls(request=request, configuration=configuration, models=models, watch=watch)
+        session = Session(
+            configuration=configuration,
+            watch=watch or no_progress,
+            budget=Budget(request.max_cost, request.max_calls),
+            concurrency=request.concurrency,
+        )
+        judge_session = cls(request=request, models=models, session=session)
         if judge_session.transport == "batch":
             refuse_unbatched(models)
         if request.max_cost is not None:
@@ -407,6 +397,11 @@ class JudgeSession:
             if model.profile != "deterministic":
                 print(f"warning: the judge {model.id} has profile: {model.profile}; its verdicts vary", file=sys.stderr)
         return judge_session
+
+    @property
+    def configuration(self) -> Configuration:
+        """The models, the settings and the keys."""
+        return self.session.configuration
 
     @property
     def transport(self) -> journal.Transport:
@@ -447,15 +442,6 @@ class JudgeSession:
         notes = [*task.notes, *([prices.COST_OF_BATCHES] if batch else [])]
         return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
 
-    def session(self, *, budget: Budget | None = None) -> Session:
-        """Return a session that calls models within a budget; None means the budget of the request."""
-        return Session(
-            configuration=self.configuration,
-            watch=self.watch or no_progress,
-            budget=budget or Budget(self.request.max_cost, self.request.max_calls),
-            concurrency=self.request.concurrency,
-        )
-
     def begin(self, task: JudgeTask, stage_folder: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
         """Start or resume a judge run. Return the run, its folder, and those models of the session that have a key."""
         judging = self.planned(task)
@@ -471,26 +457,25 @@ class JudgeSession:
         return judging, folder, models
 
     def ask(
-        self,
-        task: JudgeTask,
-        *,
-        stage_folder: Path | None = None,
-        budget: Budget | None = None,
-        on_outcome: OnOutcome = lambda run, replicate: None,
+        self, task: JudgeTask, stage_folder: Path | None = None, on_outcome: OnOutcome = lambda run, replicate: None
     ) -> JudgeResults:
         """Make the missing calls; return all outputs. `stage_folder` is that of a cascade's second stage."""
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
-        session = self.session(budget=budget)
         runs = judge_runs(judging, models, folder)
-        halted = session.make_calls(runs, handlers_for(task.questions, on_outcome))
+        halted = make_calls(self.session, runs, requests_of(task.questions), on_outcome)
         parts = []
         for run in runs:
             answers, stopped = journal.outcomes(run.folder), halted[run.manifest.run_id]
             price = prices.price_of(run.model, self.configuration.kinds[run.model.provider])
             record = record_of(run, answers, price, stopped.reason if stopped else None)
             parts.append(JudgeCalls(run=run, answers=answers, record=record, stopped=stopped))
-        return JudgeResults(judging=judging, folder=folder, runs=parts, session=session)
+        planned = len(judging.questions) * judging.replicates
+        required = self.configuration.settings.required_coverage * planned
+        complete = len(parts) == len(judging.judges) and all(
+            part.stopped is None and sum(call.answered for call in part.answers.values()) >= required for part in parts
+        )
+        return JudgeResults(judging=judging, folder=folder, runs=parts, complete=complete)
 
 
 def _print_warnings(task: JudgeTask) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeGuard, TypeVar
 
 from skill_evaluator.judges.prompting.criteria import mitigations_of
 from skill_evaluator.library.rubrics import Criterion
-from skill_evaluator.parsing.answer import embedded_values, parse_output, split_reasoning
+from skill_evaluator.parsing import embedded_values, parse_output, split_reasoning
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.text import normalise
 

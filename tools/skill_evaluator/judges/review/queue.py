@@ -19,10 +19,11 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read_checked, read_lines, replace_text
 from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
-from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, MatchResult, PairItem
-from skill_evaluator.judges.modes.regression import JudgedPair, PairResult, RegressionItem, pairs_of
-from skill_evaluator.judges.modes.scoring import ItemScores
-from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact
+from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, PairItem
+from skill_evaluator.judges.modes.regression import JudgedPair, JudgeRegressions, RegressionItem, dimensions_for
+from skill_evaluator.judges.modes.results import Decision
+from skill_evaluator.judges.modes.scoring import JudgeScores
+from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact, dimensions_of
 from skill_evaluator.judges.prompting.judging import Order
 from skill_evaluator.judges.prompting.questions import JudgedItem, OutputItem, read_items
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD, Criterion
@@ -126,12 +127,14 @@ def _item_fields(item: JudgedItem, judge_run: str | None) -> dict[str, Any]:
 def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
     """Read review items from a file of pairs for `judge pairwise` or `regression`. Raise JudgeError if invalid."""
     if any(isinstance(value, dict) and "baseline_output" in value for _, value in read_lines(path, JudgeError)):
-        return [regression_item(pair) for pair in pairs_of(read_items(path, RegressionItem), dimensions, "default", ())]
+        compared, default = read_items(path, RegressionItem).values(), dimensions_of(dimensions)
+        judged = [JudgedPair(item=item, dimensions=dimensions_for(item, default, ())) for item in compared]
+        return [regression_item(pair) for pair in judged]
     pairs = read_items(path, PairItem).values()
     return [paired_item(pair, names) for pair in pairs for names in combinations(pair.texts, 2)]
 
 
-Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]  # all judged items, each with its reasons for review
+Doubts = Sequence[tuple[ReviewItem, Sequence[str]]]  # all judged items, each with its reasons for review
 
 
 def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
@@ -142,49 +145,68 @@ def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem
     return [item.model_copy(update={"reasons": reasons}) for item, reasons in with_reasons if reasons]
 
 
-def reasons_of_scores(outcomes: Sequence[ItemScores], criteria: Sequence[Criterion]) -> list[ReviewReason]:
-    """Return the reasons to send an output to human review. Scores that are two levels apart are a disagreement."""
+def decisions_on_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion]) -> list[Decision]:
+    """Return the last judge's score of each output, and the reasons to send the output to human review.
+
+    Scores that are two levels apart are a disagreement.
+    """
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
-    judgements = [one for scores in outcomes for one in scores.judgements]
-    levels = by_key((one.criterion, one.score) for one in judgements if one.score is not None)
-    return _reasons(
-        low_confidence=any(
-            one.confidence is not None and one.confidence < thresholds[one.criterion] for one in judgements
-        ),
-        disagreement=any(max(scores) - min(scores) >= 2 for scores in levels.values()),
-        unscored=any(one.unscored is not None for one in judgements),
-    )
+    decisions = []
+    for scores in zip(*(judge.items for judge in judges), strict=True):
+        judgements = [one for item in scores for one in item.judgements]
+        levels = by_key((one.criterion, one.score) for one in judgements if one.score is not None)
+        reasons = _reasons(
+            low_confidence=any(
+                one.confidence is not None and one.confidence < thresholds[one.criterion] for one in judgements
+            ),
+            disagreement=any(max(level) - min(level) >= 2 for level in levels.values()),
+            unscored=any(one.unscored is not None for one in judgements),
+        )
+        decisions.append(Decision(item=scores[-1].id, verdict=scores[-1].summary, reasons=reasons))
+    return decisions
 
 
-def reasons_of_match(outcomes: Sequence[MatchResult], criteria: Sequence[Criterion]) -> list[ReviewReason]:
-    """Return the reasons to send a match to human review; the confidence counts only if both orders agree."""
+def decisions_on_matches(judges: Sequence[JudgePreferences], criteria: Sequence[Criterion]) -> list[Decision]:
+    """Return the last judge's verdict on each match, and the reasons to send the match to human review.
+
+    The confidence counts only if both orders agree.
+    """
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
-    judgements = [one for result in outcomes for one in result.judgements if one.criterion in thresholds]
-    winners = by_key((one.criterion, one.winner) for one in judgements if one.winner is not None)
-    agreed = [(one.confidence, thresholds[one.criterion]) for one in judgements if one.agreed]
-    return _reasons(
-        low_confidence=any(confidence is not None and confidence < threshold for confidence, threshold in agreed),
-        disagreement=any(one.agreed is False for one in judgements)
-        or any(len(set(each)) > 1 for each in winners.values()),
-        unscored=any(one.winner is None for one in judgements),
-    )
+    decisions = []
+    for results in zip(*(judge.matches for judge in judges), strict=True):
+        match = results[-1]
+        judgements = [one for result in results for one in result.judgements if one.criterion in thresholds]
+        winners = by_key((one.criterion, one.winner) for one in judgements if one.winner is not None)
+        agreed = [(one.confidence, thresholds[one.criterion]) for one in judgements if one.agreed]
+        reasons = _reasons(
+            low_confidence=any(confidence is not None and confidence < threshold for confidence, threshold in agreed),
+            disagreement=any(one.agreed is False for one in judgements)
+            or any(len(set(each)) > 1 for each in winners.values()),
+            unscored=any(one.winner is None for one in judgements),
+        )
+        decisions.append(Decision(item=match.item, names=match.names, verdict=match.shares[OVERALL], reasons=reasons))
+    return decisions
 
 
-def reasons_of_regression(outcomes: Sequence[PairResult], *, high_stakes: bool) -> list[ReviewReason]:
-    """Return the reasons to send a pair to human review, in the order of `ReviewReason`."""
-    decisions = {result.ship_decision for result in outcomes}
-    dimensions = [dimension for result in outcomes for dimension in result.dimensions]
-    answers = [answer for result in outcomes for answer in result.answers]
-    return _reasons(
-        block="block" in decisions,
-        regression=any(result.ship_decision == "review_required" and result.regression_detected for result in outcomes),
-        disagreement=len(decisions) > 1 or any(result.flipped for result in dimensions),
-        unverified=any(result.verified is False for result in dimensions),
-        unrequested=any(answer.unrequested for answer in answers),
-        low_confidence=any(result.confidence < USUAL_THRESHOLD for result in outcomes),
-        unscored=any(answer.unscored is not None for answer in answers),
-        stakes=high_stakes,
-    )
+def decisions_on_regressions(judges: Sequence[JudgeRegressions], *, high_stakes: bool) -> list[Decision]:
+    """Return the last judge's ship decision on each pair, and the reasons to send the pair to human review."""
+    decisions = []
+    for results in zip(*(judge.pairs for judge in judges), strict=True):
+        ship_decisions = {result.ship_decision for result in results}
+        dimensions = [dimension for result in results for dimension in result.dimensions]
+        answers = [answer for result in results for answer in result.answers]
+        reasons = _reasons(
+            block="block" in ship_decisions,
+            regression=any(one.ship_decision == "review_required" and one.regression_detected for one in results),
+            disagreement=len(ship_decisions) > 1 or any(result.flipped for result in dimensions),
+            unverified=any(result.verified is False for result in dimensions),
+            unrequested=any(answer.unrequested for answer in answers),
+            low_confidence=any(result.confidence < USUAL_THRESHOLD for result in results),
+            unscored=any(answer.unscored is not None for answer in answers),
+            stakes=high_stakes,
+        )
+        decisions.append(Decision(item=results[-1].id, verdict=results[-1].ship_decision, reasons=reasons))
+    return decisions
 
 
 def _reasons(**holds: bool) -> list[ReviewReason]:

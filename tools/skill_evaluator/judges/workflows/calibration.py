@@ -26,7 +26,7 @@ from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
 from skill_evaluator.judges.prompting.questions import JudgePrompt, OutputItem, load_prompt
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.workflows.judging import BiasReport, Judged, resume_command
+from skill_evaluator.judges.workflows.judging import Judged, resume_command
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import Rubric, load_rubric
@@ -39,7 +39,7 @@ _CALLS_NOTE = "at most: a sentence that the judge denies is judged up to twice m
 _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sentence
 
 
-def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | judging.JudgeRunSize:
+def calibrate(request: CalibrateRequest, watch: Watch | None) -> Judged | judging.JudgeRunSize:
     """Measure judges against human labels. In a dry run return the size instead. Raise JudgeError for invalid input."""
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
@@ -50,8 +50,8 @@ def calibrate(request: CalibrateRequest, watch: Watch | None, draw_report: BiasR
             raise JudgeError("--verdicts and --batch read stored results and cannot be combined with --judge")
         judge_session = judging.JudgeSession.of(request, watch)
         if labels.of(SentenceLabel):
-            return _calibrate_sentences(request, judge_session, labels, draw_report)
-        return _calibrate_by_rubric(request, judge_session, labels, draw_report)
+            return _calibrate_sentences(request, judge_session, labels)
+        return _calibrate_by_rubric(request, judge_session, labels)
     if request.probes or request.corrupt:
         raise JudgeError("--probe and --corrupt require --judge ID")
     if not stored:
@@ -105,8 +105,7 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     elif rubric is not None and outputs:
         scores, prompts = scoring.score_questions(rubric, outputs, request.seed)
     corrupted, dimensions = _corrupted_pairs(request, labels), dimensions_of() if request.corrupt else ()
-    uncompared = [regression.JudgedPair(item=pair, dimensions=dimensions) for pair in corrupted]
-    compared, prompt = regression.with_questions(uncompared, ShipRules(), request.seed)
+    compared = [regression.make_pair(pair, dimensions, ShipRules(), request.seed) for pair in corrupted]
     paper: dict[str, Any] = {
         "rubric": None if rubric is None else rubric.paper,
         "dimensions": {one.name: one.question for one in dimensions},
@@ -116,7 +115,7 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
         mode="calibrate",
         rubric=digest(canonical_json(paper)),
         criteria=[*_scale_ends(rubric), *paper["dimensions"]],
-        prompts=[*prompts, *([prompt] if compared else [])],
+        prompts=[*prompts, *([load_prompt(regression.PROMPT)] if compared else [])],
         items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
         questions=[
             *(question for match in matches for question in match.questions),
@@ -165,7 +164,7 @@ def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[Corrupte
 
 
 def _calibrate_by_rubric(
-    request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels, draw_report: BiasReport
+    request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels
 ) -> Judged | judging.JudgeRunSize:
     if request.rubric is None and (request.probes or not request.corrupt):
         option, alternative = ("--probe", "") if request.probes else ("--judge", " or --corrupt N")
@@ -190,7 +189,7 @@ def _calibrate_by_rubric(
         judging.write_lines(judge_results.folder / name, file_lines)
     head = judge_results.judging.head(task.task.rubric_file)
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
-    judging.write_papers(judge_results.folder, task.task, calibration, draw_report(calibration))
+    judging.write_papers(judge_results.folder, task.task, calibration)
     return Judged.of(request, judge_results, judge_results, calibration)
 
 
@@ -206,14 +205,14 @@ def _read_outputs(task: CalibrationTask, calls: judging.JudgeCalls) -> tuple[lis
         verdicts += scoring.scores_of(scored)
         unusable.append(scored.unusable)
     if task.compared:
-        regressions = regression.reduce_regressions(task.compared, calls, ShipRules(), declared_strong=True)
+        regressions = regression.reduce_regressions(task.compared, calls, ShipRules())
         detection = None if regressions.unusable else agreement.detection_of(task.corrupted, regressions.pairs)
         unusable.append(regressions.unusable)
     return verdicts, {"record": calls.record, "detection": detection, "unusable": next(filter(None, unusable), None)}
 
 
 def _calibrate_sentences(
-    request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels, draw_report: BiasReport
+    request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels
 ) -> Judged | judging.JudgeRunSize:
     if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
         raise JudgeError("labels of sentences require one --judge ID, without --rubric, --corrupt, --probe and -n")
@@ -222,7 +221,7 @@ def _calibrate_sentences(
     if request.dry_run:
         return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
     judge_run, folder, (model,) = judge_session.begin(task)
-    session = judge_session.session()
+    session = judge_session.session
     judge = SentencesJudge(model=model, judged_run=judge_run.id, seed=judge_run.seed, folder=folder / judging.RUNS)
     calls = judged_sentences.ask_sentences(list(items.values()), judge, session)
     votes = {
@@ -233,7 +232,7 @@ def _calibrate_sentences(
     result = sentence_result(model.id, labels, votes, judging.texts_of(calls.answered.values()), request.bar)
     result = result.model_copy(update={"record": calls.record(model, session)})
     calibration = JudgeCalibration(bar=request.bar, judging=judge_run.head(task.rubric_file), judges=[result])
-    judging.write_papers(folder, task, calibration, draw_report(calibration))
+    judging.write_papers(folder, task, calibration)
     stopped = [] if calls.stopped is None else [f"{model.id} stopped: {calls.stopped}"]
     again = resume_command(request, judge_run, folder, stopped) if stopped else []
     code = EXIT_INCOMPLETE if stopped else calibration.exit_code

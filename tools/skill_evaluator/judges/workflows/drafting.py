@@ -1,6 +1,7 @@
 """Have a model draft a rubric, a family of scenarios, or cases; a draft is marked as unreviewed."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -10,16 +11,28 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from skill_evaluator.errors import EXIT_INCOMPLETE, ComponentError, FixtureError, JudgeError, NotEvaluatedError
-from skill_evaluator.files import first_problem, replace_text
+from skill_evaluator.errors import (
+    EXIT_INCOMPLETE,
+    ComponentError,
+    ConfigError,
+    FixtureError,
+    JudgeError,
+    NotEvaluatedError,
+)
+from skill_evaluator.files import FrozenModel, first_problem, replace_text
 from skill_evaluator.identifiers import NAME_RULE, is_component_name
 from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRunSize, JudgeSession, JudgeTask
 from skill_evaluator.judges.prompting.questions import load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
-from skill_evaluator.judges.workflows.requests import CasesDraftRequest, JudgeRequest, RubricDraftRequest
+from skill_evaluator.judges.workflows.requests import (
+    CasesDraftRequest,
+    JudgeRequest,
+    RubricDraftRequest,
+    ScenariosDraftRequest,
+)
 from skill_evaluator.library.case_table import files_of, place_of_new, write_cases
 from skill_evaluator.library.cases import Case, cases_of_table, read_cases
 from skill_evaluator.library.cases import text_of as text_of_input
@@ -27,7 +40,7 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.reading import yaml_text
 from skill_evaluator.library.rubrics import USUAL_METHOD, Rubric, RubricLevels
-from skill_evaluator.library.scenarios import SLOT
+from skill_evaluator.library.scenarios import SLOT, new_family, write_family
 from skill_evaluator.library.tables import CaseRows
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Watch
@@ -119,6 +132,51 @@ def draft(
         raise NoAnswerError(f"{request.judges[0]} gave no output: {reason}")
     noun = "rubric" if task.mode == "rubric" else "family of scenarios"
     raise JudgeError(f"the output contains no {noun}: {drafted.reason}: {drafted.detail}")
+
+
+_SCENARIO = forms.object_of({"name": forms.TEXT, "intent": forms.TEXT, "template": (forms.TEXT[0], f"…\n\n{SLOT}")})
+_SCENARIOS = forms.object_of({"scenarios": forms.list_of(_SCENARIO)})
+
+
+class _Scenario(FrozenModel):
+    name: str = Field(pattern="[A-Za-z0-9]", max_length=60)
+    intent: str = Field(min_length=1, max_length=500)
+    template: str = Field(max_length=4000)
+
+
+class _Family(FrozenModel):
+    scenarios: tuple[_Scenario, ...] = Field(min_length=8)
+
+
+def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
+    """Have a model draft eight to ten scenarios. Return the folder of the family, or the call's size in a dry run."""
+    if not request.task.strip():
+        raise ConfigError("--task is empty: name the domain in a few words")
+    family = request.family or _file_name(request.task)
+    folder = new_family(request.config, family)
+    task = draft_task("scenarios", family, _SCENARIOS, {"domain": request.task}, request.seed)
+    texts = draft(request.calling(request.model), task, lambda value: _family_of(value, family), watch)
+    if isinstance(texts, JudgeRunSize):
+        return texts
+    write_family(folder, texts)
+    return folder
+
+
+def _family_of(value: Any, family: str) -> dict[str, str]:
+    scenarios = _Family.model_validate(value).scenarios[:10]
+    templates = [scenario.template.strip() for scenario in scenarios]
+    if len(set(templates)) < len(templates) or any(template.count(SLOT) != 1 for template in templates):
+        raise ValueError(f"expected distinct templates, each with {SLOT} exactly once")
+    texts = {}
+    for number, (scenario, template) in enumerate(zip(scenarios, templates, strict=True), 1):
+        name = f"{family}-{number:02}-{_file_name(scenario.name)}"
+        front = {"name": name, "intent": " ".join(scenario.intent.split()), "unreviewed": True}
+        texts[name] = f"---\n{HEADER}{yaml_text(front)}---\n{template}\n"
+    return texts
+
+
+def _file_name(text: str) -> str:
+    return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 _KINDS = 8  # the prompt numbers eight kinds of cases

@@ -1,4 +1,4 @@
-"""The workflow of `judge score`, `pairwise` and `regression`: make the task, call the judges, decide, write the files.
+"""The workflow of `judge score`, `pairwise` and `regression`: read items, call the judges, decide, write the files.
 
 A panel calls all judges on all items. A cascade calls a cheap judge on all items, then a strong judge on the items that
 the cheap judge leaves in doubt; people judge the remaining items. The second stage is a judge run in the folder of the
@@ -6,11 +6,10 @@ first, so that the stages resume independently.
 """
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
@@ -18,30 +17,24 @@ from skill_evaluator.judges.calibration.agreement import with_alerts
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
 from skill_evaluator.judges.modes.regression import RegressionResults
-from skill_evaluator.judges.modes.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage, PanelResult
+from skill_evaluator.judges.modes.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage, Decision
 from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, ComparedOutputs, read_compared, read_outputs
-from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence
+from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
-from skill_evaluator.judges.prompting.questions import read_items
+from skill_evaluator.judges.prompting.questions import load_prompt, read_items
 from skill_evaluator.judges.review import queue as review
-from skill_evaluator.judges.review.queue import queue_in
 from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
 from skill_evaluator.library.config import JudgePolicy, load_settings
-from skill_evaluator.library.rubrics import MethodName, load_rubric
+from skill_evaluator.library.rubrics import Criterion, MethodName, load_rubric
 from skill_evaluator.runner.session import Watch
-from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest
 
-Key = tuple[str, ...]
-"""The id of an item; `judge pairwise` adds the names of the two outputs."""
 JudgedResults = scoring.ScoreResults | pairwise.PairwiseResults | RegressionResults
 STRONG = "strong"  # folder of a cascade's second stage
 _SETTLED: frozenset[review.ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons other than doubt
 _OMITTED_OPTIONS = {"resume", "judge_run", "dry_run", "batch", "format"}  # absent in the command that resumes a run
-BiasReport = Callable[[Any], str]
-"""A function that formats bias_analysis_report.md from the results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,136 +73,212 @@ def resume_command(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mode:
-    """The task of a judge run, its units (items, matches or pairs) by key, and the functions of its mode.
-
-    `reduce` returns the results of one judge on some units, and `outcomes` the results of each unit by key. `reasons`
-    returns why a unit's results need human review, and `verdict` their ship decision, or score or share from 0 to 1.
-    `panel` combines the results of several judges; `build` makes the file of results.
-    """
+class _ScoreMode:
+    """`judge score`: outputs, scored by the criteria of a rubric."""
 
     task: judging.JudgeTask
-    units: Mapping[Key, Any]
-    reduce: Callable[[Sequence[Any], judging.JudgeCalls], Any]
-    outcomes: Callable[[Any], Mapping[Key, Any]]
-    reasons: Callable[[Sequence[Any]], Sequence[review.ReviewReason]]
-    verdict: Callable[[Any], str | float | None]
-    review_item: Callable[[Any, str], review.ReviewItem]
-    panel: Callable[[Sequence[Any]], PanelResult]
-    build: Callable[..., JudgedResults]
+    units: Sequence[scoring.ItemQuestions]
+    criteria: Sequence[Criterion]
+    weights: panel.Weights
+    left_out: dict[str, str]
 
-    def run(
+    @classmethod
+    def read(cls, request: ScoreRequest, session: judging.JudgeSession) -> "_ScoreMode":
+        settings = session.configuration.settings
+        rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
+        items, left_out, skill = read_outputs(request, rubric, settings.limits)
+        units, prompts = scoring.score_questions(rubric, list(items.values()), request.seed)
+        task = judging.JudgeTask(
+            mode="score",
+            rubric=rubric.rubric.digest,
+            criteria=[criterion.id for criterion in rubric.criteria],
+            prompts=prompts,
+            items={item.id: item.digest for item in items.values()},
+            questions=scoring.questions_of(units),
+            warnings=_writer_warnings(session, rubric, [item.model for item in items.values()]),
+            paper=rubric.paper,
+            rubric_file=rubric.file,
+            skill=skill,
+            source=str(request.items or request.run),
+        )
+        weights = settings.policy.judge.panel.weights
+        return cls(task=task, units=units, criteria=rubric.criteria, weights=weights, left_out=left_out)
+
+    def judge(self, units: Sequence[scoring.ItemQuestions], calls: judging.JudgeCalls) -> scoring.JudgeScores:
+        return scoring.reduce_scores(units, self.criteria, calls)
+
+    def decisions(self, judges: Sequence[scoring.JudgeScores]) -> list[Decision]:
+        return review.decisions_on_scores(judges, self.criteria)
+
+    def results(
+        self, head: judging.JudgeRunHead, judges: list[scoring.JudgeScores], cascade: CascadeResult | None = None
+    ) -> scoring.ScoreResults:
+        joint = panel.panel_scores(judges, self.criteria, self.weights) if _are_panel(judges, cascade) else None
+        return scoring.ScoreResults(judging=head, left_out=self.left_out, judges=judges, panel=joint, cascade=cascade)
+
+    def review_item(self, unit: scoring.ItemQuestions, judge_run: str) -> review.ReviewItem:
+        return review.scored_item(unit.item, self.criteria, judge_run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PairMode:
+    """`judge pairwise`: matches of two outputs, compared by the criteria of a rubric."""
+
+    task: judging.JudgeTask
+    units: Sequence[pairwise.PairMatch]
+    criteria: Sequence[Criterion]
+    weights: panel.Weights
+
+    @classmethod
+    def read(cls, request: PairwiseRequest, session: judging.JudgeSession) -> "_PairMode":
+        rubric = _load_criteria(request, session, ("pairwise_comparison",))
+        items = list(read_items(request.items, pairwise.PairItem).values())
+        matches, prompt = pairwise.make_matches(rubric, items, request.seed)
+        task = judging.JudgeTask(
+            mode="pairwise",
+            rubric=rubric.rubric.digest,
+            criteria=[criterion.id for criterion in rubric.criteria],
+            prompts=[prompt],
+            items={item.id: item.digest for item in items},
+            questions=[question for match in matches for question in match.questions],
+            notes=["every pair is judged in both orders"],
+            warnings=_writer_warnings(session, rubric, [writer for item in items for writer in item.writers]),
+            paper=rubric.paper,
+            rubric_file=rubric.file,
+            source=str(request.items),
+        )
+        weights = session.configuration.settings.policy.judge.panel.weights
+        return cls(task=task, units=matches, criteria=rubric.criteria, weights=weights)
+
+    def judge(self, units: Sequence[pairwise.PairMatch], calls: judging.JudgeCalls) -> pairwise.JudgePreferences:
+        return pairwise.reduce_matches(units, self.criteria, calls)
+
+    def decisions(self, judges: Sequence[pairwise.JudgePreferences]) -> list[Decision]:
+        return review.decisions_on_matches(judges, self.criteria)
+
+    def results(
+        self, head: judging.JudgeRunHead, judges: list[pairwise.JudgePreferences], cascade: CascadeResult | None = None
+    ) -> pairwise.PairwiseResults:
+        names = [*self.task.criteria, pairwise.OVERALL]
+        joint = panel.panel_preferences(judges, names, self.weights) if _are_panel(judges, cascade) else None
+        return pairwise.PairwiseResults(judging=head, judges=judges, panel=joint, cascade=cascade)
+
+    def review_item(self, unit: pairwise.PairMatch, judge_run: str) -> review.ReviewItem:
+        return review.paired_item(unit.item, unit.names, self.criteria, judge_run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RegressionMode:
+    """`judge regression`: pairs of a baseline and a candidate. `earlier`: the judge run that --against names."""
+
+    task: judging.JudgeTask
+    units: Sequence[regression.JudgedPair]
+    compared: ComparedOutputs
+    rules: ShipRules
+    policy: JudgePolicy
+    calibration: JudgeCalibration | None
+    earlier: RegressionResults | None
+
+    @classmethod
+    def read(cls, request: RegressionRequest, session: judging.JudgeSession) -> "_RegressionMode":
+        settings = session.configuration.settings
+        policy = settings.policy.judge
+        compared = read_compared(request, settings.limits)
+        component = settings.policy.components.get(compared.skill or "")
+        high_stakes = "high" in (request.stakes, component.stakes if component else "normal")
+        rules = ShipRules(one_low=policy.one_low, high_stakes=high_stakes)
+        default = dimensions_of(request.dimensions, request.preset, policy.blocking)
+        pairs = [
+            regression.make_pair(item, regression.dimensions_for(item, default, policy.blocking), rules, request.seed)
+            for item in compared.items.values()
+        ]
+        calibration = read_calibration(request.config, settings)
+        task = _regression_task(compared, pairs, rules, session)
+        return cls(
+            task=task,
+            units=pairs,
+            compared=compared,
+            rules=rules,
+            policy=policy,
+            calibration=calibration,
+            earlier=_read_earlier(request, session, task),
+        )
+
+    def judge(self, units: Sequence[regression.JudgedPair], calls: judging.JudgeCalls) -> regression.JudgeRegressions:
+        return regression.reduce_regressions(units, calls, self.rules)
+
+    def decisions(self, judges: Sequence[regression.JudgeRegressions]) -> list[Decision]:
+        return review.decisions_on_regressions(judges, high_stakes=self.rules.high_stakes)
+
+    def results(
         self,
-        request: JudgedRequest,
-        session: judging.JudgeSession,
-        cascade_ids: Sequence[str] | None,
-        draw_report: BiasReport,
-    ) -> Judged:
-        """Call the judges, decide, save the results and queue items for review. `cascade_ids`: judges of a cascade."""
-        first = last = (session if cascade_ids is None else replace(session, models=session.models[:1])).ask(self.task)
-        judges = [self.reduce(list(self.units.values()), calls) for calls in first.runs]
-        cascade = results = None
-        if cascade_ids is not None and not first.complete:
-            print("{1} is called once {0} has judged all items".format(*cascade_ids), file=sys.stderr)
-        else:
-            if cascade_ids is not None:
-                outcomes = self.outcomes(judges[0]).items()
-                open_units = {
-                    key: self.units[key]
-                    for key, outcome in outcomes
-                    if self.units[key].questions and not self._is_settled(outcome)
-                }
-                if open_units:
-                    last = self._call_strong(session, first, open_units)
-                    judges += [self.reduce(list(open_units.values()), calls) for calls in last.runs]
-                cascade = self._cascade_result(judges, cascade_ids, open_units)
-            results = self._write_results(first, judges, cascade, draw_report)
-        if request.review and not last.complete:
-            print("items are queued for review once the judge run is complete", file=sys.stderr)
-        elif last.complete and (request.review or cascade is not None):
-            self._queue(judges, first.judging, request, is_cascade=cascade is not None)
-        return Judged.of(request, first, last, results)
-
-    def _is_settled(self, outcome: Any) -> bool:
-        return set(self.reasons([outcome])) <= _SETTLED
-
-    def _call_strong(
-        self, session: judging.JudgeSession, first: judging.JudgeResults, units: Mapping[Key, Any]
-    ) -> judging.JudgeResults:
-        """Call the strong judge of a cascade on these units, with the budget that the cheap judge has left."""
-        names = {key[0] for key in units}
-        task = replace(
-            self.task,
-            items={name: digest for name, digest in self.task.items.items() if name in names},
-            questions=[question for unit in units.values() for question in unit.questions],
-            warnings=(),
+        head: judging.JudgeRunHead,
+        judges: list[regression.JudgeRegressions],
+        cascade: CascadeResult | None = None,
+    ) -> RegressionResults:
+        joint = None
+        if _are_panel(judges, cascade):
+            joint = panel.panel_regressions(judges, self.units, self.rules, self.policy.panel.weights)
+        joint_decisions = joint.by_item if joint else cascade.decisions if cascade else ()
+        results = RegressionResults(
+            judging=head,
+            judges=judges,
+            panel=joint,
+            cascade=cascade,
+            baseline=self.compared.baseline,
+            candidate=self.compared.candidate,
+            left_out=dict(self.compared.left_out),
+            ship_decision=self._ship_decision(judges, joint_decisions),
+            against=None if self.earlier is None else self.earlier.judging.id,
+            changes=[] if self.earlier is None else regression.rate_changes(judges, self.earlier.judges),
         )
-        request = session.request
-        if isinstance(request, requests.BatchJudgeRequest):  # a resumed run keeps its transport without --batch
-            request = replace(request, batch=first.judging.transport == "batch")
-        stage = replace(session, models=session.models[1:], request=request)
-        return stage.ask(task, stage_folder=first.folder / STRONG, budget=first.session.budget)
+        return results if cascade is not None else with_alerts(results, self.policy, self.calibration)
 
-    def _cascade_result(self, judges: Sequence[Any], ids: Sequence[str], open_keys: Collection[Key]) -> CascadeResult:
-        """Take the last verdict on each unit. If in doubt, `ship` becomes `review_required`, a number becomes None."""
-        decisions = []
-        for key, outcome in {key: one for judge in judges for key, one in self.outcomes(judge).items()}.items():
-            verdict, by = self.verdict(outcome), ids[key in open_keys]
-            if not self._is_settled(outcome):
-                verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
-                by = PEOPLE
-            reasons: list[str] = list(self.reasons([outcome]))
-            decisions.append(CascadeDecision(item=key[0], names=key[1:], by=by, verdict=verdict, reasons=reasons))
-        deciders = [decision.by for decision in decisions]
-        stages = (
-            CascadeStage(judge=ids[0], asked=len(decisions), decided=deciders.count(ids[0])),
-            CascadeStage(judge=ids[1], asked=len(open_keys), decided=deciders.count(ids[1])),
-        )
-        return CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=decisions)
+    def _ship_decision(
+        self, judges: Sequence[regression.JudgeRegressions], joint_decisions: Sequence[Decision]
+    ) -> ShipDecision | None:
+        """Return the most careful decision by the panel, the cascade or the only judge. Return None if none decided.
 
-    def _write_results(
-        self, stage: judging.JudgeResults, judges: Sequence[Any], cascade: CascadeResult | None, draw_report: BiasReport
-    ) -> JudgedResults | None:
-        """Build and write the results. Return None if no judge was called."""
-        if not judges:
-            return None
-        joint = self.panel(judges) if len(judges) > 1 and cascade is None else None
-        head = stage.judging.head(self.task.rubric_file)
-        results = self.build(judging=head, judges=list(judges), panel=joint, cascade=cascade)
-        judging.write_papers(stage.folder, self.task, results, draw_report(results))
-        if isinstance(results, scoring.ScoreResults):
-            scores = (line for one in judges for line in scoring.scores_of(one))
-            judging.write_lines(stage.folder / scoring.SCORES, scores)
-        elif isinstance(results, pairwise.PairwiseResults):
-            verdicts = (line for one in judges for line in pairwise.verdicts_of(one))
-            judging.write_lines(stage.folder / pairwise.VERDICTS, verdicts)
-        return results
+        Skipped cases turn `ship` into `review_required`, except cases that are not applicable to the model.
+        """
+        names: dict[str, ShipDecision] = {name: name for name in regression.DECISIONS}
+        decisions = [names.get(str(decision.verdict)) for decision in joint_decisions]
+        undecided = [None] if set(self.compared.left_out.values()) - {NOT_APPLICABLE} else []
+        return regression.most_careful([*(decisions or [judge.ship_decision for judge in judges]), *undecided])
 
-    def _queue(
-        self, judges: Sequence[Any], judge_run: judging.JudgeRun, request: JudgedRequest, *, is_cascade: bool
-    ) -> None:
-        """Queue the doubtful items and, with --review, a random sample. In a cascade the last judge counts."""
-        outcomes = by_key(outcome for judge in judges for outcome in self.outcomes(judge).items())
-        counting = {key: outcomes.get(key, [])[-1 if is_cascade else 0 :] for key in self.units}
-        doubts = [(self.review_item(self.units[key], judge_run.id), self.reasons(one)) for key, one in counting.items()]
-        queued = review.select_for_review(doubts, request.review_sample if request.review else 0, judge_run.seed)
-        if queued or request.review:
-            queue = queue_in(request.config)
-            print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
+    def review_item(self, unit: regression.JudgedPair, judge_run: str) -> review.ReviewItem:
+        return review.regression_item(unit, judge_run)
 
 
-def judge(request: JudgedRequest, watch: Watch | None, draw_report: BiasReport) -> Judged | judging.JudgeRunSize:
+Mode: TypeAlias = _ScoreMode | _PairMode | _RegressionMode
+"""The mode of a judge run. `read` makes its task, and its units (items, matches or pairs) with their questions.
+
+`judge` reads the outputs of one judge on some units. `decisions` has the verdict on each unit, and the reasons for its
+review over all judges. `results` is the content of the file of results.
+"""
+
+
+def judge(request: JudgedRequest, watch: Watch | None = None) -> Judged | judging.JudgeRunSize:
     """Judge the outputs of a request. In a dry run return the size. Raise JudgeError, RunError or ConfigError."""
     cascade_ids = cascade_judges(request)
     session = judging.JudgeSession.of(request, watch, cascade_ids)
+    mode: Mode
     if isinstance(request, RegressionRequest):
-        mode = _regression_mode(request, session)
+        mode = _RegressionMode.read(request, session)
     else:
-        mode = _score_mode(request, session) if isinstance(request, ScoreRequest) else _pair_mode(request, session)
+        mode = (
+            _ScoreMode.read(request, session) if isinstance(request, ScoreRequest) else _PairMode.read(request, session)
+        )
     if request.dry_run:
         notes = [] if cascade_ids is None else ["at most: {1} is called only if {0} is in doubt".format(*cascade_ids)]
         return session.size(replace(mode.task, notes=[*mode.task.notes, *notes]))
-    return mode.run(request, session, cascade_ids, draw_report)
+    if cascade_ids is None:
+        judged = _judge_in_panel(mode, request, session)
+    else:
+        judged = _judge_in_cascade(mode, request, session, cascade_ids)
+    if request.review and judged.again:
+        print("items are queued for review once the judge run is complete", file=sys.stderr)
+    return judged
 
 
 def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
@@ -222,152 +291,130 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     return names
 
 
-def _score_mode(request: ScoreRequest, session: judging.JudgeSession) -> Mode:
-    settings = session.configuration.settings
-    rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
-    criteria, weights = rubric.criteria, settings.policy.judge.panel.weights
-    items, left_out, skill = read_outputs(request, rubric, settings.limits)
-    units, prompts = scoring.score_questions(rubric, list(items.values()), request.seed)
-    return Mode(
-        task=judging.JudgeTask(
-            mode="score",
-            rubric=rubric.rubric.digest,
-            criteria=[criterion.id for criterion in criteria],
-            prompts=prompts,
-            items={item.id: item.digest for item in items.values()},
-            questions=scoring.questions_of(units),
-            warnings=_writer_warnings(session, rubric, [item.model for item in items.values()]),
-            paper=rubric.paper,
-            rubric_file=rubric.file,
-            skill=skill,
-            source=str(request.items or request.run),
-        ),
-        units={(unit.item.id,): unit for unit in units},
-        reduce=lambda units, calls: scoring.reduce_scores(units, criteria, calls),
-        outcomes=lambda judge: {(item.id,): item for item in judge.items},
-        reasons=lambda outcomes: review.reasons_of_scores(outcomes, criteria),
-        verdict=lambda item: item.summary,
-        review_item=lambda unit, judge_run: review.scored_item(unit.item, criteria, judge_run),
-        panel=lambda judges: panel.panel_scores(judges, criteria, weights),
-        build=partial(scoring.ScoreResults, left_out=left_out),
+def _judge_in_panel(mode: Mode, request: JudgedRequest, session: judging.JudgeSession) -> Judged:
+    stage, units = session.ask(mode.task), list[Any](mode.units)
+    judges: list[Any] = [mode.judge(units, calls) for calls in stage.runs]
+    results = mode.results(stage.judging.head(mode.task.rubric_file), judges)
+    _write_results(stage.folder, mode.task, results)
+    if request.review and stage.complete:
+        _queue(mode, request, mode.decisions(judges), stage.judging)
+    return Judged.of(request, stage, stage, results)
+
+
+def _judge_in_cascade(
+    mode: Mode, request: JudgedRequest, session: judging.JudgeSession, ids: tuple[str, ...]
+) -> Judged:
+    first = last = replace(session, models=session.models[:1]).ask(mode.task)
+    if not first.complete:
+        print("{1} is called once {0} has judged all items".format(*ids), file=sys.stderr)
+        return Judged.of(request, first, first, None)
+    judges: list[Any] = [mode.judge(list[Any](mode.units), calls) for calls in first.runs]
+    decisions = mode.decisions(judges)
+    doubtful = [index for index, decision in enumerate(decisions) if not _is_settled(decision)]
+    open_units: dict[int, Any] = {index: mode.units[index] for index in doubtful if mode.units[index].questions}
+    if open_units:
+        last = _call_strong(session, first, mode.task, list(open_units.values()))
+        judges += [mode.judge(list(open_units.values()), calls) for calls in last.runs]
+        for index, decision in zip(open_units, mode.decisions(judges[1:]), strict=True):
+            decisions[index] = decision
+    cascade = _cascade_result(decisions, ids, open_units)
+    results = mode.results(first.judging.head(mode.task.rubric_file), judges, cascade)
+    _write_results(first.folder, mode.task, results)
+    if last.complete:
+        _queue(mode, request, decisions, first.judging)
+    return Judged.of(request, first, last, results)
+
+
+def _is_settled(decision: Decision) -> bool:
+    return set(decision.reasons) <= _SETTLED
+
+
+def _call_strong(
+    session: judging.JudgeSession, first: judging.JudgeResults, task: judging.JudgeTask, units: Sequence[Any]
+) -> judging.JudgeResults:
+    """Call the strong judge of a cascade on these units, with the budget that the cheap judge has left."""
+    names = {unit.item.id for unit in units}
+    task = replace(
+        task,
+        items={name: digest for name, digest in task.items.items() if name in names},
+        questions=[question for unit in units for question in unit.questions],
+        warnings=(),
     )
+    request = session.request
+    if isinstance(request, requests.BatchJudgeRequest):  # a resumed run keeps its transport without --batch
+        request = replace(request, batch=first.judging.transport == "batch")
+    return replace(session, models=session.models[1:], request=request).ask(task, first.folder / STRONG)
 
 
-def _pair_mode(request: PairwiseRequest, session: judging.JudgeSession) -> Mode:
-    rubric = _load_criteria(request, session, ("pairwise_comparison",))
-    criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
-    items = list(read_items(request.items, pairwise.PairItem).values())
-    matches, prompt = pairwise.make_matches(rubric, items, request.seed)
-    names = [criterion.id for criterion in criteria]
-    return Mode(
-        task=judging.JudgeTask(
-            mode="pairwise",
-            rubric=rubric.rubric.digest,
-            criteria=names,
-            prompts=[prompt],
-            items={item.id: item.digest for item in items},
-            questions=[question for match in matches for question in match.questions],
-            notes=["every pair is judged in both orders"],
-            warnings=_writer_warnings(session, rubric, [writer for item in items for writer in item.writers]),
-            paper=rubric.paper,
-            rubric_file=rubric.file,
-            source=str(request.items),
-        ),
-        units={(match.item.id, *match.names): match for match in matches},
-        reduce=lambda units, calls: pairwise.reduce_matches(units, criteria, calls),
-        outcomes=lambda judge: {(match.item, *match.names): match for match in judge.matches},
-        reasons=lambda outcomes: review.reasons_of_match(outcomes, criteria),
-        verdict=lambda match: match.shares[pairwise.OVERALL],
-        review_item=lambda match, judge_run: review.paired_item(match.item, match.names, criteria, judge_run),
-        panel=lambda judges: panel.panel_preferences(judges, [*names, pairwise.OVERALL], weights),
-        build=pairwise.PairwiseResults,
+def _cascade_result(decisions: Sequence[Decision], ids: Sequence[str], open_units: Collection[int]) -> CascadeResult:
+    """Add to each decision its judge or `people`. `open_units` has the indices of the units of the strong judge.
+
+    If the last judge is in doubt, people decide: `ship` becomes `review_required`, a number becomes None.
+    """
+    cascaded = []
+    for index, decision in enumerate(decisions):
+        verdict, by = decision.verdict, ids[index in open_units]
+        if not _is_settled(decision):
+            verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
+            by = PEOPLE
+        cascaded.append(CascadeDecision.view(decision, by=by, verdict=verdict))
+    deciders = [decision.by for decision in cascaded]
+    stages = (
+        CascadeStage(judge=ids[0], asked=len(decisions), decided=deciders.count(ids[0])),
+        CascadeStage(judge=ids[1], asked=len(open_units), decided=deciders.count(ids[1])),
     )
+    return CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=cascaded)
 
 
-def _regression_mode(request: RegressionRequest, session: judging.JudgeSession) -> Mode:
-    settings = session.configuration.settings
-    policy = settings.policy.judge
-    compared = read_compared(request, settings.limits)
-    component = settings.policy.components.get(compared.skill or "")
-    high_stakes = "high" in (request.stakes, component.stakes if component else "normal")
-    rules = ShipRules(one_low=policy.one_low, high_stakes=high_stakes)
-    pairs = regression.pairs_of(compared.items, request.dimensions, request.preset, policy.blocking)
-    calibration = read_calibration(request.config, settings)
-    task, pairs = _regression_task(compared, pairs, rules, session)
-    return Mode(
-        task=task,
-        units={(pair.item.id,): pair for pair in pairs},
-        reduce=lambda units, calls: regression.reduce_regressions(
-            units, calls, rules, declared_strong=calls.run.model.judge == "strong"
-        ),
-        outcomes=lambda judge: {(pair.id,): pair for pair in judge.pairs},
-        reasons=lambda outcomes: review.reasons_of_regression(outcomes, high_stakes=high_stakes),
-        verdict=lambda pair: pair.ship_decision,
-        review_item=review.regression_item,
-        panel=lambda judges: panel.panel_regressions(judges, pairs, rules, policy.panel.weights),
-        build=partial(_build_regression, compared, _read_earlier(request, session, task), policy, calibration),
-    )
+def _are_panel(judges: Sequence[Any], cascade: CascadeResult | None) -> bool:
+    return len(judges) > 1 and cascade is None
+
+
+def _write_results(folder: Path, task: judging.JudgeTask, results: JudgedResults) -> None:
+    judging.write_papers(folder, task, results)
+    if isinstance(results, scoring.ScoreResults):
+        scores = (line for judge in results.judges for line in scoring.scores_of(judge))
+        judging.write_lines(folder / scoring.SCORES, scores)
+    elif isinstance(results, pairwise.PairwiseResults):
+        verdicts = (line for judge in results.judges for line in pairwise.verdicts_of(judge))
+        judging.write_lines(folder / pairwise.VERDICTS, verdicts)
+
+
+def _queue(mode: Mode, request: JudgedRequest, decisions: Sequence[Decision], judge_run: judging.JudgeRun) -> None:
+    """Queue the doubtful items and, with --review, a random sample."""
+    doubts = [
+        (mode.review_item(unit, judge_run.id), decision.reasons)
+        for unit, decision in zip(list[Any](mode.units), decisions, strict=True)
+    ]
+    queued = review.select_for_review(doubts, request.review_sample if request.review else 0, judge_run.seed)
+    if queued or request.review:
+        queue = review.queue_in(request.config)
+        print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
 
 
 def _regression_task(
     compared: ComparedOutputs, pairs: Sequence[regression.JudgedPair], rules: ShipRules, session: judging.JudgeSession
-) -> tuple[judging.JudgeTask, list[regression.JudgedPair]]:
-    """Return the task and the pairs with their questions; dimensions and rules take the place of a rubric."""
-    judged_pairs, prompt = regression.with_questions(pairs, rules, session.request.seed)
+) -> judging.JudgeTask:
+    """Return the task; dimensions and rules take the place of a rubric."""
     dimensions = {
         one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
     }
     paper = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
     blocking = dict.fromkeys(blocking_sentence(pair.dimensions) for pair in pairs)
     orders = "every pair is judged in both orders, identical outputs need no call"
-    task = judging.JudgeTask(
+    return judging.JudgeTask(
         mode="regression",
         rubric=digest(canonical_json(paper)),
         criteria=list(dimensions),
-        prompts=[prompt],
+        prompts=[load_prompt(regression.PROMPT)],
         items={pair.item.id: pair.item.digest for pair in pairs},
-        questions=[question for pair in judged_pairs for question in pair.questions],
+        questions=[question for pair in pairs for question in pair.questions],
         notes=[orders, *blocking, *compared.notes],
         warnings=_regression_warnings(compared, session),
         paper=paper,
         skill=compared.skill,
         source=compared.source,
     )
-    return task, judged_pairs
-
-
-def _build_regression(
-    compared: ComparedOutputs,
-    earlier: RegressionResults | None,
-    policy: JudgePolicy,
-    calibration: JudgeCalibration | None,
-    **shared: Any,
-) -> RegressionResults:
-    results = RegressionResults(
-        **shared,
-        baseline=compared.baseline,
-        candidate=compared.candidate,
-        left_out=dict(compared.left_out),
-        ship_decision=None,
-        against=None if earlier is None else earlier.judging.id,
-        changes=[] if earlier is None else regression.rate_changes(shared["judges"], earlier.judges),
-    )
-    results = results.model_copy(update={"ship_decision": _ship_decision(results)})
-    return results if results.cascade is not None else with_alerts(results, policy, calibration)
-
-
-def _ship_decision(results: RegressionResults) -> ShipDecision | None:
-    """Return the most careful decision on an item by the panel, the cascade or the only judge; None if none decided.
-
-    Skipped cases turn `ship` into `review_required`, except cases that are not applicable to the model.
-    """
-    decisions = [judge.ship_decision for judge in results.judges]
-    joint_decisions = results.panel.by_item if results.panel else results.cascade.decisions if results.cascade else ()
-    if joint_decisions:
-        names: dict[str, ShipDecision] = {name: name for name in regression.DECISIONS}
-        decisions = [names.get(str(decision.verdict)) for decision in joint_decisions]
-    undecided = [None] if set(results.left_out.values()) - {NOT_APPLICABLE} else []
-    return regression.most_careful([*decisions, *undecided])
 
 
 def _load_criteria(

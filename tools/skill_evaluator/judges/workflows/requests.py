@@ -115,3 +115,10 @@ class CasesDraftRequest(cli.ComponentsOption, cli.FixturesOption, DraftRequest):
     skill: str = cli.argument("The component.", metavar="COMPONENT")
     model: str = cli.option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
     count: int = cli.option("Number of cases to draft.", 10, "-n", min=1, max=200)
+
+
+@cli.options
+class ScenariosDraftRequest(cli.FormatOption, DraftRequest):
+    task: str = cli.option("Domain of the scenarios, in a few words.", ..., metavar="TEXT")
+    model: str = cli.option("The model that drafts; an id of models.yaml.", ..., "-m", metavar="ID")
+    family: str | None = cli.option("New folder for the scenarios; default: named after --task.", metavar="NAME")

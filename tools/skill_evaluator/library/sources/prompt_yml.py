@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveInt
 from pydantic.alias_generators import to_camel
 
-from skill_evaluator.checks.declared import DeclaredCheck
+from skill_evaluator.checks import DeclaredCheck
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import parse_json, validated
 from skill_evaluator.library.prompts import DOCUMENT, Prompt, PromptMessage

@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skill_evaluator.checks.declared import check_of
+from skill_evaluator.checks import check_of
 from skill_evaluator.errors import ComponentError, FixtureError
 from skill_evaluator.files import SURROGATE, parse_json, validated
 from skill_evaluator.library.prompts import DOCUMENT, Prompt, PromptMessage

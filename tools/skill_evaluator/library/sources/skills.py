@@ -10,8 +10,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from skill_evaluator.checks import CHECKS
-from skill_evaluator.checks.declared import check_of
+from skill_evaluator.checks import CHECKS, check_of
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.library.reading import as_list, parse_front_matter

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import semver
 
-from skill_evaluator.checks.declared import DeclaredCheck
+from skill_evaluator.checks import DeclaredCheck
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import decoded, parse_json, read_text
 from skill_evaluator.identifiers import MAX_VERSION

@@ -31,7 +31,7 @@ _SOUND = ("improved", "unchanged")
 _DRAWN = 15  # versions in the small line of the overview
 _NEWEST = 5  # versions of a model among which earlier regressions are named
 _LARGE_DROP = 0.1  # a field that fell further is named even if the verdict is improved or unchanged
-_MAX_NAMED, _MAX_CASES = 2, 3  # models and cases in a sentence
+_MAX_NAMED = 2  # models in a sentence
 _MAX_CATEGORIES = 12  # the record has all
 _MAX_TREND_ROWS = 150
 _MAX_FIELD_ROWS = 400  # a row has one field with one model
@@ -420,23 +420,21 @@ def _where_line(name: str, model: ModelVerdict) -> Line:
     against = f" with {model.model_id} since {model.baseline.skill_version}"
     if model.verdict == "incomparable":
         return Line(f"nothing was compared{against}: {next(iter(model.reasons), 'no case is the same')}")
+    return Line(*loss_parts(name, model), against)
+
+
+def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LinePart]:
+    """Return the field that fell most and the cases that got worse, with links; or a text if nothing was lost."""
     parts: list[LinePart] = []
     if (fell := model.fell_most) is not None:
         parts.append(Cell(summary.fall_words(fell), link=pages.component_address(name, fell.metric)))
     cases = model.cases.worse
     if cases:
         parts.append("; cases " if parts else "cases ")
-        parts += links([(case_id, pages.case_address(name, case_id)) for case_id in cases], _MAX_CASES)
-    nothing = "nothing lost" if model.verdict in _SOUND else "no field and no case fell"
-    return Line(*(parts or [nothing]), against)
-
-
-def links(pages: Sequence[tuple[str, str]], limit: int) -> list[LinePart]:
-    """Return the first `limit` of the (name, address) pairs as links, followed by the number of the others."""
-    parts: list[LinePart] = []
-    for name, address in pages[:limit]:
-        parts += [", ", Cell(name, link=address)]
-    return parts[1:] + ([f" and {len(pages) - limit} more"] if len(pages) > limit else [])
+        for at, case_id in enumerate(cases[:max_cases]):
+            parts += [*([", "] if at else []), Cell(case_id, link=pages.case_address(name, case_id))]
+        parts += [f" and {len(cases) - max_cases} more"] if len(cases) > max_cases else []
+    return parts or ["nothing lost" if model.verdict in _SOUND else "no field and no case fell"]
 
 
 def certainty(model: ModelVerdict) -> str:

@@ -8,31 +8,22 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display import WHOLE, arrow, ends, signed
-from skill_evaluator.display.pages import (
-    MAX_ROWS,
-    Block,
-    Fold,
-    Line,
-    case_address,
-    compare_address,
-    component_address,
-    verdict_address,
-)
+from skill_evaluator.display import WHOLE, ends, signed
+from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line, compare_address, verdict_address
 from skill_evaluator.display.safe_text import abridged
-from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.comparison import all_sheets, model_words, reading_words
 from skill_evaluator.reports.explanation import changes_of
-from skill_evaluator.reports.summary import Reader, conclude, difference_words, fell_most_words, worst_first
+from skill_evaluator.reports.summary import Reader, conclude, difference_words, worst_first
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.site import SiteFolder
-from skill_evaluator.site.component import ORDER, ComponentState, certainty, component_state, links, run_figures
+from skill_evaluator.site.component import ORDER, ComponentState, certainty, component_state, loss_parts, run_figures
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import write_page
 from skill_evaluator.stats import by_key
@@ -56,7 +47,7 @@ _NEWEST = 5  # versions of a component on the page of changes
 _MAX_DRAWN = 40  # measures in the chart of a comparison
 _MAX_REASONS = 4
 _MAX_NAME = 18  # characters of a model in the line of a version
-_MAX_LOST = 12  # fields and cases that a verdict names
+_MAX_CASES = 12  # cases that a verdict names
 _MAX_PAIRS = 600  # rows of the overview
 _MAX_ENTRIES = 600  # versions with their models on the page of changes
 _MAX_OPEN = 2  # versions whose state is not collapsed
@@ -261,10 +252,7 @@ def _version_entries(compared: ComparedComponent, points: Iterable[tuple[str, Po
 
 
 def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> dict[str, Any]:
-    """Return a dict of the verdict on a version with a model, its evidence, what was `lost`, and the first reasons.
-
-    `repeated` has the reasons that name a lost field.
-    """
+    """Return a dict of the verdict on a version with a model, its evidence, where it lost, and the first reasons."""
     step = point.step
     entry: dict[str, Any] = {
         "model": model_id,
@@ -274,8 +262,7 @@ def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> 
         "difference": step and step.difference,
         "reasons": step.reasons[:_MAX_REASONS] if step else (),
         "figures": "",
-        "lost": (),
-        "repeated": (),
+        "where": None,
     }
     if step is None:
         return entry
@@ -285,32 +272,9 @@ def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> 
         change = f"{compared.status.history.metric} {signed(step.difference)}"
         figures = "" if step.difference is None else difference_words(change, point.n_cases, step.ci95, step.q)
         return {**entry, "figures": figures}
-    fell = sorted((field for field in model.fields if field.verdict == "regressed"), key=lambda f: f.difference or 0)
-    names = {field.metric: f"{field.metric or WHOLE} {arrow(field.baseline, field.candidate)}" for field in fell}
-    return {
-        **entry,
-        "figures": "" if model.verdict == "incomparable" else certainty(model),
-        "lost": list(_lost_lines(compared.name, model, names)),
-        "repeated": [reason for reason in step.reasons if any(name in reason for name in names.values())],
-    }
-
-
-def _lost_lines(component: str, model: ModelVerdict, fields: Mapping[str, str]) -> Iterator[Line]:
-    """Yield a line on the fields that fell, and a line on the cases that broke, or one line if nothing fell."""
-    largest_fall = "" if fields else fell_most_words(model)
-    if fields:
-        pages = [(name, component_address(component, path)) for path, name in fields.items()]
-        yield Line(Cell("Fields that fell: ", "bold"), *links(pages, _MAX_LOST))
-    if largest_fall:
-        yield Line(Cell("Fell most, not significantly: ", "bold"), largest_fall)
-    cases = model.cases.worse
-    if cases:
-        noise = "Worse in every output, though each case by itself may be noise"
-        pages = [(case_id, case_address(component, case_id)) for case_id in cases]
-        title = Cell(f"{'Cases that broke' if model.cases.broke else noise}: ", "bold")
-        yield Line(title, *links(pages, _MAX_LOST))
-    if not (fields or largest_fall or cases):
-        yield Line("No field and no case fell significantly.")
+    if model.verdict == "incomparable":
+        return entry
+    return {**entry, "figures": certainty(model), "where": Line(*loss_parts(compared.name, model, _MAX_CASES))}
 
 
 def version_changes(compared: ComparedComponent) -> list[dict[str, Any]]:

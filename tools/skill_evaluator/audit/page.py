@@ -26,6 +26,7 @@ from skill_evaluator.display import cost_words
 from skill_evaluator.display.pages import (
     Block,
     Chart,
+    Closing,
     Drawing,
     Fold,
     ForMedia,
@@ -114,6 +115,7 @@ def draw(page: Page, folder: Path) -> list[Path]:
 def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     yield ForMedia(("terminal", "markdown"), [Heading("Stability audit", level=2)])
     yield ForMedia(("site",), [Heading("Grades and advice")])
+    yield ForMedia(("terminal", "markdown"), [Closing(list(_conclusion(result)))])  # the site has it above the heading
     yield Line(f"{_size_text(result)}.")
     style = "yellow" if result.neutrality.verdict.startswith("not") else ""
     yield Line("Neutrality: ", _neutrality_text(result), style=style)
@@ -143,6 +145,17 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     yield Lines([f"{thresholds}.", f"Noise: {_noise_text(result)}", *advice], "-")
     title = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up"
     yield _chart("map", result, title, models)
+
+
+def _conclusion(result: AuditResult) -> Iterator[Line]:
+    finding, reason = finding_text(result)
+    yield Line(f"{finding}: {reason}", style="bold")
+    settled = [model.model for model in result.best_first() if model.settled]
+    unsettled = [model.model for model in result.best_first() if model.settled is False]
+    if settled:
+        yield Line(f"how sure: settled grades: {listed(settled, _MAX_SAFE_DEFAULTS)}")
+    if unsettled:
+        yield Line(f"next: add questions to settle the grades of {listed(unsettled, _MAX_SAFE_DEFAULTS)}")
 
 
 def _advice(regime: Regime) -> str:

@@ -197,6 +197,8 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
     ]
     sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(amounts), whole=_UNBROKEN)
     yield replace(sheet.only(*columns_with_values), caption="Figures of each model", note=note)
+    title = f"Spread of {counted(len(rows), 'model')} over the scenarios, the ablest on top"
+    yield _chart("boxes", result, title, _score_sheet(result))
 
 
 def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
@@ -285,7 +287,7 @@ def _grade_cell(grade: str | None, before: str | None = None) -> Cell:
     return Cell("–") if grade is None else Cell(grade, "" if before in (None, grade) else "yellow", code=True)
 
 
-def _chart(name: Literal["map", "heat"], result: AuditResult, title: str, figures: Sheet) -> Chart:
+def _chart(name: Literal["map", "boxes", "heat"], result: AuditResult, title: str, figures: Sheet) -> Chart:
     def draw_chart() -> Any:
         from skill_evaluator.audit import charts  # imports altair, which is optional
 

@@ -30,7 +30,7 @@ from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import ROUNDING, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores, field_scores, strict_scores
-from skill_evaluator.verdicts.decide.measuring import Compared, Floats, measure_all
+from skill_evaluator.verdicts.decide.measuring import Compared, Floats, measure_pair
 from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
 
 _FENCE = re.compile(r"[ \t]*(`{3}|~{3})")
@@ -310,7 +310,7 @@ def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules
     """
     candidate = record.model_copy(update={"beside": whole[0].run_id})
     pair = Pair(baseline=whole[0], candidate=candidate, baseline_again=tuple(whole[1:]))
-    (compared,) = measure_all([pair])
+    compared = measure_pair(pair)
     noticed = _changed_measures(compared, rules)
     reactions = [*noticed, *_changed_cases(compared, noticed, rules)]
     return MutantResult.view(mutant, status="killed" if noticed else "survived", reactions=reactions)

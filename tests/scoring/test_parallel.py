@@ -89,9 +89,9 @@ def test_equal_texts_are_sent_to_a_worker_once(skill: Component) -> None:
     cases, text = [case("a", TRUTH)], json.dumps({"shop": "x" * 5_000})
     with open_scores(skill, cases, 10) as scores:
         scorer = Scorer(skill, cases, 2, scores)
-        for _ in range(2):
-            scorer.begin("a", text)
-        assert scorer.scored("a", text) is scorer.scored("a", text)
+        scorer.add_all(filter(None, (replicate("a", index, text) for index in range(2))))
+        first, second = scorer.by_replicate("a").values()
+        assert first is second
 
 
 def test_choice_is_scored_in_this_process(tmp_path: Path) -> None:

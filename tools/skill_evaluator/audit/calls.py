@@ -3,6 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,7 +46,8 @@ from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.runner.session import Session, Watch, with_keys
-from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.scoring.answers import Scored, wait_for
+from skill_evaluator.scoring.scorer import open_scores
 from skill_evaluator.stats import by_key, quantile, total_or_none
 from skill_evaluator.text import counted
 
@@ -185,21 +187,21 @@ class _Grid:
         self.remarks = [] if declared else [f"the declarations of benchmark '{name}' changed since the audit began"]
         self.remarks += benchmark.left_out
         cases = [labelled.cases[case] for case in benchmark.cases]
-        scores = stack.enter_context(open_scores(labelled.component, cases, self.outcomes.scores.size))
-        self._scorer = Scorer(labelled.component, cases, audit.replicates, scores)
+        self._scorer = stack.enter_context(open_scores(labelled.component, cases, self.outcomes.scores.size))
+        self._scored: dict[tuple[str, str], Scored | Future[Scored]] = {}  # by case and text
 
     def add(self, model: int, replicates: Sequence[Replicate]) -> Counter[str]:
         """Store the scores of a model's calls. Return the number of calls by kind of outcome, such as `scored`."""
         cells = [replicate.call.case_id.split("/")[1:] for replicate in replicates]
         usable = [replicate.completion if replicate.failure is None else None for replicate in replicates]
         for (_, case), completion in zip(cells, usable, strict=True):
-            if completion is not None:
-                self._scorer.begin(case, completion.text)
+            if completion is not None and (case, completion.text) not in self._scored:
+                self._scored[case, completion.text] = self._scorer.begin(case, completion.text)
         outcomes = Counter[str]()
         for (scenario, case), completion, replicate in zip(cells, usable, replicates, strict=True):
             kind, score = replicate.failure.kind if replicate.failure else NOT_RUN, None
             if completion is not None:
-                scored = self._scorer.scored(case, completion.text)
+                scored = wait_for(self._scored[case, completion.text])
                 kind, score = scored.outcome, scored.metrics[self._metric]
             value = strict_score(kind, score)
             question = self.outcomes.questions.index(case)

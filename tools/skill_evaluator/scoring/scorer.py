@@ -88,12 +88,13 @@ class Scorer:
             return None
         served = completion.served_model
         self._completed.append(CompletedCall(case.case.id, completion.usage, replicate.latency_s, served))
-        if failure is None:
-            case.texts[index] = self._begin(case, completion.text)
-            self._pending.append((case, replicate.call, case.texts[index]))
-        else:
-            case.texts[index] = _digest(completion.text)
+        digest = case.texts[index] = _digest(completion.text)
+        if failure is not None:
             case.unusable[index] = unparseable(self._component, case.case, failure.kind)
+        else:
+            if digest not in case.scores:
+                case.scores[digest] = self._scores.begin(case.case.id, completion.text)
+            self._pending.append((case, replicate.call, digest))
         while self._pending:
             first, _, text_digest = self._pending[0]
             scoring = first.scores[text_digest]
@@ -109,17 +110,6 @@ class Scorer:
             self.add(replicate)
             while len(self._pending) > _MAX_AHEAD:
                 self._count_first()
-
-    def begin(self, case_id: str, text: str) -> None:
-        """Begin to score a text as the output of a case, unless it was begun before. Do not count it as a call."""
-        self._begin(self._cases[case_id], text)
-
-    def scored(self, case_id: str, text: str) -> Scored:
-        """Return the scores of a text as the output of a case. Do not count it as a call."""
-        case = self._cases[case_id]
-        digest = self._begin(case, text)
-        scored = case.scores[digest] = wait_for(case.scores[digest])
-        return scored
 
     def by_replicate(self, case_id: str) -> dict[int, Scored]:
         """Return the scores of a case's outputs by replicate index. Calls that returned no output are absent."""
@@ -169,12 +159,6 @@ class Scorer:
                 cases=cases[:_MAX_FAULT_CASES],
                 message=calls[first][:_MAX_MESSAGE_CHARS],
             )
-
-    def _begin(self, case: _CaseScores, text: str) -> bytes:
-        digest = _digest(text)
-        if digest not in case.scores:
-            case.scores[digest] = self._scores.begin(case.case.id, text)
-        return digest
 
     def _count_first(self) -> None:
         case, call, digest = self._pending[0]

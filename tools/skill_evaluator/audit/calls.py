@@ -188,7 +188,7 @@ class _Grid:
         self.remarks += benchmark.left_out
         cases = [labelled.cases[case] for case in benchmark.cases]
         self._scorer = stack.enter_context(open_scores(labelled.component, cases, self.outcomes.scores.size))
-        self._scored: dict[tuple[str, str], Scored | Future[Scored]] = {}  # by case and text
+        self._scored: dict[tuple[str, str], Scored | Future[Scored]] = {}  # key: case id and text
 
     def add(self, model: int, replicates: Sequence[Replicate]) -> Counter[str]:
         """Store the scores of a model's calls. Return the number of calls by kind of outcome, such as `scored`."""

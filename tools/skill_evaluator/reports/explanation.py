@@ -96,7 +96,7 @@ def _outcome_lines(output: DistinctOutput, manifest: Manifest) -> list[str]:
     answer = output.answer
     form = FOUND_AS.get(answer.parsed.form) if answer.parsed else None
     notes = filter(None, (answer.outcome, answer.reason, form))
-    scores = " · ".join(f"{name} {number(value)}" for name, value in output.metrics.items() if value is not None)
+    scores = " · ".join(f"{name} {number(value)}" for name, value in answer.metrics.items() if value is not None)
     failure = answer.replicate.failure if answer.replicate else None
     advice = remedy(answer.reason, manifest.model_id) if answer.reason else None
     is_this_command = advice and answer.text is not None and advice.startswith("`explain`")
@@ -244,7 +244,7 @@ def _output_as_json(output: DistinctOutput) -> dict[str, Any]:
         "text": answer.text,
         **answer.beside,
         "output": parsed.value if parsed else None,
-        "metrics": dict(output.metrics),
+        "metrics": dict(answer.metrics),
         "fields": [_leaf_as_json(leaf) for leaf in output.leaves],
         "schema_errors": list(output.schema_errors),
         **({"checks": checks} if checks else {}),

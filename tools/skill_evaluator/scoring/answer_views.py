@@ -106,7 +106,6 @@ class DistinctOutput:
     answer: Answer
     replicates: tuple[int, ...]
     texts: tuple[str, ...]
-    metrics: Mapping[str, float | None]
     leaves: tuple[ComparedLeaf, ...] = ()
     schema_errors: tuple[str, ...] = ()
     checks: tuple[tuple[Check, CheckScore], ...] = ()
@@ -173,7 +172,6 @@ def _distinct_output(component: Component, case: Case, group: Sequence[Answer]) 
         answer=answer,
         replicates=tuple(member.index for member in group),
         texts=tuple(dict.fromkeys(member.text for member in group if member.text is not None)),
-        metrics=answer.metrics,
         leaves=tuple(leaves),
         schema_errors=tuple(errors),
         checks=tuple((check, answer.checks[check.id]) for check in case.checks if check.id in answer.checks),

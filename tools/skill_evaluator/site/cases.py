@@ -234,7 +234,7 @@ def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "message": abridged(failure.message, 2 * _MAX_VALUE) if failure and failure.kind != "refused" else "",
         "remedy": remedy(answer.reason, record.model_id) if answer.reason else None,
         "found": FOUND_AS.get(answer.parsed.form) if answer.parsed else None,
-        "score": output.metrics.get(record.primary_metric),
+        "score": output.answer.metrics.get(record.primary_metric),
         "unmarked": output.answer.unmarked,
         "differing": differing,
         "alike": [value for value in values if value not in differing],

@@ -15,12 +15,12 @@ from typing import Any
 
 from skill_evaluator.checking.lint import LintResult, lint_component
 from skill_evaluator.ci.matrix import key_variable_of
-from skill_evaluator.display.options import COMPONENTS, CONFIG, argument, flag, option, options
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import read_text, replace_text, validated
 from skill_evaluator.identifiers import NAME_RULE, is_component_name
 from skill_evaluator.library import scaffolding
 from skill_evaluator.library.config import DeclaredSource, Model, Settings, load_models, load_settings
+from skill_evaluator.library.options import COMPONENTS, CONFIG, argument, flag, option, options
 from skill_evaluator.library.reading import parse_yaml, yaml_text
 from skill_evaluator.library.sources import NOT_READ, component_names, formats, source_of
 from skill_evaluator.library.sources.tree import folder_tree

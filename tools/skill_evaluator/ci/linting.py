@@ -18,11 +18,11 @@ from typing import Any, Literal
 from skill_evaluator.checking.lint import LintResult, lint_component, unknown_names
 from skill_evaluator.ci.layout import EVALUATE, WORKFLOWS, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, environment_of_program, key_variable_of, secrets_for
-from skill_evaluator.display import options as cli
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import StrictModel, read_text
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.calibration.results import read_calibration
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model, Policy, Settings, load_models, load_settings
 from skill_evaluator.library.prompts import ProgramUnderTest, dialogue

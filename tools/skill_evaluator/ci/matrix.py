@@ -15,13 +15,13 @@ from itertools import chain
 from typing import Any
 
 from skill_evaluator.ci.plan import Plan, PlannedBaseline, PlannedJob, PlannedJudge, PlannedRun
-from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, options, rare
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.runs import find_baseline, fresh_seed
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Jobs, Limits, Model, Policy
+from skill_evaluator.library.options import ComponentsOption, ConfigOption, FixturesOption, options, rare
 from skill_evaluator.library.sources import numbered, recorded_in, recorded_rows
 from skill_evaluator.library.versions import component_at, find_prompt
 from skill_evaluator.providers import Configuration, key_variables, program, read_configuration

@@ -15,9 +15,9 @@ from pathlib import PurePosixPath
 from skill_evaluator import __version__
 from skill_evaluator.ci import matrix
 from skill_evaluator.ci.plan import OnModels, Plan
-from skill_evaluator.display import options as cli
 from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.runs import fresh_seed, judge_of
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Jobs, Model, retiring, select_models

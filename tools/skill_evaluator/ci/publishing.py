@@ -16,10 +16,10 @@ from typing import Literal
 
 from skill_evaluator.ci.collecting import MAX_CLOCK_SKEW
 from skill_evaluator.ci.plan import OUTCOME, RECORDS, RunOutcome
-from skill_evaluator.display.options import ComponentsOption, FormatOption, argument, option, options, rare
 from skill_evaluator.errors import GitError, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, parse_json, read_json, validated
 from skill_evaluator.identifiers import moment
+from skill_evaluator.library.options import ComponentsOption, FormatOption, argument, option, options, rare
 from skill_evaluator.records.archive import with_rows
 from skill_evaluator.records.record import Record, parse_record, read_record
 from skill_evaluator.repository import Repository, within

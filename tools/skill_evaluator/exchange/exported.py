@@ -11,10 +11,10 @@ from typing import Any, Literal
 from xml.etree import ElementTree
 
 from skill_evaluator.display import number
-from skill_evaluator.display.options import ComponentsOption, ConfigOption, OnlyModels, argument, option, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.identifiers import is_file_name
+from skill_evaluator.library.options import ComponentsOption, ConfigOption, OnlyModels, argument, option, options
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.records.record import SCORED, Record, read_record, served_text, strict_by_replicate
 from skill_evaluator.records.selection import choose_candidates

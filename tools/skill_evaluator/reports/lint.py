@@ -14,10 +14,10 @@ from skill_evaluator.ci.linting import LintedLibrary
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display import WHOLE, plain
-from skill_evaluator.display.options import PlatformName
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, page_of, print_page
 from skill_evaluator.display.safe_text import abridged, name_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.library.options import PlatformName
 from skill_evaluator.text import counted
 
 _MAX_MESSAGE = 400  # characters; a message may quote a schema

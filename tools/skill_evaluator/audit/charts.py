@@ -148,14 +148,26 @@ def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
 
 def heat_map(result: AuditResult) -> Any:
     """Draw the score of each model in each scenario, coloured by its difference from the model's ability."""
-    rows = [row for model in result.ablest_first() for row in _cells(model)]
-    largest = max((abs(row["deviation"]) for row in rows), default=0.0) or 1.0
-    rows = [{**row, "pale": abs(row["deviation"]) > _MAX_PALE_DEVIATION * largest} for row in rows]
-    across, cell = _scenario_axis(result)
-    width = cell * len(result.scenarios)
-    names = [name_text(model.model) for model in result.ablest_first()]
-    models = alt.Y("model:N", sort=names, title=None, axis=_name_axis("left"))
-    base = chart_style.drawn_from(rows).encode(x=across, y=models)
+    models, scenarios = result.ablest_first(), result.scenarios
+    deviations = [score - model.ability for model in models for score in model.scenarios.values()]
+    largest = max(map(abs, deviations), default=0.0) or 1.0
+    rows = [
+        {
+            "model": name_text(model.model),
+            "scenario": name_text(scenario),
+            "score": f"{score:.1f}",
+            "deviation": score - model.ability,
+            "description": f"{visible(model.model)} in {visible(scenario)}: {score:.1f}",
+            "pale": abs(score - model.ability) > _MAX_PALE_DEVIATION * largest,
+        }
+        for model in models
+        for scenario, score in model.scenarios.items()
+    ]
+    across, cell = _scenario_axis(list(map(name_text, scenarios)))
+    width = cell * len(scenarios)
+    names = [name_text(model.model) for model in models]
+    down = alt.Y("model:N", sort=names, title=None, axis=_name_axis("left"))
+    base = chart_style.drawn_from(rows).encode(x=across, y=down)
     colour = alt.Color(
         "deviation:Q",
         scale=alt.Scale(scheme="redblue", domain=[-largest, largest], domainMid=0),
@@ -172,26 +184,12 @@ def heat_map(result: AuditResult) -> Any:
         width=width,
     )
     squares = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, **_ARIA)
-    height = _CELL_HEIGHT * len(result.models)
+    height = _CELL_HEIGHT * len(models)
     return alt.layer(squares, text).properties(width=width, height=height, title=heading)
 
 
-def _cells(model: ModelAudit) -> list[dict[str, Any]]:
-    return [
-        {
-            "model": name_text(model.model),
-            "scenario": name_text(scenario),
-            "score": f"{score:.1f}",
-            "deviation": score - model.ability,
-            "description": f"{visible(model.model)} in {visible(scenario)}: {score:.1f}",
-        }
-        for scenario, score in model.scenarios.items()
-    ]
-
-
-def _scenario_axis(result: AuditResult) -> tuple[alt.X, int]:
+def _scenario_axis(names: Sequence[str]) -> tuple[alt.X, int]:
     """Return the axis of scenario names, and the width of one scenario in pixels."""
-    names = [name_text(name) for name in result.scenarios]
     width = _WIDE_CELL if len(names) <= _MANY_SCENARIOS else _NARROW_CELL
     axis = _name_axis("top", 0 if max(map(chart_style.text_width, names), default=0.0) < width else -40)
     return alt.X("scenario:N", sort=names, title=None, axis=axis), width

@@ -132,7 +132,7 @@ def test_name_is_no_mark_up_on_a_page_and_no_control_character(capsys: pytest.Ca
     shapes = [[(len(rows), len(rows[0])) for rows in page.tables] for page in (plain, odd)]
     assert shapes[0] == shapes[1]
     shown = MarkdownIt("commonmark").enable("table").render(audit_page(odd_result()).markdown("charts"))
-    assert re.findall(r"<(?:img src|a href)=\W?\w+", shown) == ['<img src="charts'] * 2
+    assert re.findall(r"<(?:img src|a href)=\W?\w+", shown) == ['<img src="charts'] * 3
     assert not any("onerror" in word or "http" in word for word in odd.words)
     for form in ("text", "markdown", "json"):
         print_audit(odd_result(), form)  # type: ignore[arg-type]

@@ -22,11 +22,11 @@ from skill_evaluator.audit.manifest import (
     read_benchmark,
 )
 from skill_evaluator.audit.request import AuditFolders, AuditRunRequest, Missing
-from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, RunError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.config import load_models
+from skill_evaluator.library.options import FOLDERS, words_of
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, strict_score
 from skill_evaluator.runner.engine import make_calls
@@ -230,7 +230,7 @@ def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replic
     """Yield the replicates in a run's journal, even unplanned ones. Append the journal's problems to `remarks`."""
     unplanned = 0
     try:
-        for replicate in read_answers(folder, remarks.append):
+        for replicate in read_answers(folder, remarks):
             unplanned += not run.includes(replicate.call)
             yield replicate
     except RunError as problem:

@@ -1,4 +1,4 @@
-"""The charts of an audit: the map of ability and fluctuation, and the heat map."""
+"""The charts of an audit: the map of ability and fluctuation, the heat map and the box plot."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -22,6 +22,7 @@ _COLOURS = (_BLUE, "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _ARIA = {"description": alt.Description("description:N"), "tooltip": alt.Tooltip("description:N")}
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
+_BOX_STEP, _BOX_WIDTH = 26, 640
 _TEXT_ON_DARK, _TEXT_ON_LIGHT = "#fff", "#000"  # text on a cell, whose colour is the same in dark mode
 _MAX_LABEL = 240  # pixels
 _MAX_PALE_DEVIATION = 0.6  # share of the largest deviation; text on deeper colours is white
@@ -148,26 +149,12 @@ def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
 
 def heat_map(result: AuditResult) -> Any:
     """Draw the score of each model in each scenario, coloured by its difference from the model's ability."""
-    models, scenarios = result.ablest_first(), result.scenarios
-    deviations = [score - model.ability for model in models for score in model.scenarios.values()]
-    largest = max(map(abs, deviations), default=0.0) or 1.0
-    rows = [
-        {
-            "model": name_text(model.model),
-            "scenario": name_text(scenario),
-            "score": f"{score:.1f}",
-            "deviation": score - model.ability,
-            "description": f"{visible(model.model)} in {visible(scenario)}: {score:.1f}",
-            "pale": abs(score - model.ability) > _MAX_PALE_DEVIATION * largest,
-        }
-        for model in models
-        for scenario, score in model.scenarios.items()
-    ]
-    across, cell = _scenario_axis(list(map(name_text, scenarios)))
-    width = cell * len(scenarios)
-    names = [name_text(model.model) for model in models]
-    down = alt.Y("model:N", sort=names, title=None, axis=_name_axis("left"))
-    base = chart_style.drawn_from(rows).encode(x=across, y=down)
+    rows = [row for model in result.ablest_first() for row in _cells(model)]
+    largest = max((abs(row["deviation"]) for row in rows), default=0.0) or 1.0
+    rows = [{**row, "pale": abs(row["deviation"]) > _MAX_PALE_DEVIATION * largest} for row in rows]
+    across, cell = _scenario_axis(result)
+    width = cell * len(result.scenarios)
+    base = chart_style.drawn_from(rows).encode(x=across, y=_model_axis(result.ablest_first()))
     colour = alt.Color(
         "deviation:Q",
         scale=alt.Scale(scheme="redblue", domain=[-largest, largest], domainMid=0),
@@ -184,12 +171,59 @@ def heat_map(result: AuditResult) -> Any:
         width=width,
     )
     squares = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, **_ARIA)
-    height = _CELL_HEIGHT * len(models)
+    height = _CELL_HEIGHT * len(result.models)
     return alt.layer(squares, text).properties(width=width, height=height, title=heading)
 
 
-def _scenario_axis(names: Sequence[str]) -> tuple[alt.X, int]:
+def _cells(model: ModelAudit) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": name_text(model.model),
+            "scenario": name_text(scenario),
+            "score": f"{score:.1f}",
+            "deviation": score - model.ability,
+            "description": f"{visible(model.model)} in {visible(scenario)}: {score:.1f}",
+        }
+        for scenario, score in model.scenarios.items()
+    ]
+
+
+def box_chart(result: AuditResult) -> Any:
+    """Draw a box plot of each model's scores in the scenarios. The ablest model is on top."""
+    rows = [
+        {**row, "value": score, "grade": _UNGRADED if model.grade is None else visible(model.grade)}
+        for model in result.models
+        for row, score in zip(_cells(model), model.scenarios.values(), strict=True)
+    ]
+    base = chart_style.drawn_from(rows).encode(
+        x=alt.X("value:Q", title="% right in a scenario", scale=alt.Scale(zero=False)),
+        y=_model_axis(result.ablest_first()),
+    )
+    boxes = base.mark_boxplot(
+        extent="min-max",
+        size=13,
+        opacity=0.45,
+        median={"color": chart_style.INK, "strokeWidth": 2},
+        rule={"color": chart_style.GREY},
+        box={"stroke": chart_style.GREY, "strokeWidth": 0.6},
+    ).encode(color=_grade_encodings(row["grade"] for row in rows)[0])
+    dots = base.mark_circle(color=chart_style.INK, opacity=0.5, size=16, aria=False)
+    heading = chart_style.title(
+        "Spread over the scenarios",
+        "Box: the middle half; line: the median; whiskers: the worst and the best scenario; dots: scenarios.",
+        width=_BOX_WIDTH,
+    )
+    height = _BOX_STEP * len(result.models)
+    return alt.layer(boxes, dots).properties(width=_BOX_WIDTH, height=height, title=heading)
+
+
+def _model_axis(models: Iterable[ModelAudit]) -> alt.Y:
+    return alt.Y("model:N", sort=[name_text(model.model) for model in models], title=None, axis=_name_axis("left"))
+
+
+def _scenario_axis(result: AuditResult) -> tuple[alt.X, int]:
     """Return the axis of scenario names, and the width of one scenario in pixels."""
+    names = [name_text(name) for name in result.scenarios]
     width = _WIDE_CELL if len(names) <= _MANY_SCENARIOS else _NARROW_CELL
     axis = _name_axis("top", 0 if max(map(chart_style.text_width, names), default=0.0) < width else -40)
     return alt.X("scenario:N", sort=names, title=None, axis=axis), width
@@ -201,4 +235,4 @@ def _name_axis(orient: Any, angle: int = 0) -> alt.Axis:
     )
 
 
-CHARTS_BY_NAME: Mapping[str, Callable[[AuditResult], Any]] = {"map": quadrant_map, "heat": heat_map}
+CHARTS_BY_NAME: Mapping[str, Callable[[AuditResult], Any]] = {"map": quadrant_map, "boxes": box_chart, "heat": heat_map}

@@ -4,7 +4,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.display.options import (
+from skill_evaluator.library.config import SafetyLimits, load_settings
+from skill_evaluator.library.options import (
     AUDITS,
     LATEST,
     Audits,
@@ -18,7 +19,6 @@ from skill_evaluator.display.options import (
     options,
     rare,
 )
-from skill_evaluator.library.config import SafetyLimits, load_settings
 
 Missing = Literal["refuse", "questions", "scenarios", "models"]  # an error, or the rows to exclude for missing scores
 

@@ -348,11 +348,9 @@ class JudgeResults:
 
 
 def requests_of(questions: Sequence[JudgeQuestion]) -> RequestBuilder:
-    """Return the function that builds the request of a call of these questions."""
+    """Return the function that builds the request of one of these questions."""
     by_id = {question.case_id: question for question in questions}
-    return lambda run, call: by_id[call.case_id].request(
-        call.replicate, run.manifest.seed, run.model.params.max_output_tokens
-    )
+    return lambda _, question_id: by_id[question_id].request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.judges.calibration.agreement import alerts_of
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
@@ -34,6 +33,7 @@ from skill_evaluator.judges.review import queue as review
 from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
 from skill_evaluator.library.config import JudgePolicy, load_settings
+from skill_evaluator.library.options import words_of
 from skill_evaluator.library.rubrics import Criterion, MethodName, load_rubric
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import by_key

@@ -584,21 +584,6 @@ def _dimension_summary(name: str, blocking: bool, compared: Sequence[PairResult]
     )
 
 
-def refuse_incomparable(earlier: RegressionResults, judges: dict[str, str], prompt: str) -> None:
-    """Raise JudgeError if an earlier batch has another prompt or other `judges` (settings digest by model id)."""
-    earlier_settings = {judge.judge.model_id: judge.judge.settings for judge in earlier.judges}
-    name = f"--against {earlier.judging.id}"
-    for model_id, settings in judges.items():
-        if model_id not in earlier_settings:
-            raise JudgeError(f"{name}: that run has no judge {model_id}, only {', '.join(earlier_settings)}")
-        if earlier_settings[model_id] != settings:
-            raise JudgeError(
-                f"{name}: the settings of the judge {model_id} changed since that judge run; judge its pairs again"
-            )
-    if prompt not in {one.digest for one in earlier.judging.prompts}:
-        raise JudgeError(f"{name}: the judge's prompt changed since that judge run; judge its pairs again")
-
-
 def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[JudgeRegressions]) -> list[RateChange]:
     """Return the change of each judge's rate of regressions, for the dimensions that both batches have.
 

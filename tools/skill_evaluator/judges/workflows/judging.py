@@ -461,7 +461,10 @@ def _regression_warnings(compared: ComparedOutputs, session: judging.JudgeSessio
 def _read_earlier(
     request: RegressionRequest, session: judging.JudgeSession, task: judging.JudgeTask
 ) -> RegressionResults | None:
-    """Return the results of the judge run that --against names. Return None if the option is not set."""
+    """Return the results of the judge run that --against names. Return None if the option is not set.
+
+    Raise JudgeError if that run has another prompt, other judges or other settings of a judge.
+    """
     if request.against is None:
         return None
     if not request.judges:
@@ -472,6 +475,15 @@ def _read_earlier(
         if not path.exists():
             raise JudgeError(f"--against {request.against}: {path} does not exist; complete that judge run first")
     earlier = regression.read_regressions(path)
-    planned = session.planned(task)
-    regression.refuse_incomparable(earlier, planned.judges, planned.prompts[0].digest)
+    planned, name = session.planned(task), f"--against {earlier.judging.id}"
+    earlier_settings = {judge.judge.model_id: judge.judge.settings for judge in earlier.judges}
+    for model_id, settings in planned.judges.items():
+        if model_id not in earlier_settings:
+            raise JudgeError(f"{name}: that run has no judge {model_id}, only {', '.join(earlier_settings)}")
+        if earlier_settings[model_id] != settings:
+            raise JudgeError(
+                f"{name}: the settings of the judge {model_id} changed since that judge run; judge its pairs again"
+            )
+    if planned.prompts[0] not in earlier.judging.prompts:
+        raise JudgeError(f"{name}: the judge's prompt changed since that judge run; judge its pairs again")
     return earlier

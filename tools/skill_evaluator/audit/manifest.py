@@ -13,7 +13,6 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from skill_evaluator import __version__
 from skill_evaluator.audit.request import AuditFolders, AuditRunRequest
-from skill_evaluator.display.options import LATEST
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ComponentError
 from skill_evaluator.files import FrozenModel, read_text, read_versioned
@@ -33,6 +32,7 @@ from skill_evaluator.identifiers import (
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.library.options import LATEST
 from skill_evaluator.library.prompts import parse_prompt
 from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario, named_scenarios
 from skill_evaluator.providers import Configuration, Kinds, key_note, read_configuration, refuse_unbatched

@@ -20,7 +20,6 @@ from pathlib import Path
 from skill_evaluator.ci import plan as ci
 from skill_evaluator.ci.matrix import CiOptions
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
-from skill_evaluator.display.options import FormatOption, PlatformName, argument, on_platform, options, rare, words_of
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import InternalError, LeaderboardError, PlanError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judged_by, judged_items
@@ -28,6 +27,7 @@ from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.identifiers import BASELINE, invocation_of, moment
 from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJudge
 from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.options import FormatOption, PlatformName, argument, on_platform, options, rare, words_of
 from skill_evaluator.providers import with_program
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import refusal_reason
@@ -230,21 +230,21 @@ def _verdicts(
     records: Iterable[Record], checkout: CiOptions, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
     """Compare final runs with baselines or, if `again`, their earlier runs. Return verdicts and errors by component."""
+
+    def verdict_on(skill: str, final: Sequence[Record]) -> ComparisonResult | None:
+        component, settings = checkout.component(skill), checkout.configuration.settings
+        recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
+        verdict = recorded.drift_of(final) if again else recorded.verdict_on(final)
+        return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
+
     verdicts, undecided = [], {}
     for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
-        verdict = result_or_error(skill, partial(_verdict, skill, final, checkout, again=again))
+        verdict = result_or_error(skill, partial(verdict_on, skill, final))
         if isinstance(verdict, SkillEvaluatorError):
             undecided[skill] = verdict
         elif verdict is not None:
             verdicts.append(verdict)
     return verdicts, undecided
-
-
-def _verdict(skill: str, final: Sequence[Record], checkout: CiOptions, *, again: bool) -> ComparisonResult | None:
-    component, settings = checkout.component(skill), checkout.configuration.settings
-    recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
-    verdict = recorded.drift_of(final) if again else recorded.verdict_on(final)
-    return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
 
 
 def _lost_values(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judge_run
@@ -23,6 +22,7 @@ from skill_evaluator.evaluation.runs import (
 )
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.components import Component
+from skill_evaluator.library.options import FOLDERS, words_of
 from skill_evaluator.records.archive import Archive, append_rows, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
@@ -35,7 +35,7 @@ from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Finished, Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.component import RecordedComponent, RunSpread, spreads_of
+from skill_evaluator.verdicts.component import RecordedComponent, RunSpread
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.shipping import ModelRanking
@@ -169,11 +169,12 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
         for run in runs:
             run_cases = [case for case in cases if case.id in run.manifest.cases]
             scorers[run.manifest.run_id] = Scorer(component, run_cases, run.manifest.replicates, scores)
+        components = {run.manifest.run_id: run.component for run in runs}
         cases_by_id = {case.id: case for case in inputs.cases}
         failures = make_calls(
             session,
             runs,
-            lambda run, case_id: build_request(planned.components[run.manifest.run_id], cases_by_id[case_id]),
+            lambda run, case_id: build_request(components[run.manifest.run_id], cases_by_id[case_id]),
             lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
         )
         recorder = Recorder.of(component, inputs, request.fixtures)
@@ -245,7 +246,7 @@ def _compare(
         judged=judged,
         verdict=verdict,
         ranking=ranking,
-        spreads=spreads_of(repeated, archive),
+        spreads=recorded.spreads_of(repeated),
     )
 
 

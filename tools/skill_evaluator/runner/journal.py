@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -320,20 +320,31 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentRun(Run):
+    """A run of one version of a component."""
+
+    component: Component
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSize:
-    """The options of new runs: replicates per case, seed, cases (`shard`, `selection`), invocation id and transport."""
+    """The options of new runs: replicates per case, seed, cases (`shard`, `selection`), invocation id and transport.
+
+    A `draft` is in no leaderboard and never a baseline.
+    """
 
     replicates: int
     seed: int
     shard: Shard | None = None
     selection: tuple[str, ...] = ()
     invocation: str | None = None
+    draft: bool = False
     transport: Transport = "direct"
 
 
 def new_runs(
     component: Component, cases: Sequence[Case], models: Sequence[Model], results_dir: Path, kinds: Kinds, size: RunSize
-) -> list[Run]:
+) -> list[ComponentRun]:
     """Plan a run for every model on the cases, or the shard of the cases, that are applicable to it. Write nothing."""
     now, shard = datetime.datetime.now(datetime.UTC), size.shard
     invocation = size.invocation or new_invocation(now)
@@ -361,9 +372,11 @@ def new_runs(
             not_applicable=excluded,
             digests=input_digests(component, model),
             evaluator_version=__version__,
+            draft=size.draft,
             transport=size.transport,
         )
-        runs.append(Run(model=model, manifest=manifest, folder=results_dir / run_id))
+        folder = results_dir / run_id
+        runs.append(ComponentRun(model=model, manifest=manifest, folder=folder, component=component))
     return runs
 
 
@@ -378,22 +391,6 @@ def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = 
     mark_suffix = f"@{slug(mark)}" if mark else ""  # a slug has no @
     shard_suffix = f"-{shard.index}of{shard.count}" if shard else ""
     return "-".join(filter(None, (invocation, of_skill, slug(model_id)))) + mark_suffix + shard_suffix
-
-
-def run_with_component(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
-    """Return a run of another version, `component`, with model, cases and invocation of `run`. Its id has `mark`."""
-    shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
-    run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
-    update = {
-        "run_id": run_id,
-        "skill_version": component.version,
-        "scenario": component.scenario,
-        "inputs": component.prompt.inputs,
-        "digests": input_digests(component, run.model),
-        "role": role,
-        "prompt_commit": prompt_commit,
-    }
-    return replace(run, manifest=run.manifest.model_copy(update=update), folder=run.folder.parent / run_id)
 
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:
@@ -417,15 +414,7 @@ def settings_digest(model: Model) -> str:
     return digest(canonical_json(values))
 
 
-def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder. Raise RunError as `saved_run` does, or if an input changed since it began."""
-    run = saved_run(folder, component, models)
-    if changes := changes_since(run, component, cases):
-        raise RunError(f"cannot resume {folder}; changed since it began: {', '.join(changes)}; start a new run")
-    return run
-
-
-def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> Run:
+def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> ComponentRun:
     """Read a run from its folder, even if inputs changed. Raise RunError for another component or an unknown model."""
     manifest = read_manifest(folder)
     if manifest.skill != component.name:
@@ -433,7 +422,7 @@ def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -
     model = models.get(manifest.model_id)
     if model is None:
         raise RunError(f"{folder} is a run of model '{manifest.model_id}', which is no longer in models.yaml")
-    return Run(model=model, manifest=manifest, folder=folder)
+    return ComponentRun(model=model, manifest=manifest, folder=folder, component=component)
 
 
 def changes_since(run: Run, component: Component, cases: Mapping[str, Case]) -> list[str]:

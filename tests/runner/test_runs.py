@@ -14,6 +14,7 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import Message, dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Request
+from skill_evaluator.runner import journal
 from skill_evaluator.runner.journal import Run, RunSize, changes_since, input_digests, new_invocation, new_runs
 from skill_evaluator.runner.prices import size_of
 from skill_evaluator.runner.schedule import Shard, build_request, replicate_seed
@@ -103,7 +104,7 @@ def test_changed_inputs_of_a_run_are_named(skill: Component) -> None:
 def test_settings_digest_changes_with_the_provider_revision(skill: Component, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(id="m", provider="replay")
     before = input_digests(skill, model)
-    monkeypatch.setitem(PROVIDERS, "replay", replace(PROVIDERS["replay"], revision=2))  # type: ignore[arg-type]
+    monkeypatch.setitem(journal._REVISIONS, "replay", 2)
     assert input_digests(skill, model)["settings"] != before["settings"]
 
 

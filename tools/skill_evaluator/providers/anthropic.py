@@ -162,6 +162,10 @@ _STATUS_OF = {  # HTTP status by error type, since errors of a batch have no sta
 }
 
 
+async def _create_batch(batches: batch.Batches, _: str, entries: Sequence[Mapping[str, Any]]) -> str:
+    return batch.required_id(await batches.post(_BATCHES, {"requests": entries}))
+
+
 def _batch_counts(body: Mapping[str, Any], names: Sequence[str] = _COUNTS) -> int | None:
     counts = fields_of(body.get("request_counts"))
     return batch.count_of(*(counts.get(name, 0) for name in names))
@@ -175,6 +179,8 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
         ended=state == "ended",
         done=_batch_counts(body, _COUNTS[1:]),
         unanswered=batch.lost(),
+        requests=_batch_counts(body),
+        created=datetime.fromisoformat(body["created_at"]).timestamp() if "created_at" in body else None,
         body=body,
     )
 
@@ -197,10 +203,8 @@ BATCHES = batch.BatchApi(  # a batch has no name
     limits=batch.BatchLimits(requests=100_000, request_bytes=256_000_000, hours=24),
     path=_BATCHES,
     entry=lambda custom_id, body: {"custom_id": custom_id, "params": body},
-    create=lambda batches, name, entries: batches.post(_BATCHES, {"requests": entries}),
+    create=_create_batch,
     next_page=lambda page: {"after_id": page["last_id"]} if page.get("has_more") and page.get("last_id") else None,
-    size_of=_batch_counts,
-    created=lambda body: datetime.fromisoformat(body["created_at"]).timestamp(),
     status=_batch_status,
     files=lambda status: [f"{_BATCHES}/{status.batch_id}/results"] if status.body.get("results_url") else [],
     answer=_batch_answer,

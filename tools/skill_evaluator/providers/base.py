@@ -305,7 +305,6 @@ class ProviderKind:
     one_at_a_time: bool = False
     check: Callable[[Model], object] | None = None  # raises ConfigError for a model that cannot be served
     context_tokens: Callable[[Model], int] | None = None  # the context window, if the provider sets it
-    revision: int = 1  # rises when equal settings give other outputs
     federation: Federation | None = None  # used by `auth: oidc`, whose key requests identity tokens
     cache_floor: Callable[[Model], int | None] = lambda model: None  # tokens of the shortest prompt that is cached
     accepts: Callable[[Model], Sequence[FileKind]] | None = None  # kinds of files by default; None: text only

@@ -44,6 +44,9 @@ class BatchStatus:
     ended: bool
     done: int | None  # number of finished requests; None if unknown
     unanswered: ProviderError  # the error of requests without a result after the batch has ended
+    name: object = None  # the name that was given to the batch
+    requests: int | None = None  # the number of requests, if batches have no name
+    created: float | None = None  # seconds since the epoch
     failed_line: int | None = None  # the request (from 1) that made the whole batch fail
     body: Mapping[str, Any] = field(default_factory=dict)
 
@@ -66,20 +69,14 @@ class BatchApi:
     limits: BatchLimits
     path: str  # path of the list of batches, newest first; append a batch's id for one batch
     entry: Callable[[str, Json], Json]  # a custom id and the body of a direct call → a request
-    create: Callable[["Batches", str, Sequence[Json]], Awaitable[Json]]  # a name and requests → the batch
+    create: Callable[["Batches", str, Sequence[Json]], Awaitable[str]]  # a name and requests → the batch's id
     next_page: Callable[[Json], Json | None]  # the query for the page after a page of the list
     status: Callable[[Json], BatchStatus]
     answer: Callable[[Json], RequestResult]  # reads a line of a file of results
     deleted: Callable[[BatchStatus], Sequence[str]]  # the paths that hold requests and results
     files: Callable[[BatchStatus], Sequence[str]] = lambda status: ()  # the paths of the results
     inline: Callable[[BatchStatus], Sequence[RequestResult]] = lambda status: ()  # the results in the batch itself
-    name_of: Callable[[Json], Any] | None = None
-    size_of: Callable[[Json], int | None] = lambda body: None  # the number of requests, if batches have no name
-    created: Callable[[Json], Any] = lambda body: None  # seconds since the epoch
     listed: str = "data"  # the key of the list
-    id_key: str = "id"  # `name` if the id is a path
-    page_size: str = "limit"
-    cancel: str = "/cancel"  # appended to the path of a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +96,7 @@ class Batches:
     async def create(self, name: str, requests: Mapping[str, Request]) -> str:
         """Create a batch of requests by custom id. Return the vendor's id of the batch."""
         entries = [self._entry(custom_id, request) for custom_id, request in requests.items()]
-        return required_id(await self.api.create(self, name, entries), self.api.id_key)
+        return await self.api.create(self, name, entries)
 
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
         """Return the id of a batch created after `since` (seconds since the epoch). Return None if it is not found.
@@ -108,32 +105,29 @@ class Batches:
         of requests and a result for one of them. Raise AmbiguousBatchError if a batch with that number has not ended.
         """
         undecided = None
-        async for body in self._listed(since):
-            batch_id = required_id(body, self.api.id_key)
-            if self.api.name_of is not None:
-                if self.api.name_of(body) == name:
-                    return batch_id
-            elif batch_id not in others and self.api.size_of(body) == len(custom_ids):
-                status = _read(self.api.status, body)
+        async for status in self._listed(since):
+            if status.name == name:
+                return status.batch_id
+            if status.requests == len(custom_ids) and status.batch_id not in others:
                 if not status.ended:
-                    undecided = batch_id
+                    undecided = status.batch_id
                 # a result of one of the requests is enough, so the number of results does not matter
                 elif not set(custom_ids).isdisjoint(await self.results(replace(status, done=None))):
-                    return batch_id
+                    return status.batch_id
         if undecided is not None:
             raise AmbiguousBatchError(undecided)
         return None
 
-    async def _listed(self, since: float) -> AsyncIterator[Json]:
-        """Yield the vendor's batches created after `since` (seconds since the epoch), newest first."""
+    async def _listed(self, since: float) -> AsyncIterator[BatchStatus]:
+        """Yield the status of the vendor's batches created after `since` (seconds since the epoch), newest first."""
         query: Json | None = {}
         while query is not None:
-            page = await self.get(self.api.path, **{self.api.page_size: 100, **query})
+            page = await self.get(self.api.path, limit=100, **query)
             for body in map(fields_of, _read(list, page.get(self.api.listed) or ())):
-                created = _read(self.api.created, body)
-                if created is not None and created < since - _MAX_CLOCK_SKEW_S:
+                status = _read(self.api.status, body)
+                if status.created is not None and status.created < since - _MAX_CLOCK_SKEW_S:
                     return
-                yield body
+                yield status
             query, before = _read(self.api.next_page, page), query
             if query == before:
                 raise malformed("the list of batches returned the same page again")
@@ -180,7 +174,7 @@ class Batches:
 
     async def cancel(self, batch_id: str) -> None:
         """Ask the vendor to stop a batch."""
-        await self.post(f"{self._place(batch_id)}{self.api.cancel}")
+        await self.post(f"{self._place(batch_id)}/cancel")
 
     async def delete(self, status: BatchStatus) -> None:
         """Delete the requests and results of an ended batch, as far as the vendor permits."""
@@ -202,7 +196,7 @@ class Batches:
             raise ProviderError("answer_too_large", str(problem), fatal=True) from None
 
     def _place(self, batch_id: str) -> str:
-        return f"/{batch_id}" if self.api.id_key == "name" else f"{self.api.path}/{batch_id}"
+        return f"/{batch_id}" if "/" in batch_id else f"{self.api.path}/{batch_id}"  # Google's ids are paths
 
 
 def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Batches:

@@ -181,7 +181,7 @@ def _requests_of(client: Any, model: Model) -> Send:
     async def send(
         method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
     ) -> object:
-        name = path.strip("/").removesuffix(":cancel")
+        name = path.strip("/").removesuffix("/cancel")
         config: Any = {"http_options": {"extra_body": body}} if body else dict(query or {})
         if path == _GENERATE:
             config |= {"automatic_function_calling": {"disable": True}, "automatic_continuation": False}
@@ -191,7 +191,7 @@ def _requests_of(client: Any, model: Model) -> Send:
             no_requests: Any = [{"contents": "-"}]  # the body has them
             return await client.batches.create(model=model.api_name, src=no_requests, config=config)
         if path == _BATCHES:
-            return await client.batches.list(config=config)
+            return await client.batches.list(config={"page_size": config.pop("limit"), **config})
         if method == "GET":
             return await client.batches.get(name=name)
         return await (client.batches.cancel if method == "POST" else client.batches.delete)(name=name)
@@ -267,9 +267,10 @@ _ENDED = dict.fromkeys(("SUCCEEDED", "PARTIALLY_SUCCEEDED", "FAILED"), batch.los
 _ENDED |= {"CANCELLED": batch.canceled, "EXPIRED": batch.expired}
 
 
-async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> str:
     requests = {"inputConfig": {"requests": {"requests": entries}}}
-    return await batches.post(_CREATE_BATCH, {"batch": {"displayName": name, **requests}})
+    job = await batches.post(_CREATE_BATCH, {"batch": {"displayName": name, **requests}})
+    return batch.required_id(job, "name")
 
 
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
@@ -284,6 +285,7 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
         ended=word in _ENDED or body.get("done") is True,
         done=sum(int(count) for count in counts if count.isdecimal()),
         unanswered=batch.batch_failed(word, error) if has_failed else _ENDED.get(word, batch.lost)(),
+        name=job.get("displayName"),
         body=body,
     )
 
@@ -308,15 +310,11 @@ BATCHES = batch.BatchApi(
     limits=batch.BatchLimits(requests=50_000, request_bytes=20_000_000, hours=48),
     path=_BATCHES,
     listed="operations",
-    id_key="name",
-    page_size="page_size",
     entry=lambda custom_id, body: {"request": body, "metadata": {"key": custom_id}},
     create=_create_batch,
     next_page=lambda page: {"page_token": page["nextPageToken"]} if page.get("nextPageToken") else None,
-    name_of=lambda body: fields_of(body.get("metadata")).get("displayName"),
     status=_batch_status,
     inline=_inline_answers,
     answer=_batch_answer,
-    cancel=":cancel",
     deleted=lambda status: [f"/{status.batch_id}"],
 )

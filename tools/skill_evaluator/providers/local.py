@@ -297,5 +297,4 @@ KIND = ProviderKind(
     one_at_a_time=True,
     check=params_of,
     context_tokens=lambda model: params_of(model).context_tokens,
-    revision=2,  # revision 1 evaluated every prompt in one piece
 )

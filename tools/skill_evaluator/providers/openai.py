@@ -208,10 +208,10 @@ _BATCH_ENTRY = {"method": "POST", "url": f"/v1{COMPLETIONS_PATH}"}
 _UNRUN = {"batch_expired": batch.expired, "batch_cancelled": batch.canceled}
 
 
-async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> str:
     file = await batches.post("/files", {"purpose": "batch"}, ("requests.jsonl", entries, "application/jsonl"))
     fixed = {"endpoint": f"/v1{COMPLETIONS_PATH}", "completion_window": "24h", "metadata": {"name": name}}
-    return await batches.post("/batches", {"input_file_id": batch.required_id(file), **fixed})
+    return batch.required_id(await batches.post("/batches", {"input_file_id": batch.required_id(file), **fixed}))
 
 
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
@@ -227,6 +227,8 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
         done=batch.count_of(counts.get("completed"), counts.get("failed")),
         unanswered=unanswered,
         failed_line=line,
+        name=fields_of(body.get("metadata")).get("name"),
+        created=batch.count_of(body.get("created_at")),
         body=body,
     )
 
@@ -249,8 +251,6 @@ BATCHES = batch.BatchApi(  # a batch cannot be deleted, only its files
     entry=lambda custom_id, body: {"custom_id": custom_id, **_BATCH_ENTRY, "body": body},
     create=_create_batch,
     next_page=lambda page: {"after": page["data"][-1]["id"]} if page.get("data") and page.get("has_more") else None,
-    name_of=lambda body: fields_of(body.get("metadata")).get("name"),
-    created=lambda body: batch.count_of(body.get("created_at")),
     status=_batch_status,
     files=lambda status: [f"{file}/content" for file in _batch_files(status)],
     answer=_batch_answer,

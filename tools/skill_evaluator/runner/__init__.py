@@ -1,1 +1,1 @@
-"""Ask models: prompts into requests, the schedule of the calls, the engine, the budget and the journal."""
+"""Make calls to models: their schedule, engines, limits, prices, budget and journal."""

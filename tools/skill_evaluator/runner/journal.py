@@ -45,7 +45,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
-from skill_evaluator.providers import PROVIDERS, Kinds
+from skill_evaluator.providers import Kinds
 from skill_evaluator.providers.base import first_outputs
 from skill_evaluator.providers.replay import AnswerLine
 from skill_evaluator.records.record import Record, read_record
@@ -399,6 +399,8 @@ def input_digests(component: Component, model: Model) -> dict[str, str]:
     return {**digests, "settings": settings_digest(model)}
 
 
+# Versions of providers, which rise when equal settings give other outputs. Version 1 is not part of a digest.
+_REVISIONS = {"local": 2}  # version 1 evaluated every prompt in one piece
 _WITHOUT_EFFECT = {"accepts", "limits", "price", "cache", "api_key_env", "auth", "family", "judge", "retires"}
 
 
@@ -407,9 +409,9 @@ def settings_digest(model: Model) -> str:
     values = model.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     if model.provider == "google" and model.auth == "oidc":
         values["served_by"] = "vertex"  # another service than with API keys
-    kind = PROVIDERS.get(model.provider)
-    revision = {"revision": kind.revision} if kind and kind.revision > 1 else {}
-    return digest(canonical_json(values | revision))
+    if model.provider in _REVISIONS:
+        values["revision"] = _REVISIONS[model.provider]
+    return digest(canonical_json(values))
 
 
 def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> ComponentRun:

@@ -428,7 +428,7 @@ def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LineP
     parts: list[LinePart] = []
     if (fell := model.fell_most) is not None:
         parts.append(Cell(summary.fall_words(fell), link=pages.component_address(name, fell.metric)))
-    cases = model.cases.worse
+    cases = list(dict.fromkeys([*model.lost_cases, *model.cases.worse]))
     if cases:
         parts.append("; cases " if parts else "cases ")
         for at, case_id in enumerate(cases[:max_cases]):
@@ -449,15 +449,8 @@ def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
     if not model.has_loss_to_see:
         step = summary.next_step(result, model, summary.Reader(outputs={}))
         return Line(step) if "`" in step else Line(step, "; see ", comparison)
-    cases = model.worse_cases
-    if model.fell_most is not None:
-        path = model.fell_most.metric
-        lost = Cell(f"the cases of field {path}" if path else "the cases", link=pages.component_address(name, path))
-    elif cases:
-        lost = Cell(f"case {cases[0]}", link=pages.case_address(name, cases[0]))
-    else:
-        return Line("look at ", comparison)
-    return Line("look at ", lost, " and ", comparison)
+    lost = next((part for part in loss_parts(name, model) if isinstance(part, Cell)), None)
+    return Line("look at ", *([lost, " and "] if lost else []), comparison)
 
 
 def _past_regressions(history: History) -> Iterator[Line]:

@@ -136,10 +136,8 @@ def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, A
                 yield {**run_figures(by_run[point.run_id]), **_point_figures(point), "segment": segment}
     for row in rows:
         if not row.complete and row.scenario is None:
-            state = "not finished, " if row.usable is None else "too few outputs could be read: "
-            tooltip = f"{row.model_id} {row.skill_version}: {state}{row.scored} of {counted(row.planned, 'call')}"
             nothing = {"complete": False, "segment": None, "verdict": None, "before": None, "runs": 1}
-            yield {**run_figures(row), **nothing, "words": tooltip}
+            yield {**run_figures(row), **nothing, "words": _unmeasured_words(row)}
 
 
 def _point_figures(point: Point) -> dict[str, Any]:
@@ -399,14 +397,14 @@ def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list
         for row in rows
         if not row.complete and row.scenario is None and precedence(row.skill_version) >= newest
     }
-    reasons, failed = [], False
-    for (model, version), row in lacking.items():
-        if (model, version) not in measured:
-            failed = failed or row.usable is not None
-            reason = "not finished" if row.usable is None else "could not be measured, too few outputs could be read"
-            scored = f"{row.scored} of {counted(row.planned, 'call')} scored"
-            reasons.append(f"{version} with {model}: {reason} ({scored})")
-    return reasons, failed
+    runs = [row for key, row in lacking.items() if key not in measured]
+    return list(map(_unmeasured_words, runs)), any(row.usable is not None for row in runs)
+
+
+def _unmeasured_words(row: Row) -> str:
+    reason = "not finished" if row.usable is None else "could not be measured, too few outputs could be read"
+    scored = f"{row.scored} of {counted(row.planned, 'call')} scored"
+    return f"{row.skill_version} with {row.model_id}: {reason} ({scored})"
 
 
 def _largest_fall(model: ModelVerdict) -> float:

@@ -11,8 +11,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from skill_evaluator.cli import COMMANDS, GROUPS, main, options_of
-from skill_evaluator.display.options import COMMON, RARE, declared
+from skill_evaluator.cli import COMMANDS, GROUPS, app_of, main
+from skill_evaluator.library.options import COMMON, RARE
 
 from tests.support.api_reference import api_reference
 
@@ -87,18 +87,22 @@ def test_help_lists_the_usual_commands_first() -> None:
     assert max(len(command.help) for command in COMMANDS.values()) <= 58  # which is one line
 
 
+def options_of(command: str) -> list[tuple[str, str, str]]:
+    """Return the name, help text and section of each option of a command."""
+    arguments = app_of(command).assemble_argument_collection()
+    options = [each for each in arguments if each.index is None]
+    return [(each.name, str(each.parameter.help), each.parameter.group[0].name) for each in options]
+
+
 def test_help_of_an_option_is_one_line() -> None:
-    options = {(how.help, how.group[0]) for name in COMMANDS for _, how, _ in declared(options_of(name))}
-    assert [text for text, _ in options if len(text) > 60] == []
+    assert [text for command in COMMANDS for _, text, _ in options_of(command) if len(text) > 60] == []
 
 
 def test_number_of_options_is_bounded() -> None:
     """An option is counted for each command that has it; options of most commands are explained once."""
-    sections = [
-        (field.name, how.group[0]) for name in COMMANDS for field, how, _ in declared(options_of(name)) if field.kw_only
-    ]
-    assert sum(section not in (COMMON, RARE) for _, section in sections) <= 180
-    assert len({name for name, section in sections if section == RARE}) <= 70
+    options = [(name, section) for command in COMMANDS for name, _, section in options_of(command)]
+    assert sum(section not in (COMMON, RARE) for _, section in options) <= 180
+    assert len({name for name, section in options if section == RARE}) <= 70
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ PUBLIC: Mapping[str, Mapping[str, str]] = {  # by module the title of each name
         "Judges": "Library.judge",
     },
     "api/auditing.py": {"Audits": "Library.audits"},
-    "api/ci.py": {"ContinuousIntegration": "Library.ci"},
 }
 MAX_WIDTH = 100
 

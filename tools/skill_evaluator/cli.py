@@ -5,23 +5,21 @@ Only the module of the command that was typed is imported, so that help and dry 
 
 import errno
 import os
-import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from inspect import cleandoc
-from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, get_type_hints
 
-from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensError
+from cyclopts.help import DefaultFormatter, HelpPanel
 
 from skill_evaluator import __version__
-from skill_evaluator.display.options import ARGUMENTS, COMMON, COMPONENTS, CONFIG, RARE, LibraryOptions, help_of
 from skill_evaluator.display.safe_text import inert_output, visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, InternalError, SkillEvaluatorError
-from skill_evaluator.text import counted, nearest
+from skill_evaluator.text import nearest
 
 
 class Command(NamedTuple):
@@ -89,8 +87,7 @@ GROUPS = {
     "scenarios": "Draft and check system-prompt templates for an audit",
     "ci": "The steps of a workflow",
 }
-# Options that take components: a folder may replace a name, because shells complete folders.
-_COMPONENT_FIELDS = ("skill", "skills", "names", "sources")
+RARE = "Rarer options"
 _EXITS = {EXIT_OK: "success", EXIT_BUG: "internal error", EXIT_USER_ERROR: "invalid input"}
 
 
@@ -140,21 +137,20 @@ def _report_bug(problem: Exception) -> int:
 def _message(problem: CycloptsError) -> str:
     if isinstance(problem, UnusedCliTokensError):
         return f"unexpected argument '{(problem.unused_tokens or [''])[0]}'"
-    if isinstance(problem, MissingArgumentError) and problem.argument:
-        argument = problem.argument
-        if problem.keyword:
-            return f"{problem.keyword} requires {counted(argument.token_count()[0], 'value')}"
-        return f"missing option {argument.name}" if argument.index is None else f"missing {argument.name[2:].upper()}"
+    if isinstance(problem, MissingArgumentError) and problem.argument and not problem.keyword:
+        name = problem.argument.name
+        return f"missing option {name}" if problem.argument.index is None else f"missing {name[2:].upper()}"
     problem.verbose = False
-    line = str(problem).rstrip(".").replace(". Choose from: ", "; choose from ")
-    line = re.sub(r"\. Did you mean (.*)\?$", r" (did you mean \1?)", line)
-    line = re.sub(r'unable to convert "(.*)" into (?:float|int)$', r"'\1' is not a number", line)
+    line = str(problem).rstrip(".")
     return line[:1].lower() + line[1:]
 
 
-def options_of(name: str) -> Any:
-    """Import the command `name` and return the class of its options."""
-    return get_type_hints(_function_of(name))["options"]
+def app_of(name: str) -> App:
+    """Import the command `name` and return the app that parses its options."""
+    kind = get_type_hints(_function_of(name))["options"]
+    return App(
+        name=f"skill-evaluator {name}", default_command=kind, help_flags=(), version_flags=(), help_format="plaintext"
+    )
 
 
 def _function_of(name: str) -> Any:
@@ -167,59 +163,34 @@ def _run(name: str, arguments: Sequence[str], asks_for_help: bool) -> int:
     if asks_for_help:
         _print_help(name, function, whole="--all" in arguments)
         return EXIT_OK
-    app = App(default_command=options_of(name), default_parameter=Parameter(negative=()))
-    options, bound, _ = app.parse_args(arguments[len(name.split()) :], exit_on_error=False, print_error=False)
-    return int(function(_with_library(options(*bound.args, **bound.kwargs))))
-
-
-def _with_library(options: Any) -> Any:
-    """Replace component folders in the options by names, and set the folders that settings.yaml declares."""
-    changes = dict[str, Any]()
-    components, config = getattr(options, "components", None), getattr(options, "config", CONFIG)
-    if components is not None:
-        named = {name: getattr(options, name, None) for name in _COMPONENT_FIELDS}
-        changes = {name: _names_of(value, components) for name, value in named.items() if value}
-    if getattr(options, "fixtures", config) is None and not getattr(options, "no_cases", False):
-        from skill_evaluator.library.config import load_settings
-
-        if elsewhere := load_settings(config).fixtures:
-            from skill_evaluator.ci.platforms import fetched_fixtures
-
-            changes["fixtures"], _ = fetched_fixtures(elsewhere)
-    if components is not None:
-        from skill_evaluator.library.sources import components_of
-
-        changes["components"] = components_of(components, config, COMPONENTS)
-    return replace(options, **changes) if changes else options
-
-
-def _names_of(typed: Any, components: Path) -> Any:
-    """Replace folders of components by their names; return other values unchanged."""
-    if isinstance(typed, tuple):
-        return tuple(_names_of(each, components) for each in typed)
-    path = Path(typed)
-    is_folder = os.path.isdir(typed)  # noqa: PTH112 - Path.is_dir raises for some names
-    return path.name if is_folder and path.parent.resolve() == components.resolve() else typed
+    options, bound, _ = app_of(name).parse_args(arguments[len(name.split()) :], exit_on_error=False, print_error=False)
+    with_library = import_module("skill_evaluator.api").with_library
+    return int(function(with_library(options(*bound.args, **bound.kwargs))))
 
 
 def _print_help(name: str, function: Any, *, whole: bool) -> None:
     module = sys.modules[function.__module__]
     examples, exits = module.EXAMPLES[function.__name__], getattr(module, "EXITS", {}).get(function.__name__, {})
-    sections = help_of(options_of(name))
-    arguments = (label for label, _ in sections[ARGUMENTS])
-    print(" ".join([f"Usage: skill-evaluator {name} [OPTIONS]", *arguments]))
-    for paragraph in cleandoc(function.__doc__).split("\n\n"):
-        print(f"\n{textwrap.fill(paragraph, 80)}")
-    shown_by = {} if whole else {RARE: "--help --all", COMMON: "skill-evaluator --help"}
-    for section, rows in sections.items():
-        names = ", ".join(label.split()[0].strip(",") for label, _ in rows)
-        if rows and section in shown_by:
-            print(f"\n{textwrap.fill(f'{section} ({shown_by[section]}): {names}', 80)}")
-        elif rows:
-            _print_rows(section, rows)
     codes = " · ".join(f"{code} {meaning}" for code, meaning in sorted({**_EXITS, **exits}.items()))
-    print(f"\n{textwrap.fill(f'Exit codes: {codes}', 80)}")
-    print("\nExamples:", *examples, sep="\n  ")
+    app = app_of(name)
+    arguments = [argument for argument in app.assemble_argument_collection() if argument.index is not None]
+    labels = [argument.name[2:].upper() for argument in arguments]
+    labels = [label if each.required else f"[{label}]" for each, label in zip(arguments, labels, strict=True)]
+    app.usage = " ".join([f"Usage: skill-evaluator {name} [OPTIONS]", *labels])
+    app.help = "\n\n".join(textwrap.fill(part, 80) for part in cleandoc(function.__doc__).split("\n\n"))
+    app.help_epilogue = "\n  ".join([f"{textwrap.fill(f'Exit codes: {codes}', 80)}\n\nExamples:", *examples])
+    app.help_formatter = partial(_print_panel, whole=whole)
+    app.help_print([])
+
+
+def _print_panel(console: Any, layout: Any, panel: HelpPanel, *, whole: bool) -> None:
+    # an argument can also be named, which nobody does
+    panel.entries = [each.copy(positive_names=()) if each.positional_label else each for each in panel.entries]
+    if whole or panel.title != RARE:
+        DefaultFormatter()(console, layout, panel)
+    else:
+        names = ", ".join(entry.positive_names[0] for entry in panel.entries)
+        print(f"\n{textwrap.fill(f'{RARE} (--help --all): {names}', 80)}")
 
 
 def _show_commands(arguments: Sequence[str], asks_for_help: bool) -> int:
@@ -252,7 +223,6 @@ def _print_commands(*, whole: bool) -> None:
     if not whole:
         more = [(title, ", ".join(names)) for title, names in sections.items() if title != "Commands"]
         _print_rows("More commands (explained by --help --all)", more)
-    _print_rows(COMMON, help_of(LibraryOptions)[COMMON])
 
 
 def _print_rows(title: str, rows: Iterable[tuple[str, str]]) -> None:

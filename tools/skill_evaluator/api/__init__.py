@@ -1,18 +1,21 @@
 """`Library`: a prompt library on disk, with one method per task. The commands use it, too.
 
-Stable: its names, arguments and result fields change only with a major version. Its parts `judge`, `audits` and `ci`
-and the site are imported when they are used, because most commands use none.
+Stable: its names, arguments and result fields change only with a major version. The site is imported when it is used,
+because its charts take long to import.
 """
 
+import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
+from skill_evaluator.api.auditing import Audits
+from skill_evaluator.api.judging import Judges
+from skill_evaluator.api.requests import request_of
 from skill_evaluator.ci.linting import DoctorReport, LintedLibrary, LintRequest, examine, lint
-from skill_evaluator.ci.platforms import refuse_fetched
-from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
+from skill_evaluator.ci.platforms import PLATFORMS, fetched_fixtures, refuse_fetched
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.evaluation.many import DryRun, Switch, dry_run, switched_components
 from skill_evaluator.evaluation.mutation import MutationResult, mutate
@@ -24,6 +27,7 @@ from skill_evaluator.exchange.imported import ImportRequest, import_results, rec
 from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
+from skill_evaluator.library.options import COMPONENTS, CONFIG, FOLDERS, PlatformName
 from skill_evaluator.library.sources import components_of
 from skill_evaluator.library.tables import ProblemHandler
 from skill_evaluator.providers import read_configuration
@@ -43,11 +47,8 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 from skill_evaluator.verdicts.shipping import History, ModelRanking
 
-if TYPE_CHECKING:
-    from skill_evaluator.api.auditing import Audits
-    from skill_evaluator.api.ci import ContinuousIntegration
-    from skill_evaluator.api.judging import Judges
-    from skill_evaluator.site.build import ServedSite, SiteServer
+# Options that take components: a folder may replace a name, because shells complete folders.
+_COMPONENT_FIELDS = ("skill", "skills", "names", "sources")
 
 
 class Library:
@@ -80,25 +81,14 @@ class Library:
         return load_models(self.config)
 
     @cached_property
-    def judge(self) -> "Judges":
+    def judge(self) -> Judges:
         """The methods of LLM judges: score and compare outputs, and measure their agreement with people."""
-        from skill_evaluator.api.judging import Judges
-
         return Judges(self.components, self.config, self.fixtures)
 
     @cached_property
-    def audits(self) -> "Audits":
+    def audits(self) -> Audits:
         """The methods of audits: ability, fluctuation and grades of models over benchmarks and scenarios."""
-        from skill_evaluator.api.auditing import Audits
-
         return Audits(self.components, self.config, self.fixtures)
-
-    @cached_property
-    def ci(self) -> "ContinuousIntegration":
-        """The methods of CI: plan, collect and publish runs."""
-        from skill_evaluator.api.ci import ContinuousIntegration
-
-        return ContinuousIntegration(self.config)
 
     def component(self, skill: str) -> Component:
         """Read a component: its prompt, its output schema, and the comparison rules of its fields."""
@@ -406,12 +396,7 @@ class Library:
         Returns:
             One row per component, with the verdict and the cost of both models.
         """
-        request, rows = request_of(SwitchRequest, locals()), []
-        for row, evaluated in switched_components(request, watch or no_progress):
-            rows.append(row)
-            if evaluated is not None:
-                write_reports(evaluated)
-        return Switch(request=request, policy=self.settings.policy, rows=rows)
+        return switch_models(request_of(SwitchRequest, locals()), watch or no_progress)
 
     def import_cases(self, table: CaseTable, *, on_problem: ProblemHandler = refuse) -> ImportedCases:
         """Make cases from the rows of a table, and write them if `table.yes`. Existing cases are never overwritten.
@@ -431,6 +416,19 @@ class Library:
             refuse_fetched(self.settings.fixtures, self.fixtures)
             return accept_cases(component, self.fixtures, accept)
         return [str(folder) for folder in unreviewed_cases(component, self.fixtures)]
+
+    def fetch_cases(self, platform: PlatformName | None = None) -> tuple[str, str, Path] | None:
+        """Fetch the cases that settings.yaml names in another repository; return the repository, commit and folder.
+
+        Return None if settings.yaml names no repository. A `platform` receives the commit as an output for later jobs.
+        """
+        elsewhere = self.settings.fixtures
+        if elsewhere is None:
+            return None
+        folder, commit = fetched_fixtures(elsewhere)
+        if platform is not None:
+            PLATFORMS[platform].set_outputs({"commit": commit})
+        return elsewhere.repository, commit, folder
 
     def lint(
         self, names: Sequence[str] = (), *, base: str | None = None, no_cases: bool = False, fix: bool = False
@@ -469,7 +467,7 @@ class Library:
             models: Only these models of models.yaml.
 
         Returns:
-            The text; its `save(path)` writes a file.
+            The text, and its number of rows.
         """
         return export_records(request_of(ExportRequest, locals()), self.recorded)
 
@@ -521,12 +519,43 @@ class Library:
 
         return build_site(request_of(SiteBuild, locals()))
 
-    @staticmethod
-    def served_site(request: "ServedSite") -> AbstractContextManager["SiteServer"]:
-        """Build the site with all outputs and serve it on this machine while the context lasts."""
-        from skill_evaluator.site.build import serving
 
-        return serving(request)
+def switch_models(request: SwitchRequest, watch: Watch) -> Switch:
+    """Evaluate components with two models, write the report of each run, and return the comparisons."""
+    rows = []
+    for row, evaluated in switched_components(request, watch):
+        rows.append(row)
+        if evaluated is not None:
+            write_reports(evaluated)
+    return Switch(request=request, policy=load_settings(request.config).policy, rows=rows)
+
+
+def with_library(options: Any) -> Any:
+    """Replace component folders in the options by names, and set the folders that settings.yaml declares."""
+    if not hasattr(options, "components"):
+        return options
+    library, changes = library_of(options), dict[str, Any]()
+    for name in _COMPONENT_FIELDS:
+        if value := getattr(options, name, None):
+            changes[name] = _names_of(value, options.components)
+    reads_cases = getattr(options, "fixtures", ()) is None and not getattr(options, "no_cases", False)
+    if reads_cases and (fetched := library.fetch_cases()):
+        changes["fixtures"] = fetched[-1]
+    return replace(options, components=library.components, **changes)
+
+
+def _names_of(typed: Any, components: Path) -> Any:
+    """Replace folders of components by their names; return other values unchanged."""
+    if isinstance(typed, tuple):
+        return tuple(_names_of(each, components) for each in typed)
+    path = Path(typed)
+    is_folder = os.path.isdir(typed)  # noqa: PTH112 - Path.is_dir raises for some names
+    return path.name if is_folder and path.parent.resolve() == components.resolve() else typed
+
+
+def library_of(options: Any) -> Library:
+    """Return the library in the folders that the options of a command name."""
+    return Library(**{name: getattr(options, name) for name in FOLDERS if hasattr(options, name)})
 
 
 def _records_named(named: str | None) -> list[Record]:

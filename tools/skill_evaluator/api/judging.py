@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_type_hints
 
+from skill_evaluator.api.requests import request_of
 from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
 from skill_evaluator.ci.platforms import refuse_fetched
-from skill_evaluator.display.options import request_of
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import replace_text
 from skill_evaluator.judges.modes.run_outputs import pin_outputs
@@ -129,7 +129,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return _with_report(judge_outputs(_request(requests.ScoreRequest, locals()), options.get("watch")))
+        return with_bias_report(judge_outputs(_request(requests.ScoreRequest, locals()), options.get("watch")))
 
     def pairwise(
         self,
@@ -150,7 +150,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return _with_report(judge_outputs(_request(requests.PairwiseRequest, locals()), options.get("watch")))
+        return with_bias_report(judge_outputs(_request(requests.PairwiseRequest, locals()), options.get("watch")))
 
     def regression(
         self,
@@ -179,7 +179,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return _with_report(judge_outputs(_request(requests.RegressionRequest, locals()), options.get("watch")))
+        return with_bias_report(judge_outputs(_request(requests.RegressionRequest, locals()), options.get("watch")))
 
     def calibrate(
         self,
@@ -208,7 +208,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return _with_report(calibrate(_request(requests.CalibrateRequest, locals()), options.get("watch")))
+        return with_bias_report(calibrate(_request(requests.CalibrateRequest, locals()), options.get("watch")))
 
     def rubric(
         self, *, draft: str, judge: str, out: str | Path, **options: Unpack[DraftOptions]
@@ -303,7 +303,7 @@ class Judges:
         return export_labels(queue_in(self.config, begun=True), file)
 
 
-def _with_report(judged: Judged | JudgeRunSize) -> Judged | JudgeRunSize:
+def with_bias_report(judged: Judged | JudgeRunSize) -> Judged | JudgeRunSize:
     """Write the report on the judges' biases into the folder of a judge run, and return the judge run."""
     if isinstance(judged, Judged) and judged.results is not None and judged.results.judging is not None:
         replace_text(judged.folder / BIAS, bias_report(judged.results))

@@ -2,13 +2,15 @@
 
 import sys
 
-from skill_evaluator.api import Library
-from skill_evaluator.audit.manifest import DrawnAudit
+from skill_evaluator.audit.auditing import report_audit
+from skill_evaluator.audit.calls import run_audit
+from skill_evaluator.audit.family import check_scenarios
+from skill_evaluator.audit.manifest import draw_audit
 from skill_evaluator.audit.page import print_audit, print_audit_runs, print_family, print_size, write_audit
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, ScenariosCheckRequest
-from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.prompting.judging import JudgeRunSize
+from skill_evaluator.judges.workflows.drafting import draft_scenarios
 from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
@@ -47,17 +49,18 @@ EXITS = {
 
 def audit_run(options: AuditRunRequest) -> int:
     """Run every model on every question in every scenario; save the outputs in audits/<id>."""
-    results = Library(**folders_of(options)).audits.run(**keywords_of(options, AuditRunRequest), watch=watch)
-    if isinstance(results, DrawnAudit):
-        print_size(results, options.format)
+    drawn = draw_audit(options)
+    if options.dry_run:
+        print_size(drawn, options.format)
         return EXIT_OK
+    results = run_audit(options, drawn, watch)
     print_audit_runs(results, options.format)
     return EXIT_OK if results.complete else EXIT_INCOMPLETE
 
 
 def audit_report(options: AuditReportRequest) -> int:
     """Grade the models of an audit by their stability."""
-    reported = Library(**folders_of(options)).audits.report(**keywords_of(options, AuditReportRequest))
+    reported = report_audit(options)
     print_audit(reported.result, options.format)
     if written := write_audit(reported):
         print(f"written to {reported.out}: {', '.join(path.name for path in written)}", file=sys.stderr)
@@ -66,7 +69,7 @@ def audit_report(options: AuditReportRequest) -> int:
 
 def scenarios_check(options: ScenariosCheckRequest) -> int:
     """Check whether scenarios are ready for an audit; show the scores of a trial. Makes no call."""
-    check = Library(**folders_of(options)).audits.check_scenarios(**keywords_of(options, ScenariosCheckRequest))
+    check = check_scenarios(options)
     print_family(check, options)
     codes = {"ready": EXIT_OK, "not ready": EXIT_USER_ERROR, "not reviewed": EXIT_INCOMPLETE}
     return codes[check.verdict]
@@ -74,11 +77,10 @@ def scenarios_check(options: ScenariosCheckRequest) -> int:
 
 def scenarios_draft(options: ScenariosDraftRequest) -> int:
     """Draft scenarios for a domain with a model, marked as unreviewed. Overwrites nothing."""
-    library = Library(config=options.config)
-    drafted = library.judge.scenarios(**keywords_of(options, ScenariosDraftRequest), watch=watch)
+    drafted = draft_scenarios(options, watch)
     if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, options.format)
-    check = library.audits.check_scenarios(drafted.name)
+    check = check_scenarios(ScenariosCheckRequest(config=options.config, family=drafted.name))
     print_family(check, options)
     print(f"{counted(len(check.scenarios), 'scenario')} written to {drafted}, not reviewed yet", file=sys.stderr)
     return EXIT_OK

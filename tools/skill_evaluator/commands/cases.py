@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from skill_evaluator.api import Library
-from skill_evaluator.display import options as cli
+from skill_evaluator.api import library_of
 from skill_evaluator.errors import EXIT_OK, refuse
 from skill_evaluator.judges.workflows.requests import CasesDraftRequest
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.case_table import CaseTable
 from skill_evaluator.reports.judge_results import print_judged
-from skill_evaluator.reports.live import watch
+from skill_evaluator.reports.live import agreed, leave_out, watch
 from skill_evaluator.text import counted
 
 EXAMPLES = {
@@ -34,8 +34,16 @@ def cases_draft(options: CasesDraftRequest) -> int:
     The model drafts inputs and ground truths from the prompt and the schema. Invalid drafts are left out. Unreviewed
     cases are not evaluated; `review cases` accepts them.
     """
-    judge = Library(**cli.folders_of(options)).judge
-    return print_judged(judge.draft_cases(**cli.keywords_of(options, CasesDraftRequest), watch=watch), "text")
+    drafted = library_of(options).judge.draft_cases(
+        options.skill,
+        model=options.model,
+        count=options.count,
+        seed=options.seed,
+        max_cost=options.max_cost,
+        dry_run=options.dry_run,
+        watch=watch,
+    )
+    return print_judged(drafted, "text")
 
 
 @cli.options
@@ -45,9 +53,7 @@ class CasesImportOptions(CaseTable):
 
 def cases_import(options: CasesImportOptions) -> int:
     """Import the rows of a table as cases; ground truths are checked against the schema. Overwrites nothing."""
-    made = Library(**cli.folders_of(options)).import_cases(
-        options, on_problem=cli.leave_out if options.skip_invalid else refuse
-    )
+    made = library_of(options).import_cases(options, on_problem=leave_out if options.skip_invalid else refuse)
     counts = f"{counted(len(made.cases), 'case')} of {made.component.name}, {made.labelled} with ground truth"
     print(f"{counts}, in {made.folder}:")
     for case_id, files in list(made.cases.items())[:_SHOWN]:
@@ -58,10 +64,10 @@ def cases_import(options: CasesImportOptions) -> int:
         print(f"left out: {counted(count, what)}: {reason}")
     if made.schema is not None:
         print(f"inferred: {made.component.folder / 'schema.json'}; make it as strict as the outputs must be")
-    written = cli.agreed("Write the cases?", yes=options.yes)
+    written = agreed("Write the cases?", yes=options.yes)
     if written and not options.yes:
         # invalid rows were reported by the first call
-        Library(**cli.folders_of(options)).import_cases(replace(options, yes=True), on_problem=lambda _: None)
+        library_of(options).import_cases(replace(options, yes=True), on_problem=lambda _: None)
     print("written" if written else "nothing was written; --yes writes them")
     return EXIT_OK
 
@@ -78,7 +84,7 @@ def cases_fetch(options: CasesFetchOptions) -> int:
 
     Every command that reads cases does the same first.
     """
-    fetched = Library(**cli.folders_of(options)).ci.fetch_cases(options.platform)
+    fetched = library_of(options).fetch_cases(options.platform)
     if fetched is None:
         print("settings.yaml names no repository with fixtures; nothing was fetched")
     else:

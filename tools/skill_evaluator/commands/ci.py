@@ -4,20 +4,19 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from skill_evaluator.api import Library
-from skill_evaluator.api.ci import ContinuousIntegration
-from skill_evaluator.ci.collecting import CollectRequest, resume_commands
+from skill_evaluator.ci import collecting, publishing
+from skill_evaluator.ci.collecting import CollectRequest
 from skill_evaluator.ci.matrix import outputs_of
 from skill_evaluator.ci.plan import read_outcome, sha256_of
-from skill_evaluator.ci.planning import PlanRequest
+from skill_evaluator.ci.planning import PlanRequest, make_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import PublishRequest
-from skill_evaluator.display import options as cli
 from skill_evaluator.display.pages import Line, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.reports.ci import outcome_page, plan_page
 from skill_evaluator.text import counted
@@ -48,8 +47,7 @@ class PlanOptions(PlanRequest):
 
 def plan(options: PlanOptions) -> int:
     """Plan the runs of a push and their maximum cost; write plan.json. Makes no call."""
-    library = Library(**cli.folders_of(options))
-    made = library.ci.plan(options)
+    made = make_plan(options)
     replace_text(options.out, json_text(made.model_dump(mode="json")))
     print_page(options.format, json=lambda: made, page=lambda: plan_page(made))
     if options.platform is not None:
@@ -63,25 +61,25 @@ def plan(options: PlanOptions) -> int:
 
 def collect(options: CollectRequest) -> int:
     """Score the outputs of a plan's jobs; write one record per run, and outcome.json."""
-    outcome = ContinuousIntegration.collect(options)
+    outcome = collecting.collect(options)
     page = partial(outcome_page, outcome, site=options.configuration.settings.site.address)
     print_page(options.format, json=lambda: outcome, page=page)
     if options.platform is not None:
         PLATFORMS[options.platform].add_summary(page())
     elif not outcome.complete:
-        for line in resume_commands(options, outcome):
+        for line in collecting.resume_commands(options, outcome):
             print(f"to make the missing calls: {visible(line)}", file=sys.stderr)
     return EXIT_BUG if outcome.has_bug else EXIT_OK if outcome.complete else EXIT_INCOMPLETE
 
 
 def publish(options: PublishRequest) -> int:
     """Commit collected records to a branch and push it; try again if the branch has moved."""
-    done = ContinuousIntegration.publish(options)
+    done = publishing.publish(options)
     message = "no record to publish"
     if done.records and done.commit is None:
         message = f"{counted(len(done.records), 'record')} already on {done.branch}: nothing to do"
     elif done.records:
-        message = f"{counted(len(done.records), 'record')} on {done.branch} of {options.remote} by {done.commit}"
+        message = f"{counted(len(done.records), 'record')} on {done.branch} of origin by {done.commit}"
     print_page(
         options.format,
         json=lambda: {"records": done.records, "branch": done.branch, "commit": done.commit},
@@ -104,7 +102,7 @@ class ReportOptions(cli.ConfigOption):
         "With --platform: --unpublished remarks on unpushed records.", True, negative="--unpublished"
     )
     platform: cli.PlatformName | None = cli.on_platform("write the job summary")
-    format: Format = cli.option("Format of the result.", "markdown", metavar="text|json|markdown", group=cli.COMMON)
+    format: Format = cli.option("Format of the result.", "markdown", group=cli.COMMON)
 
 
 def report(options: ReportOptions) -> int:

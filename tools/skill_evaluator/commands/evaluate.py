@@ -7,20 +7,20 @@ from functools import partial
 from pathlib import Path
 
 from skill_evaluator import errors
-from skill_evaluator.api import Library
+from skill_evaluator.api import Library, library_of, switch_models
 from skill_evaluator.ci.plan import planned_request, read_plan
-from skill_evaluator.display import options as cli
 from skill_evaluator.display.pages import print_page
-from skill_evaluator.evaluation.many import ManyPlanned, dry_run, plan_many
-from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate_at_each_save
-from skill_evaluator.evaluation.pipeline import evaluate as run_evaluation
+from skill_evaluator.evaluation import many, mutation, pipeline
+from skill_evaluator.evaluation.many import ManyPlanned
+from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import skipped_run_notes
 from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page, print_dry_run, write_reports
-from skill_evaluator.reports.live import watch
+from skill_evaluator.reports.live import agreed, watch
 from skill_evaluator.reports.many import many_json, many_page, mutation_page, print_planned, switch_json, switch_page
 from skill_evaluator.runner.session import print_resume_command
 
@@ -70,7 +70,7 @@ def evaluate(options: EvaluateOptions) -> int:
     elif options.is_many:
         return _evaluate_many(options)
     if options.dry_run:
-        return print_dry_run(dry_run(options), options.format)
+        return print_dry_run(many.dry_run(options), options.format)
     return _show(_evaluated(options), options, full=options.full)
 
 
@@ -96,7 +96,7 @@ def try_(options: TryOptions) -> int:
     if not options.watch:
         return _show(_evaluated(request), request, full=options.full, show_changes=True)
     code = errors.EXIT_INCOMPLETE
-    for done in evaluate_at_each_save(request, watch):
+    for done in pipeline.evaluate_at_each_save(request, watch):
         code = _show(write_reports(done), request, full=options.full, show_changes=True)
     return code
 
@@ -106,7 +106,7 @@ def switch(options: SwitchRequest) -> int:
 
     The results are recorded. If the old model does not answer, the command uses its newest record.
     """
-    result = Library(**cli.folders_of(options)).switch(**cli.keywords_of(options, SwitchRequest), watch=watch)
+    result = switch_models(options, watch)
     folders = cli.words_of(options)
     print_page(options.format, json=lambda: switch_json(result, folders), page=lambda: switch_page(result, folders))
     return result.exit_code
@@ -118,7 +118,7 @@ def mutate(options: MutationRequest) -> int:
     Each sentence, bullet and section is removed once. All mutants are called interleaved with the whole prompt. Nothing
     is recorded; the outputs stay in one folder, and the same command resumes there without repeating a call.
     """
-    result = Library(**cli.folders_of(options)).mutate(**cli.keywords_of(options, MutationRequest), watch=watch)
+    result = mutation.mutate(options, watch)
     value = {**result.model_dump(mode="json"), "score": result.score}
     print_page(options.format, json=lambda: value, page=lambda: mutation_page(result))
     if result.dry_run or not result.count("undecided"):
@@ -128,7 +128,7 @@ def mutate(options: MutationRequest) -> int:
 
 
 def _evaluated(request: EvaluationRequest) -> EvaluationResult:
-    return write_reports(run_evaluation(request, watch))
+    return write_reports(pipeline.evaluate(request, watch))
 
 
 def _show(done: EvaluationResult, request: EvaluationRequest, *, full: bool, show_changes: bool = False) -> int:
@@ -141,16 +141,16 @@ def _show(done: EvaluationResult, request: EvaluationRequest, *, full: bool, sho
     print_resume_command(done.resume_command())
     if done.problems:
         raise done.problems[0]
-    return _code(Library(**cli.folders_of(request)), done)
+    return _code(library_of(request), done)
 
 
 def _evaluate_many(request: ManyRequest) -> int:
-    library = Library(**cli.folders_of(request))
-    planned = plan_many(request)
+    library = library_of(request)
+    planned = many.plan_many(request)
     print_planned(planned)
     done: Mapping[str, EvaluationResult | errors.SkillEvaluatorError] = {}
     if planned.ready and not request.dry_run:
-        if request.max_cost is None and not cli.agreed("Make these calls?", yes=request.yes):
+        if request.max_cost is None and not agreed("Make these calls?", yes=request.yes):
             raise errors.RunError("no call was made; set a cap with --max-cost USD, or use --yes to run without a cap")
         done = _evaluate_planned(request, planned)
     if done or request.format == "json":

@@ -6,19 +6,20 @@ from pathlib import Path
 
 from rich.text import Text
 
-from skill_evaluator.api import Library
+from skill_evaluator.api import Library, library_of
 from skill_evaluator.api.schemas import edited_schemas, write_schemas
+from skill_evaluator.ci import linting
 from skill_evaluator.ci.layout import InitRequest, adopt, create_library, find_branch, propose
-from skill_evaluator.ci.linting import LintRequest
-from skill_evaluator.display import options as cli
 from skill_evaluator.display.pages import page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import show
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR, ConfigError
 from skill_evaluator.files import replace_text
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.scaffolding import DEMO, DEMO_VERSIONS, demo_files, demo_version
 from skill_evaluator.reports.ci import doctor_blocks
 from skill_evaluator.reports.lint import adoption_sheet, declared_words, mark_linted, not_evaluated, print_linted
+from skill_evaluator.reports.live import agreed
 from skill_evaluator.text import counted
 
 EXAMPLES = {
@@ -92,7 +93,7 @@ def _adopt(options: InitRequest) -> None:
     if proposal.ignored:
         print(f"proposed .gitignore: {' '.join(proposal.ignored)}")
     count = len(proposal.files) + bool(proposal.ignored)
-    if count and cli.agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
+    if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
         for line in adopt(options, proposal):
             print(line)
         library = Library(config=options.home / cli.CONFIG)
@@ -143,7 +144,7 @@ def schemas(options: SchemasOptions) -> int:
 
 
 @cli.options
-class LintOptions(LintRequest):
+class LintOptions(linting.LintRequest):
     strict: bool = cli.flag("Also fail for unready components and outdated workflows.")
 
 
@@ -153,16 +154,16 @@ def lint(options: LintOptions) -> int:
     With --base, only changed components are checked, and also that a changed prompt has a higher version and that
     records are only added.
     """
-    linted = Library(**cli.folders_of(options)).lint(**cli.keywords_of(options, LintRequest))
+    linted = linting.lint(options)
     print_linted(linted, options.format)
     mark_linted(linted, options.platform)
-    wrong = list(linted.broken.values())
+    wrong = [problem.message for problem in linted.broken]
     if linted.problems:
         bad = sum(bool(component.problems) for component in linted.components)
         of = counted(len(linted.components), "component")
         wrong.insert(0, f"{counted(len(linted.problems), 'problem')} in {bad} of {of}")
     if options.strict:
-        wrong += [*not_evaluated(linted.components), *linted.stale.values()]
+        wrong += [*not_evaluated(linted.components), *(problem.message for problem in linted.stale)]
     if not wrong:
         return EXIT_OK
     print(f"error: {visible('; '.join(wrong))}", file=sys.stderr)
@@ -180,6 +181,6 @@ def doctor(options: DoctorOptions) -> int:
     Keys here are environment variables, keys in CI are secrets. `gh` lists the names of the secrets if you are logged
     in; otherwise they are not checked. No key is shown. Each model with a key here gets one short call.
     """
-    report = Library(**cli.folders_of(options)).doctor()
+    report = library_of(options).doctor()
     print_page(options.format, json=lambda: report, page=lambda: page_of("the set-up", doctor_blocks(report)))
     return EXIT_INCOMPLETE if report.problems else EXIT_OK

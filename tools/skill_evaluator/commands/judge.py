@@ -1,16 +1,14 @@
 """`skill-evaluator judge score`, `pairwise`, `regression`, `calibrate`, `rubric`, `lint` and `pin`."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from skill_evaluator.api import Library
-from skill_evaluator.api.judging import Judges
+from skill_evaluator.api import library_of
+from skill_evaluator.api.judging import with_bias_report
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.display import options as cli
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
-from skill_evaluator.judges.workflows import requests
+from skill_evaluator.judges.workflows import calibration, drafting, judging, requests
+from skill_evaluator.library import options as cli
 from skill_evaluator.reports.judge_results import print_judged, print_pinned
 from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.reports.live import watch
@@ -54,18 +52,12 @@ EXITS = {
 }
 
 
-def _judged(method: Callable[..., Any], options: Any) -> int:
-    judges = Library(**cli.folders_of(options)).judge
-    result = method(judges, **cli.keywords_of(options, type(options)), watch=watch)
-    return print_judged(result, options.format)
-
-
 def judge_score(options: requests.ScoreRequest) -> int:
     """Score outputs by a rubric.
 
     A judge gives evidence, a justification, a score, a suggestion and its confidence for each criterion.
     """
-    return _judged(Judges.score, options)
+    return print_judged(with_bias_report(judging.judge(options, watch)), options.format)
 
 
 def judge_pairwise(options: requests.PairwiseRequest) -> int:
@@ -73,7 +65,7 @@ def judge_pairwise(options: requests.PairwiseRequest) -> int:
 
     A verdict that changes with the order is a tie.
     """
-    return _judged(Judges.pairwise, options)
+    return print_judged(with_bias_report(judging.judge(options, watch)), options.format)
 
 
 def judge_regression(options: requests.RegressionRequest) -> int:
@@ -81,7 +73,7 @@ def judge_regression(options: requests.RegressionRequest) -> int:
 
     A judge compares them with those in use, in both orders; code decides by fixed rules: ship, review or block.
     """
-    return _judged(Judges.regression, options)
+    return print_judged(with_bias_report(judging.judge(options, watch)), options.format)
 
 
 def judge_calibrate(options: requests.CalibrateRequest) -> int:
@@ -91,12 +83,13 @@ def judge_calibrate(options: requests.CalibrateRequest) -> int:
     trusted if the whole 95 % interval of its κ with people is at the bar or above. --corrupt N also measures how many
     known defects it finds.
     """
-    return _judged(Judges.calibrate, options)
+    return print_judged(with_bias_report(calibration.calibrate(options, watch)), options.format)
 
 
 def judge_rubric(options: requests.RubricDraftRequest) -> int:
     """Draft a rubric with a model, marked as unreviewed."""
-    return _judged(Judges.rubric, options)
+    size = drafting.draft_rubric(options, watch)
+    return print_judged(size or library_of(options).judge.lint([options.out]), options.format)
 
 
 @cli.options
@@ -107,7 +100,7 @@ class JudgeLintOptions(cli.FormatOption, cli.ConfigOption):
 
 def judge_lint(options: JudgeLintOptions) -> int:
     """Check rubrics: levels, characteristics, edge cases, methods."""
-    linted = Library(config=options.config).judge.lint(options.files)
+    linted = library_of(options).judge.lint(options.files)
     print_rubric_lint(linted, options.format)
     if options.platform is not None:
         for rubric in linted.rubrics:
@@ -133,5 +126,5 @@ def judge_pin(options: JudgePinOptions) -> int:
     The first output of each case goes to components/<name>/evals/pinned/ and replaces the pinned outputs of the same
     model. Makes no call.
     """
-    print_pinned(Library(**cli.folders_of(options)).judge.pin(options.run, options.cases), options.format)
+    print_pinned(library_of(options).judge.pin(options.run, options.cases), options.format)
     return EXIT_OK

@@ -6,20 +6,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from skill_evaluator.api import Library
+from skill_evaluator.api import library_of
 from skill_evaluator.display import number
-from skill_evaluator.display import options as cli
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import write
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError, SkillEvaluatorError, refuse
-from skill_evaluator.exchange.exported import ExportRequest
-from skill_evaluator.exchange.imported import ImportRequest
+from skill_evaluator.exchange.exported import ExportRequest, export_records
+from skill_evaluator.exchange.imported import ImportRequest, import_results
+from skill_evaluator.files import replace_text
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.reports.comparison import comparison_page
 from skill_evaluator.reports.evaluation import report_page, run_json
 from skill_evaluator.reports.explanation import explanation_json, explanation_page
 from skill_evaluator.reports.history import acceptances_page, accepted_json, accepted_page, history_page, rankings_page
+from skill_evaluator.reports.live import leave_out
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.runner.journal import ANSWERS
 from skill_evaluator.text import counted, nearest
@@ -89,8 +91,15 @@ def compare(options: CompareOptions) -> int:
             raise LeaderboardError("two files are compared: remove --baseline, --candidate and --models")
         options = replace(options, skill=None, baseline=options.skill, candidate=options.second_file)
     fail_on = _named_verdicts(options.fail_on)
-    library = Library(**cli.folders_of(options))
-    result = library.compare(**cli.keywords_of(options, CompareOptions, "second_file", "full", "fail_on"))
+    library = library_of(options)
+    result = library.compare(
+        options.skill,
+        baseline=options.baseline,
+        candidate=options.candidate,
+        models=options.models,
+        between=options.between,
+        different_days=options.different_days,
+    )
     outputs = None
     if options.skill is not None:
         journals = library.component(options.skill).results_dir.glob(f"*/{ANSWERS}")
@@ -115,7 +124,7 @@ def history(options: HistoryOptions) -> int:
     The highest version is also compared with the accepted baseline, so that small losses add up.
     """
     fail_on = _named_verdicts(options.fail_on)
-    library = Library(**cli.folders_of(options))
+    library = library_of(options)
     judged = library.history(options.skill, options.models)
     site = library.settings.site.address
     print_page(options.format, json=lambda: judged, page=lambda: history_page(judged, site, cli.words_of(options)))
@@ -132,10 +141,11 @@ class LeaderboardOptions(cli.RecordOptions):
 
 def leaderboard(options: LeaderboardOptions) -> int:
     """Rank the models of each component; name the one to ship. Makes no call."""
-    library = Library(**cli.folders_of(options))
+    library = library_of(options)
     problems: list[SkillEvaluatorError] = []
-    keywords = cli.keywords_of(options, LeaderboardOptions, "full")
-    rankings = library.leaderboard(**keywords, on_problem=problems.append)
+    rankings = library.leaderboard(
+        options.skills, models=options.models, version=options.version, on_problem=problems.append
+    )
     if rankings:
         page = rankings_page(rankings, cli.words_of(options))
         print_page(options.format, json=lambda: rankings, page=lambda: page, full=options.full)
@@ -160,13 +170,15 @@ def accept(options: AcceptOptions) -> int:
     The acceptance is written to `evals/accepted.json`; commit that file. Losses of later versions add up since then. A
     version that regressed may be accepted.
     """
-    library = Library(**cli.folders_of(options))
+    library = library_of(options)
     if options.show:
         shown = library.accepted(options.skill)
         value = {"skill": options.skill, "accepted": shown}
         print_page(options.format, json=lambda: value, page=lambda: acceptances_page(options.skill, shown))
     else:
-        accepted = library.accept(**cli.keywords_of(options, AcceptOptions, "show"))
+        accepted = library.accept(
+            options.skill, options.version, reason=options.reason, by=options.by, models=options.models
+        )
         print_page(options.format, json=lambda: accepted_json(accepted), page=lambda: accepted_page(accepted))
     return EXIT_OK
 
@@ -181,7 +193,7 @@ class ExplainOptions(cli.LibraryOptions):
 
 def explain(options: ExplainOptions) -> int:
     """Show the outputs of a case beside its ground truth; or one field in all cases."""
-    library = Library(**cli.folders_of(options))
+    library = library_of(options)
     manifest, explained = library.explain(options.run, case=options.case, field=options.field)
     print_page(
         options.format,
@@ -199,7 +211,7 @@ class ScoreOptions(cli.LibraryOptions):
 
 def score(options: ScoreOptions) -> int:
     """Score a saved run again; rewrite record.json and report.md in its folder only. Makes no call."""
-    library = Library(**cli.folders_of(options))
+    library = library_of(options)
     finished, component = library.score(options.run)
     value = {"skill": component.name, "runs": [run_json(finished)], "comparison": None, "spreads": []}
     print_page(options.format, json=lambda: value, page=lambda: report_page(finished), full=True)
@@ -208,11 +220,11 @@ def score(options: ScoreOptions) -> int:
 
 def export(options: ExportRequest) -> int:
     """Export records as tables, or verdicts as JUnit XML. Makes no call."""
-    exported = Library(**cli.folders_of(options)).export(**cli.keywords_of(options, ExportRequest, "out"))
+    exported = export_records(options, library_of(options).recorded)
     if options.out is None:
         write(exported.text)
         return EXIT_OK
-    exported.save(options.out)
+    replace_text(options.out, exported.text)
     if options.to != "junit":
         print(f"{counted(exported.rows, 'row')} written to {visible(str(options.out))}")
     return EXIT_OK
@@ -223,10 +235,8 @@ def records_import(options: ImportRequest) -> int:
 
     A missing component is created, with a prompt.md that names the source of the results.
     """
-    imported = Library(**cli.folders_of(options)).import_results(
-        **cli.keywords_of(options, ImportRequest, "skip_invalid"),
-        on_problem=cli.leave_out if options.skip_invalid else refuse,
-    )
+    on_problem = leave_out if options.skip_invalid else refuse
+    imported = import_results(options, library_of(options).settings, on_problem)
     for record, path, is_new in imported:
         score = number(record.accuracy[record.primary_metric].strict_mean)
         score += "" if record.complete else f", incomplete ({record.stopped or 'too few outputs'})"

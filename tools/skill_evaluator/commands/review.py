@@ -4,9 +4,9 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
-from skill_evaluator.api import Library
-from skill_evaluator.display import options as cli
+from skill_evaluator.api import library_of
 from skill_evaluator.errors import EXIT_OK
+from skill_evaluator.library import options as cli
 from skill_evaluator.text import counted
 
 EXAMPLES = {
@@ -31,7 +31,7 @@ def review_cases(options: ReviewCasesOptions) -> int:
 
     An accepted case loses its mark `unreviewed` in meta.json and is evaluated from then on.
     """
-    cases = Library(**cli.folders_of(options)).review_cases(options.skill, accept=options.accept)
+    cases = library_of(options).review_cases(options.skill, accept=options.accept)
     for name in cases:
         print(name)
     if options.accept:
@@ -54,7 +54,7 @@ def review_serve(options: ReviewServeOptions) -> int:
     The page also shows how many items wait and where reviewers differ. Its address contains a token, without which
     nobody can read or label. Several people may open it, each with a name.
     """
-    server = Library(config=options.config).judge.review_page(options.port)
+    server = library_of(options).judge.review_page(options.port)
     query = f"?{urlencode({'reviewer': options.reviewer})}" if options.reviewer else ""
     items = counted(len(server.queue.items()), "item")
     print(f"{items} to review at {server.address}{query} (Ctrl-C ends)", flush=True)
@@ -76,7 +76,7 @@ def review_add(options: ReviewAddOptions) -> int:
 
     The file is in the format of `judge pairwise` or `judge regression`, which queue doubtful items with --review.
     """
-    judge = Library(config=options.config).judge
+    judge = library_of(options).judge
     fresh, queued = judge.queue_for_review(options.file, options.dimensions, sample=options.sample, seed=options.seed)
     already = f", {queued} already queued" if queued else ""
     print(f"{counted(fresh, 'item')} added to {options.config / 'reviews'}{already}")
@@ -93,7 +93,7 @@ def review_export(options: ReviewExportOptions) -> int:
 
     Only items that were drawn at random are exported: doubtful items are harder than the rest.
     """
-    labels, disputed, others = Library(config=options.config).judge.export_labels(options.labels)
+    labels, disputed, others = library_of(options).judge.export_labels(options.labels)
     skipped = f"{disputed} disputed, {counted(others, 'item')} not drawn at random"
     print(f"{counted(labels, 'label')} in {options.labels}; skipped: {skipped}")
     return EXIT_OK

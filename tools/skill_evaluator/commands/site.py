@@ -3,10 +3,8 @@
 import signal
 from contextlib import suppress
 
-from skill_evaluator.api import Library
-from skill_evaluator.display.options import folders_of, keywords_of
 from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, InternalError
-from skill_evaluator.site.build import ServedSite, SiteBuild
+from skill_evaluator.site.build import ServedSite, SiteBuild, build_site, serving
 from skill_evaluator.text import counted
 
 EXAMPLES = {
@@ -22,7 +20,7 @@ def site_build(options: SiteBuild) -> int:
     Building again writes only files that changed. Documents, ground truths and outputs require --outputs or the setting
     `site: {components: {NAME: {documents: true}}}`. Files that cannot be read are listed with the reason.
     """
-    site = Library(**folders_of(options)).site(**keywords_of(options, SiteBuild))
+    site = build_site(options)
     changed = f"{counted(site.written, 'file')} written, {site.removed} removed"
     print(f"{options.out / 'index.html'} ({changed})", flush=True)
     has_bug = any(isinstance(problem, InternalError) for problem in site.problems.values())
@@ -36,7 +34,7 @@ def site_serve(options: ServedSite) -> int:
     """
     for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # SIGHUP: the terminal was closed
         signal.signal(number, signal.default_int_handler)
-    with Library.served_site(options) as server, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
+    with serving(options) as server, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
         print(f"{server.address} (Ctrl-C ends)", flush=True)
         server.serve_forever()
     return EXIT_OK

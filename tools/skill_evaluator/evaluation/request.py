@@ -5,7 +5,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display import options as cli
+from skill_evaluator.library import options as cli
 
 
 @cli.options

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from skill_evaluator.display.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
 from skill_evaluator.errors import LeaderboardError, refuse
 from skill_evaluator.files import SizeLimit, read_json, replace_text, validated
 from skill_evaluator.identifiers import NAME_RULE, UNNAMED, CaseId, Label, is_component_name, now
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings
+from skill_evaluator.library.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
 from skill_evaluator.library.prompts import check_semver
 from skill_evaluator.library.tables import ENDINGS, ProblemHandler, read_rows, value_at, with_decimal_point
 from skill_evaluator.parsing import parse_output

@@ -9,7 +9,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display.options import (
+from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError, refuse
+from skill_evaluator.files import json_text, replace_text, storing, validated
+from skill_evaluator.library.cases import INPUTS, Case, case_folders, cases_of_table, find_cases, read_cases
+from skill_evaluator.library.components import METAS, Component, load_component, sources_at
+from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.options import (
     ComponentsOption,
     ConfigOption,
     FixturesOption,
@@ -18,11 +23,6 @@ from skill_evaluator.display.options import (
     option,
     options,
 )
-from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError, refuse
-from skill_evaluator.files import json_text, replace_text, storing, validated
-from skill_evaluator.library.cases import INPUTS, Case, case_folders, cases_of_table, find_cases, read_cases
-from skill_evaluator.library.components import METAS, Component, load_component, sources_at
-from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.prompts import DOCUMENT
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.tables import TRUTHS, Columns, ProblemHandler, read_table

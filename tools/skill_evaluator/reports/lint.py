@@ -14,10 +14,10 @@ from skill_evaluator.ci.linting import LintedLibrary
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display import WHOLE, plain
-from skill_evaluator.display.options import PlatformName
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, page_of, print_page
 from skill_evaluator.display.safe_text import abridged, name_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.library.options import PlatformName
 from skill_evaluator.text import counted
 
 _MAX_MESSAGE = 400  # characters; a message may quote a schema
@@ -36,15 +36,13 @@ def print_linted(library: LintedLibrary, form: Format) -> None:
 
 def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
     """Print warnings about edited and stale files to stderr; on a CI platform, also annotate files with problems."""
-    warnings = {**library.edited, **library.stale}
-    for message in warnings.values():
-        print(f"warning: {visible(message)}", file=sys.stderr)
+    warnings = [*library.edited, *library.stale]
+    for warning in warnings:
+        print(f"warning: {visible(warning.message)}", file=sys.stderr)
     if platform is not None:
-        for problem in library.problems:
-            PLATFORMS[platform].annotate("error", problem.message, problem.file, problem.line)
-        for level, marks in (("error", library.broken), ("warning", warnings)):
-            for path, message in marks.items():
-                PLATFORMS[platform].annotate(level, message, path.as_posix())
+        for level, problems in (("error", [*library.problems, *library.broken]), ("warning", warnings)):
+            for problem in problems:
+                PLATFORMS[platform].annotate(level, problem.message, problem.file, problem.line)
 
 
 def not_evaluated(linted: Sequence[LintResult]) -> list[str]:

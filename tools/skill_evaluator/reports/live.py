@@ -1,10 +1,15 @@
-"""The progress of a run on stderr: a live line per model on a terminal, else a plain line every 15 seconds."""
+"""The progress of a run on stderr: a live line per model on a terminal, else a plain line every 15 seconds.
+
+Also the question before calls that cost money, and the warning about a row that is left out.
+"""
 
 import asyncio
 import sys
 from collections.abc import Sequence
 
 from skill_evaluator.display import clock, cost_words, short_count
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.runner.session import Progress, Stop
 
 _REDRAW_S = 0.25
@@ -88,3 +93,16 @@ def describe(part: Progress) -> str:
             *waiting,
         ]
     )
+
+
+def agreed(question: str, *, yes: bool) -> bool:
+    """Return True if `yes`, or if the user answers y on a terminal. Otherwise return False."""
+    if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return yes
+    print(f"{question} [y/N]: ", end="", flush=True)
+    return input().strip().lower() in ("y", "yes")
+
+
+def leave_out(problem: SkillEvaluatorError) -> None:
+    """Print a warning that an invalid row is left out because of `problem`."""
+    print(f"warning: {visible(str(problem))}; left out", file=sys.stderr)

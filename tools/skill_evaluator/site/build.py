@@ -14,9 +14,9 @@ from skill_evaluator import errors
 from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import loopback, with_progress
-from skill_evaluator.display import options as cli
 from skill_evaluator.display.pages import component_address
 from skill_evaluator.judges.prompting.judging import JUDGING
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import ComponentSite, Settings, load_models, load_settings, retiring

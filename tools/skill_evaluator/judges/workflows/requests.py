@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.display import options as cli
 from skill_evaluator.judges.modes.ship_rules import PRESETS
 from skill_evaluator.judges.statistics import BAR
+from skill_evaluator.library import options as cli
 
 Stakes = Literal["normal", "high"]
 

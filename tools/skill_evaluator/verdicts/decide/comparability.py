@@ -248,9 +248,9 @@ class PairedScores:
 
     name: str
     kind: Kind
-    case_ids: tuple[str, ...]
-    before: tuple[Scores, ...]
-    after: tuple[Scores, ...]
+    case_ids: tuple[str, ...] = ()
+    before: tuple[Scores, ...] = ()
+    after: tuple[Scores, ...] = ()
     tier: Tier | None = None
     judged: bool = False
 

@@ -1,0 +1,37 @@
+"""The requests that the methods of `Library` make of their arguments."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_origin, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.files import first_problem
+from skill_evaluator.library.options import FOLDERS
+
+_Request = TypeVar("_Request")
+
+
+def request_of(kind: type[_Request], arguments: Mapping[str, Any]) -> _Request:
+    """Make a request of class `kind` from the arguments of a method of `Library`, with the folders of `self`.
+
+    A single value may stand for several. Arguments that are no options are ignored. Raise ConfigError for a value of a
+    different type.
+    """
+    hints, library = get_type_hints(kind), arguments.get("self")
+    folders = {name: getattr(library, name) for name in FOLDERS if library}
+    values = {name: value for name, value in {**folders, **arguments}.items() if name in hints}
+    return kind(**{name: _converted(name, hints[name], value) for name, value in values.items()})
+
+
+def _converted(name: str, hint: Any, value: Any) -> Any:
+    if get_origin(hint) is tuple:
+        values = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+        value = tuple(str(each) if isinstance(each, Path) else each for each in values)
+    elif isinstance(value, Path):
+        value = str(value)
+    try:
+        return TypeAdapter(hint).validate_python(value)
+    except ValidationError as problem:
+        raise ConfigError(f"argument '{name}': {first_problem(problem)}") from None

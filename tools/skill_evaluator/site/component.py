@@ -422,15 +422,15 @@ def _where_line(name: str, model: ModelVerdict) -> Line:
 
 
 def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LinePart]:
-    """Return the field that fell most and the cases that got worse, with links; or a text if nothing was lost."""
+    """Return the field that fell most and the cases that got worse, with links. Return a text if nothing was lost."""
     parts: list[LinePart] = []
     if (fell := model.fell_most) is not None:
         parts.append(Cell(summary.fall_words(fell), link=pages.component_address(name, fell.metric)))
     cases = list(dict.fromkeys([*model.lost_cases, *model.cases.worse]))
     if cases:
         parts.append("; cases " if parts else "cases ")
-        for at, case_id in enumerate(cases[:max_cases]):
-            parts += [*([", "] if at else []), Cell(case_id, link=pages.case_address(name, case_id))]
+        for index, case_id in enumerate(cases[:max_cases]):
+            parts += [*([", "] if index else []), Cell(case_id, link=pages.case_address(name, case_id))]
         parts += [f" and {len(cases) - max_cases} more"] if len(cases) > max_cases else []
     return parts or ["nothing lost" if model.verdict in _SOUND else "no field and no case fell"]
 

@@ -34,14 +34,6 @@ from skill_evaluator.verdicts.shipping import Point
 
 _CAPTIONS = {"metric": "Metrics", "field": "Fields"}
 _FOLDED = frozenset({"metric", "the run", "the runs"})
-_HEADS = {
-    "regressed": "Do not ship",
-    "improved": "Nothing is in the way of",
-    "unchanged": "Nothing is in the way of",
-    "inconclusive": "Not decided:",
-    "incomparable": "Not compared:",
-    "first": "Measured:",
-}
 _NEWEST = 5  # versions of a component on the page of changes
 _MAX_DRAWN = 40  # measures in the chart of a comparison
 _MAX_REASONS = 4
@@ -224,12 +216,9 @@ def write_verdicts(site: SiteFolder, compared: ComparedComponent) -> None:
             state=compared.state,
             compare_address=compare_address(compared.name, version) if version in compared.versions else "",
             version=version,
-            ship=status.ranking.advice.words,
-            heads=_HEADS,
+            ranking=status.ranking,
             cards=_version_entries(compared, points),
-            metric=status.history.metric,
             figures=[run_figures(rows[point.run_id]) for _, point in points if point.run_id in rows],
-            rules={"tolerance": status.ranking.tolerance, "alpha": status.ranking.alpha},
             max_text=_MAX_SENTENCE,
         )
 

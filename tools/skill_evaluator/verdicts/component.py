@@ -228,7 +228,7 @@ class RecordedComponent:
             else:
                 pair = self.pair_of(judged, choice.baseline)
                 family.append(pair.candidate)
-            pairs.append(replace(pair, absent=choice.absent))
+            pairs.append(replace(pair, absent=choice.absent or pair.absent))
         version = baseline if isinstance(baseline, str) else None
         hidden = self._hidden_pairs(family, version) if models else ()
         return Chosen(pairs=pairs, hidden=hidden, left_out=left_out)

@@ -447,8 +447,8 @@ def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
     if not model.has_loss_to_see:
         step = summary.next_step(result, model, summary.Reader(outputs={}))
         return Line(step) if "`" in step else Line(step, "; see ", comparison)
-    lost = next((part for part in loss_parts(name, model) if isinstance(part, Cell)), None)
-    return Line("look at ", *([lost, " and "] if lost else []), comparison)
+    lost = [part for part in loss_parts(name, model) if isinstance(part, Cell)][:1]
+    return Line("look at ", *lost, " and " if lost else "", comparison)
 
 
 def _past_regressions(history: History) -> Iterator[Line]:

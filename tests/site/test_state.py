@@ -29,7 +29,7 @@ def test_regression_of_the_newest_version_is_an_alarm_with_one_baseline(tmp_path
     assert where == "cases case-0 , case-1 , case-10 and 9 more with m since 1.1.0"
     assert sure.startswith("field_level_f1 -0.700 on 12 cases (95 % confidence interval -")
     assert sure.endswith(", adjusted p-value <0.001)")
-    assert following == "look at case case-0 and the comparison"
+    assert following == "look at case-0 and the comparison"
     assert [link["href"] for link in line.find_all("dd")[2].find_all("a")] == [
         f"cases/{SKILL}/case-0.html",
         f"compare/{SKILL}/1.2.0.html",
@@ -62,7 +62,7 @@ def test_inconclusive_version_links_the_case_that_broke(tmp_path: Path) -> None:
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, RIGHT | {"case-3": [0.6, 0.62]}))
     line = state(library)
     assert "? inconclusive since 1.0.0" in words(line.p)
-    assert words(line.find_all("dd")[2]) == "look at case case-3 and the comparison"
+    assert words(line.find_all("dd")[2]) == "look at case-3 and the comparison"
 
 
 def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> None:

@@ -147,21 +147,19 @@ def _case_page(
     parts = [_fit_outputs(run.part(case_id, case), min(_MAX_RUN, _MAX_RUNS // len(runs))) for run in runs]
     lost = [part for part in parts if part["stability"]["stable_wrong"] or part["stability"]["flaky"]]
     comparison = compared.comparisons.versions.get(compared.state.version)
-    page = {
+    truth = None
+    if case is not None and case.labelled:
+        text = case.truth if isinstance(case.truth, str) else json.dumps(case.truth, indent=2, ensure_ascii=False)
+        truth = _cut_text(text, _MAX_TRUTH)
+    return {
         "case": case_id,
         "runs": parts,
         "opened": (lost or parts)[0]["record"].model_id,
         "changes": _changes_of_case(case_id, parts, comparison),
         "addresses": {run.entry.run_id: run.address for run in runs if run.has_outputs},
-    }
-    if case is None:
-        return {**page, "document": None, "title": "", "truth": None}
-    truth = case.truth if isinstance(case.truth, str) else json.dumps(case.truth, indent=2, ensure_ascii=False)
-    return {
-        **page,
-        "document": _cut_text(case.document, _MAX_DOCUMENT),
-        "title": case.shown_as.capitalize(),
-        "truth": _cut_text(truth, _MAX_TRUTH) if case.labelled else None,
+        "document": None if case is None else _cut_text(case.document, _MAX_DOCUMENT),
+        "title": "" if case is None else case.shown_as.capitalize(),
+        "truth": truth,
     }
 
 

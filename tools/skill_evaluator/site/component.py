@@ -136,10 +136,8 @@ def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, A
                 yield {**run_figures(by_run[point.run_id]), **_point_figures(point), "segment": segment}
     for row in rows:
         if not row.complete and row.scenario is None:
-            state = "not finished, " if row.usable is None else "too few outputs could be read: "
-            tooltip = f"{row.model_id} {row.skill_version}: {state}{row.scored} of {counted(row.planned, 'call')}"
             nothing = {"complete": False, "segment": None, "verdict": None, "before": None, "runs": 1}
-            yield {**run_figures(row), **nothing, "words": tooltip}
+            yield {**run_figures(row), **nothing, "words": _unmeasured_words(row)}
 
 
 def _point_figures(point: Point) -> dict[str, Any]:
@@ -399,14 +397,14 @@ def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list
         for row in rows
         if not row.complete and row.scenario is None and precedence(row.skill_version) >= newest
     }
-    reasons, failed = [], False
-    for (model, version), row in lacking.items():
-        if (model, version) not in measured:
-            failed = failed or row.usable is not None
-            reason = "not finished" if row.usable is None else "could not be measured, too few outputs could be read"
-            scored = f"{row.scored} of {counted(row.planned, 'call')} scored"
-            reasons.append(f"{version} with {model}: {reason} ({scored})")
-    return reasons, failed
+    runs = [row for key, row in lacking.items() if key not in measured]
+    return list(map(_unmeasured_words, runs)), any(row.usable is not None for row in runs)
+
+
+def _unmeasured_words(row: Row) -> str:
+    reason = "not finished" if row.usable is None else "could not be measured, too few outputs could be read"
+    scored = f"{row.scored} of {counted(row.planned, 'call')} scored"
+    return f"{row.skill_version} with {row.model_id}: {reason} ({scored})"
 
 
 def _largest_fall(model: ModelVerdict) -> float:
@@ -424,11 +422,11 @@ def _where_line(name: str, model: ModelVerdict) -> Line:
 
 
 def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LinePart]:
-    """Return the field that fell most and the cases that got worse, with links; or a text if nothing was lost."""
+    """Return the field that fell most and the cases that got worse, with links. Return a text if nothing was lost."""
     parts: list[LinePart] = []
     if (fell := model.fell_most) is not None:
         parts.append(Cell(summary.fall_words(fell), link=pages.component_address(name, fell.metric)))
-    cases = model.cases.worse
+    cases = list(dict.fromkeys([*model.lost_cases, *model.cases.worse]))
     if cases:
         parts.append("; cases " if parts else "cases ")
         for number, case_id in enumerate(cases[:max_cases]):
@@ -449,15 +447,8 @@ def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
     if not model.has_loss_to_see:
         step = summary.next_step(result, model, summary.Reader(outputs={}))
         return Line(step) if "`" in step else Line(step, "; see ", comparison)
-    cases = model.worse_cases
-    if model.fell_most is not None:
-        path = model.fell_most.metric
-        lost = Cell(f"the cases of field {path}" if path else "the cases", link=pages.component_address(name, path))
-    elif cases:
-        lost = Cell(f"case {cases[0]}", link=pages.case_address(name, cases[0]))
-    else:
-        return Line("look at ", comparison)
-    return Line("look at ", lost, " and ", comparison)
+    lost = [part for part in loss_parts(name, model) if isinstance(part, Cell)][:1]
+    return Line("look at ", *lost, " and " if lost else "", comparison)
 
 
 def _past_regressions(history: History) -> Iterator[Line]:

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display import WHOLE, ends, signed
+from skill_evaluator.display import ends, signed
 from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line, compare_address, verdict_address
 from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.display.sheets import Sheet
@@ -27,7 +27,6 @@ from skill_evaluator.site.component import ORDER, ComponentState, certainty, com
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import write_page
 from skill_evaluator.stats import by_key
-from skill_evaluator.text import listed
 from skill_evaluator.verdicts.component import ComponentStatus, RecordedComponent
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict
@@ -35,14 +34,6 @@ from skill_evaluator.verdicts.shipping import Point
 
 _CAPTIONS = {"metric": "Metrics", "field": "Fields"}
 _FOLDED = frozenset({"metric", "the run", "the runs"})
-_HEADS = {
-    "regressed": "Do not ship",
-    "improved": "Nothing is in the way of",
-    "unchanged": "Nothing is in the way of",
-    "inconclusive": "Not decided:",
-    "incomparable": "Not compared:",
-    "first": "Measured:",
-}
 _NEWEST = 5  # versions of a component on the page of changes
 _MAX_DRAWN = 40  # measures in the chart of a comparison
 _MAX_REASONS = 4
@@ -158,8 +149,6 @@ def _model_entry(model: ModelVerdict, name: str) -> dict[str, Any]:
     facts, *reasons = model_words(model)
     fields = sorted((field for field in model.fields if field.difference), key=lambda field: field.difference or 0.0)
     drawn = [measure for measure in (*model.metrics, *fields) if measure.difference is not None][:_MAX_DRAWN]
-    moved = [one for one in drawn if one.verdict in ("regressed", "improved")]
-    named = listed([f"{one.metric or WHOLE} {signed(one.difference)}" for one in moved], 3)
     spans = [(measure, *ends(measure.ci95, measure.n_cases)) for measure in drawn]
     values = [abs(value) for measure, *span in spans for value in (measure.difference, *span) if value is not None]
     return {
@@ -167,7 +156,6 @@ def _model_entry(model: ModelVerdict, name: str) -> dict[str, Any]:
         "name": name,
         "facts": facts,
         "reasons": [reason for reason in reasons if not reason.startswith("the models differ:")],  # the title says it
-        "title": f"Significant: {named}" if moved else "No significant change",
         "spans": spans,
         "reach": max([0.1, *values]),
     }
@@ -228,12 +216,9 @@ def write_verdicts(site: SiteFolder, compared: ComparedComponent) -> None:
             state=compared.state,
             compare_address=compare_address(compared.name, version) if version in compared.versions else "",
             version=version,
-            ship=status.ranking.advice.words,
-            heads=_HEADS,
+            ranking=status.ranking,
             cards=_version_entries(compared, points),
-            metric=status.history.metric,
             figures=[run_figures(rows[point.run_id]) for _, point in points if point.run_id in rows],
-            rules={"tolerance": status.ranking.tolerance, "alpha": status.ranking.alpha},
             max_text=_MAX_SENTENCE,
         )
 

@@ -93,6 +93,8 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.providers.transport",
     "skill_evaluator.audit",
     "skill_evaluator.display.chart_style",
+    "skill_evaluator.api.auditing",
+    "skill_evaluator.api.judging",
     "skill_evaluator.site.build",
 }
 
